@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyoxigraph as ox
 
@@ -38,7 +38,15 @@ RANGE = Clause("range", 3000)
 WINDOWS = (TUMBLING, RANGE, Clause("step", 5000, 2000), Clause("count", count=4))
 OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM")
 RUNS = ((1000, 1), (1, 2))
-"""(elements in an epoch, partitions) of the runs of a case; ``check`` makes one more, unoptimised."""
+"""(elements in an epoch, partitions) of the runs of a case; ``check`` makes one more, unoptimised.
+"""
+
+
+class TwoStreams(TypedDict):
+    """Elements of ``S`` and ``T``, as ``check`` takes them."""
+
+    s: list[Element]
+    t: list[Element]
 
 
 def triples(turtle: str) -> tuple[str, ...]:
@@ -108,7 +116,8 @@ def query(
         ]
     )
     asked = ReferenceQuery(
-        f"{PREFIX}{select or head} WHERE {{ {(reference or group).replace('WINDOW', 'GRAPH')} }} {tail}",
+        f"{PREFIX}{select or head} WHERE {{ "
+        f"{(reference or group).replace('WINDOW', 'GRAPH')} }} {tail}",
         {f"http://e/{w}": (s, c.window(options)) for w, (s, c) in over.items()},
         output,
         empty_reports=bool(options.get("empty_reports")),
@@ -149,7 +158,8 @@ def check(
 
 
 def check_everywhere(
-    head: str, group: str, tail: str = "", *, static: Mapping[str | None, str] | None = None, outputs: Sequence[str] = OUTPUTS,
+    head: str, group: str, tail: str = "", *, static: Mapping[str | None, str] | None = None,
+    outputs: Sequence[str] = OUTPUTS,
     **streams: Sequence[Element],
 ) -> None:  # fmt: skip
     """A query over its one window ``:w`` of four kinds, under each output: twelve queries in one

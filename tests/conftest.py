@@ -18,7 +18,7 @@ if settings().deadline is not None:
     settings.load_profile("levada")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start Spark run one after the other in one worker of pytest-xdist; the others
     where there is room.
     """

@@ -36,11 +36,14 @@ def doomed(self, job):
         os.kill(os.getpid(), 9)
     return run(self, job)
 LocalExecutor.run = doomed
-QUERY = '''PREFIX : <http://e/> SELECT ?s ?o FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S]
+QUERY = '''PREFIX : <http://e/> SELECT ?s ?o FROM NAMED WINDOW :w ON <http://e/S>
+[RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?s :p ?o } %s }''' % ("GRAPH :g { ?s :q ?x }" if static else "")
 try:
     sink = FileSink(root / 'out', Format.CSV)
-    with levada.Engine(spark=spark, master="local[2]", checkpoint=root / "c", epoch_rows=3, letters=root, sink=sink) as engine:
+    with levada.Engine(
+        spark=spark, master="local[2]", checkpoint=root / "c", epoch_rows=3, letters=root, sink=sink
+    ) as engine:
         engine.stream("http://e/S", data, format="ttl", time="filename:_([0-9]+)")
         if static:
             engine.static(static, graph="http://e/g")
@@ -48,7 +51,8 @@ try:
         engine.start(once=True)
         engine.await_end()
         dead = engine._records()["http://e/S"].dead
-    lines = [line for path in (root / "out" / "q").glob("*.csv") for line in path.read_text().splitlines()[1:]]
+    texts = [path.read_text() for path in (root / "out" / "q").glob("*.csv")]
+    lines = [line for text in texts for line in text.splitlines()[1:]]
     print(json.dumps([dead, sorted(lines)]))
 except LevadaError as error:
     print(json.dumps(str(error)))

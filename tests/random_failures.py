@@ -91,7 +91,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def _tell(found: Sequence[Any], others: int, passed: int) -> list[str]:
     cases = "A random case" if len(found) == 1 else f"{len(found)} random cases"
     if others:
-        rest = f"{others} more failed that {'are' if others > 1 else 'is'} the same in each run: look at those first."
+        rest = (
+            f"{others} more failed that {'are' if others > 1 else 'is'} the same in each "
+            "run: look at those first."
+        )
     elif passed:
         rest = f"All other tests passed ({passed}): your installation works."
     else:
@@ -102,8 +105,10 @@ def _tell(found: Sequence[Any], others: int, passed: int) -> list[str]:
     return [
         *lines,
         "",
-        "These tests try other cases in each run; what they found is a mistake in Levada (or in the test) that nobody has seen yet.",
-        "Please report it, with the lines above and what is printed under FAILURES: the case, and how Hypothesis reproduces it.",
+        "These tests try other cases in each run; what they found is a mistake in Levada "
+        "(or in the test) that nobody has seen yet.",
+        "Please report it, with the lines above and what is printed under FAILURES: the "
+        "case, and how Hypothesis reproduces it.",
     ]
 
 

@@ -34,7 +34,8 @@ def run_case(
 
 
 def run_texts(
-    texts: Mapping[str, str], streams: Mapping[str, Sequence[Element]], *, partitions: int = 2, epoch_rows: int = 1000
+    texts: Mapping[str, str], streams: Mapping[str, Sequence[Element]], *, partitions: int = 2,
+    epoch_rows: int = 1000
 ) -> dict[str, dict[int, list[tuple[str, ...]]]]:  # fmt: skip
     """The rows of each query's reports as they come: the values of its columns as text, "" where
     unbound.
@@ -56,6 +57,7 @@ def run_texts(
         engine.start(once=True)
         for name, query in queries.items():
             for result in query.results():
+                assert result.time is not None
                 found[name].setdefault(result.time, []).extend(
                     tuple(v or "" for v in row) for row in result.rows.rows()
                 )
@@ -63,7 +65,8 @@ def run_texts(
 
 
 def run_in_two(
-    case: Case, cut: Mapping[str, int], late: Collection[str], *, epoch_rows: int = 1000, partitions: int = 2, gone: bool = False
+    case: Case, cut: Mapping[str, int], late: Collection[str], *, epoch_rows: int = 1000,
+    partitions: int = 2, gone: bool = False
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of two runs on one checkpoint: over the first ``cut[name]`` elements of each
     stream, which stay open, without the queries ``late``; then over all, with them. ``gone``: each
@@ -161,7 +164,7 @@ def run_replaced(
             part = replace(
                 case,
                 streams={n: e[: read[n]] for n, e in case.streams.items()},
-                static=graphs[phase],
+                static={g: tuple(t) for g, t in graphs[phase].items()},
             )
             name_sources(engine, part, root, replaceable=True)
             register(engine, [q for q in case.queries if late.get(q.name, 0) <= phase])
@@ -178,7 +181,8 @@ def run_replaced(
 
 
 def _live(
-    case: Case, engine: Engine, root: Path, ends: Sequence[Mapping[str, int]], graphs: Sequence[Graphs], late: Mapping[str, int]
+    case: Case, engine: Engine, root: Path, ends: Sequence[Mapping[str, int]],
+    graphs: Sequence[Graphs], late: Mapping[str, int]
 ) -> None:  # fmt: skip
     """Everything up to the last replacement, of which the next start has its queries."""
     with engine:

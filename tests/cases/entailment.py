@@ -99,11 +99,15 @@ _TURNS: tuple[tuple[tuple[str, str], ...], ...] = (
     ((" :q ?y", " a ?y"), (" :kind ?c", " <http://www.w3.org/2000/01/rdf-schema#subClassOf> ?c")),
     ((" :q ?x", " a :K . ?x :u ?z"),),
 )
-"""What of a query's text is put in place of what: the other cases' patterns over classes and the further properties."""
+"""What of a query's text is put in place of what: the other cases' patterns over classes and the
+further properties.
+"""
 
 
 _SPELLED = ("(:p|:q)", "!(:q|^:p)", "(:q|^:q)/", " :q* ?y", ":q? :b")
-"""Paths that are spelled out for the reference, so that its text has other patterns than the query's."""
+"""Paths that are spelled out for the reference, so that its text has other patterns than the
+query's.
+"""
 
 
 _NEGATED = (
@@ -111,7 +115,9 @@ _NEGATED = (
     ("?s !(:q|^:p) ?o", "?s :u ?o"),
     ("{ ?s !:q ?o } UNION { ?o !:p ?s }", "?s :u ?o"),
 )
-"""Negated sets as other paths: of two triples that differ in the predicate pyoxigraph makes one solution, Levada two."""
+"""Negated sets as other paths: of two triples that differ in the predicate pyoxigraph makes one
+solution, Levada two.
+"""
 
 
 @st.composite

@@ -117,7 +117,8 @@ _EXISTS = (
     "GRAPH ?g {{ ?s :rank ?ej }}",
 )
 
-_EARLY = (  # they look at ?s or ?v before they bind it, which can be done where it is always bound outside
+# they look at ?s or ?v before they bind it, which can be done where it is always bound outside
+_EARLY = (
     "WINDOW {w} {{ {{ ?ey :q ?ex FILTER(?ex = ?s) }} ?ey :p ?ev }}",
     "WINDOW {w} {{ ?ey :p ?ev BIND(?s AS ?eb) ?eb :q ?ez }}",
     "WINDOW {w} {{ ?ey :q ?ex OPTIONAL {{ ?ey :q ?s }} }}",
@@ -126,7 +127,8 @@ _EARLY = (  # they look at ?s or ?v before they bind it, which can be done where
     "WINDOW {w} {{ ?ey :p ?ev MINUS {{ ?ey :q ?ex . ?ex :q ?s }} }}",
     "{{ SELECT ?s ?em WHERE {{ WINDOW {w} {{ ?s :p ?em }} }} ORDER BY DESC(?em) LIMIT 1 }}",
     "{{ SELECT ?v ?ey WHERE {{ WINDOW {w} {{ ?ey :p ?em FILTER(?em > ?v) }} }} }} ?ey :kind ?ek",
-    "{{ SELECT ?v (COUNT(*) AS ?en) WHERE {{ WINDOW {w} {{ ?ey :p ?em FILTER(?em > ?v) }} }} GROUP BY ?v HAVING(COUNT(*) > 1) }}",
+    "{{ SELECT ?v (COUNT(*) AS ?en) WHERE {{ WINDOW {w} {{ ?ey :p ?em "
+    "FILTER(?em > ?v) }} }} GROUP BY ?v HAVING(COUNT(*) > 1) }}",
 )
 
 
@@ -213,7 +215,10 @@ def bodies(draw: st.DrawFn, windows: Sequence[str], static: int = 3) -> tuple[st
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         text = f"{text} FILTER({draw(conditions(scope))})"
     if draw(st.integers(0, 4)) == 4:
-        text = f"{text} MINUS {{ {draw(st.sampled_from(_MINUS)).format(w=draw(st.sampled_from(windows)))} }}"
+        text = (
+            f"{text} MINUS {{ "
+            f"{draw(st.sampled_from(_MINUS)).format(w=draw(st.sampled_from(windows)))} }}"
+        )
     if draw(st.integers(0, 4)) == 4:
         sure = "UNDEF" not in text and "maybe" not in (scope.get("s"), scope.get("v"))
         inner = draw(st.sampled_from(_EXISTS + _EARLY if sure else _EXISTS)).format(

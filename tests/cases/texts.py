@@ -134,7 +134,8 @@ def cqels2(drawn: Drawn) -> CaseQuery:
         if clause.kind == "range" and not clause.to:
             brackets = brackets.replace("RANGE ", "NOW - ").replace("]", " TO NOW]")
         clauses.append(
-            f"FROM STREAM <{on}> {brackets.replace(' TUMBLING', '') if 'RANGE' in brackets else brackets}"
+            f"FROM STREAM <{on}> "
+            f"{brackets.replace(' TUMBLING', '') if 'RANGE' in brackets else brackets}"
         )
     text = _text(
         f"REGISTER QUERY {drawn.name} AS", drawn.asked.head, clauses, body, drawn.asked.tail

@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,14 @@ from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point, *names = sys.argv[1:]
 out = FileSink(Path(root) / "out", Format.NDJSON)
-engine = Engine(spark=False, checkpoint=Path(root) / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False)
+checkpoint = Path(root) / "ck"
+engine = Engine(
+    spark=False, checkpoint=checkpoint, epoch_rows=7, partitions=2, sink=out, keep_results=False
+)
 engine.stream("http://e/s", Path(root) / "s.nt")
 text = '''PREFIX : <http://e/>
-SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?a :p ?n } }'''
+SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S]
+WHERE { WINDOW :w { ?a :p ?n } }'''
 for name in names:
     engine.register(text, name=name)
 if int(point):
@@ -47,7 +52,7 @@ engine.close()
 """
 
 
-def go(root, point, names):
+def go(root: Path, point: int, names: Sequence[str]) -> bool:
     """A run of some queries on what is there; True if it came to its end."""
     path = str(Path(__file__).parents[1] / "spark")
     done = subprocess.run(
@@ -61,7 +66,7 @@ def go(root, point, names):
     return done.returncode == 0
 
 
-def test_queries_that_change_between_kills(tmp_path, random_seed):
+def test_queries_that_change_between_kills(tmp_path: Path, random_seed: int) -> None:
     rng = random.Random(random_seed)
     elements = [
         Element(

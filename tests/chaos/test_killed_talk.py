@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60 * (KILLS + 5))]
 S = "http://e/s"
 TEXT = f"""PREFIX : <http://e/>
-SELECT ?a ?n FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"""
+SELECT ?a ?n FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S]
+WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"""
 REFERENCE = "PREFIX : <http://e/>\nSELECT ?a ?n WHERE { GRAPH :w { ?a :p ?n } }"
 RUN = f"""
 import sys, time
@@ -47,7 +49,9 @@ from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point = Path(sys.argv[1]), int(sys.argv[2])
 out = FileSink(root / "out", Format.NDJSON)
-engine = Engine(spark=False, checkpoint=root / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False)
+engine = Engine(
+    spark=False, checkpoint=root / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False
+)
 engine.stream("{S}", root / "s")
 engine.register('''{TEXT}''', name="always")
 if point:
@@ -223,7 +227,7 @@ def check_lives(talk: Talk, name: str, starts: list[int], seed: int) -> None:
     got = published(talk.root).get(name, [])
     question = ReferenceQuery(REFERENCE, {"http://e/w": (S, Clause("step", 2000, 1000).window({}))})
     covered = 0
-    for start, after in zip(starts, [*starts[1:], 2**60], strict=True):
+    for start, after in pairwise([*starts, 2**60]):
         own = [r for r in got if start < r.time <= after - 1 or (start < 0 and r.time < after)]
         covered += len(own)
         last = max((r.time for r in own), default=start)

@@ -1,6 +1,6 @@
-"""Signals at every step of an epoch: its files, its commit, its publication. One signal ends the run
-after the epoch, two end the process where it stands; the next run goes on, and what is published
-is what a run without signals publishes.
+"""Signals at every step of an epoch: its files, its commit, its publication. One signal ends the
+run after the epoch, two end the process where it stands; the next run goes on, and what is
+published is what a run without signals publishes.
 """
 
 import json
@@ -18,7 +18,8 @@ KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60 * (KILLS + 10))]
 XSD = "<http://www.w3.org/2001/XMLSchema#integer>"
 QUERY = """PREFIX : <http://e/>
-SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?a :p ?n } }"""
+SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S]
+WHERE { WINDOW :w { ?a :p ?n } }"""
 RUN = """
 import itertools, json, os, signal, sys
 from dataclasses import replace
@@ -63,7 +64,8 @@ def go(folder: Path, root: str, first: int, last: int, times: int = 1) -> tuple[
     path = os.pathsep.join([tools, os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", RUN, root, str(first), str(last), str(times)],
-        cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=600,
+        cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+        timeout=600,
     )  # fmt: skip
     assert done.returncode in (0, *ENDED), done.stderr
     assert not done.stderr, done.stderr

@@ -37,7 +37,8 @@ TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 DAY = 86_400_000
 START = 1_406_851_200_000
-"""2014-08-01T00:00Z: on this day all streams have records; the user walks for its first 24 minutes."""
+"""2014-08-01T00:00Z: on this day all streams have records; the user walks for its first 24 minutes.
+"""
 
 _COLUMNS = {
     "AvgSpeed": "avgSpeed",

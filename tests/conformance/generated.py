@@ -23,7 +23,8 @@ Windows = Mapping[str, tuple[str, Clause]]
 
 
 def asked(
-    name: str, prefixes: str, head: str, windows: Windows, body: str, tail: str = "", *, output: str = "RSTREAM",
+    name: str, prefixes: str, head: str, windows: Windows, body: str, tail: str = "", *,
+    output: str = "RSTREAM",
     template: tuple[TripleTemplate, ...] = (),
 ) -> CaseQuery:  # fmt: skip
     """A query; with a ``template`` its head is CONSTRUCT, and the reference selects the template's

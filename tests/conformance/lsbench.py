@@ -25,7 +25,10 @@ SIOC = "http://rdfs.org/sioc/ns#"
 WGS = "http://www.w3.org/2003/01/geo/wgs84_pos#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 E = "http://example.org/"
-PREFIXES = f"PREFIX sib: <{SIB}> PREFIX foaf: <{FOAF}> PREFIX sioc: <{SIOC}> PREFIX wgs: <{WGS}> PREFIX : <{E}>\n"
+PREFIXES = (
+    f"PREFIX sib: <{SIB}> PREFIX foaf: <{FOAF}> PREFIX sioc: <{SIOC}> PREFIX wgs: <{WGS}> "
+    f"PREFIX : <{E}>\n"
+)
 POSTS, POST_LIKES, PHOTOS, PHOTO_LIKES, POSITIONS = (
     f"http://deri.org/{name}stream" for name in ("post", "likedpost", "photo", "likedphoto", "gps")
 )
@@ -184,30 +187,46 @@ def queries(network: Network) -> list[CaseQuery]:
 
     return [
         q(1, "SELECT ?p ?o", f"{post} {{ :u0 ?p ?o }}", post=(POSTS, short)),
-        q(2, "SELECT ?post", f"{post} {{ ?user sioc:creator_of ?post }} ?user sioc:account_of :p0", post=(POSTS, short)),
-        q(3, "SELECT ?friend ?post", f"{post} {{ ?friend sioc:creator_of ?post }} ?user foaf:knows ?friend ; "
+        q(2, "SELECT ?post", f"{post} {{ ?user sioc:creator_of ?post }} ?user sioc:account_of :p0",
+          post=(POSTS, short)),
+        q(3, "SELECT ?friend ?post",
+          f"{post} {{ ?friend sioc:creator_of ?post }} ?user foaf:knows ?friend ; "
           "sioc:account_of :p0", output="ISTREAM", post=(POSTS, minute)),
-        q(4, "SELECT ?one ?two ?tag", f"{post} {{ ?user sioc:creator_of ?one, ?two . ?one sib:hashtag ?tag . "
+        q(4, "SELECT ?one ?two ?tag",
+          f"{post} {{ ?user sioc:creator_of ?one, ?two . ?one sib:hashtag ?tag . "
           "?two sib:hashtag ?tag } FILTER(?one != ?two)", post=(POSTS, long)),
-        q(5, "SELECT ?on ?by ?photo", f"{likes} {{ ?by sib:like ?photo }} {photo} {{ ?photo sib:usertag ?on }} "
-          "?on foaf:knows ?by", output="ISTREAM", likes=(PHOTO_LIKES, minute), photo=(PHOTOS, Clause("range", 40 * SECOND))),
-        q(6, "SELECT ?user ?friend ?post ?channel", f"{post} {{ ?channel sioc:container_of ?post }} "
-          f"{likes} {{ ?friend sib:like ?post }} ?user foaf:knows ?friend ; sioc:subscriber_of ?channel",
+        q(5, "SELECT ?on ?by ?photo",
+          f"{likes} {{ ?by sib:like ?photo }} {photo} {{ ?photo sib:usertag ?on }} "
+          "?on foaf:knows ?by", output="ISTREAM", likes=(PHOTO_LIKES, minute),
+          photo=(PHOTOS, Clause("range", 40 * SECOND))),
+        q(6, "SELECT ?user ?friend ?post ?channel",
+          f"{post} {{ ?channel sioc:container_of ?post }} "
+          f"{likes} {{ ?friend sib:like ?post }} ?user foaf:knows ?friend ; "
+          "sioc:subscriber_of ?channel",
           post=(POSTS, Clause("step", 30 * SECOND, 5 * SECOND)), likes=(POST_LIKES, long)),
-        q(7, "SELECT ?channel (COUNT(?post) AS ?n)", f"{post} {{ ?channel sioc:container_of ?post }}",
+        q(7, "SELECT ?channel (COUNT(?post) AS ?n)",
+          f"{post} {{ ?channel sioc:container_of ?post }}",
           "GROUP BY ?channel ORDER BY DESC(?n) ?channel LIMIT 3", post=(POSTS, long)),
-        q(8, "SELECT ?post (COUNT(?by) AS ?n)", f"{post} {{ ?user sioc:creator_of ?post . ?post sib:hashtag ?tag }} "
-          f"OPTIONAL {{ {likes} {{ ?by sib:like ?post }} }}", "GROUP BY ?post", post=(POSTS, long), likes=(POST_LIKES, long)),
-        q(9, "SELECT ?post ?user", f"{post} {{ ?user sioc:creator_of ?post . ?post sib:hashtag ?tag "
-          "MINUS { ?comment sioc:reply_of ?post } }", post=(POSTS, long)),
-        q(10, "SELECT ?one ?two ?lat", "WINDOW <urn:gps> { ?one wgs:lat ?lat . ?two wgs:lat ?near } ?one foaf:knows ?two "
-          "FILTER(ABS(?lat - ?near) < 10)", gps=(POSITIONS, Clause("step", 20 * SECOND, 10 * SECOND))),
-        q(11, "SELECT DISTINCT ?who", f"{{ {post} {{ ?who sioc:creator_of ?x }} }} UNION {{ {photo} {{ ?p sib:usertag ?who }} }} "
+        q(8, "SELECT ?post (COUNT(?by) AS ?n)",
+          f"{post} {{ ?user sioc:creator_of ?post . ?post sib:hashtag ?tag }} "
+          f"OPTIONAL {{ {likes} {{ ?by sib:like ?post }} }}", "GROUP BY ?post", post=(POSTS, long),
+          likes=(POST_LIKES, long)),
+        q(9, "SELECT ?post ?user", f"{post} {{ ?user sioc:creator_of ?post . "
+          "?post sib:hashtag ?tag MINUS { ?comment sioc:reply_of ?post } }", post=(POSTS, long)),
+        q(10, "SELECT ?one ?two ?lat",
+          "WINDOW <urn:gps> { ?one wgs:lat ?lat . ?two wgs:lat ?near } ?one foaf:knows ?two "
+          "FILTER(ABS(?lat - ?near) < 10)",
+          gps=(POSITIONS, Clause("step", 20 * SECOND, 10 * SECOND))),
+        q(11, "SELECT DISTINCT ?who",
+          f"{{ {post} {{ ?who sioc:creator_of ?x }} }} "
+          f"UNION {{ {photo} {{ ?p sib:usertag ?who }} }} "
           f"UNION {{ {likes} {{ ?who sib:like ?y }} }} :u0 foaf:knows/foaf:knows? ?who",
           post=(POSTS, short), photo=(PHOTOS, short), likes=(POST_LIKES, short)),
         q(12, "SELECT ?over ?tag (COUNT(DISTINCT ?user) AS ?n)",
-          f"{post} {{ ?channel sioc:container_of ?post . ?post sib:hashtag ?tag . ?user sioc:creator_of ?post }} "
-          "?channel sioc:has_parent* ?over", "GROUP BY ?over ?tag HAVING(COUNT(?post) > 1)", post=(POSTS, long)),
+          f"{post} {{ ?channel sioc:container_of ?post . ?post sib:hashtag ?tag . "
+          f"?user sioc:creator_of ?post }} "
+          "?channel sioc:has_parent* ?over", "GROUP BY ?over ?tag HAVING(COUNT(?post) > 1)",
+          post=(POSTS, long)),
     ]  # fmt: skip
 
 

@@ -24,7 +24,8 @@ SUITES = {
 _WUKONG = "poststream|photostream"
 FAULTY = {
     "citybench/q12.rspql": r"\?p is neither a key of GROUP BY nor within an aggregate",
-    "srbench/q5.sparql": r"\?sensor is neither a key of GROUP BY nor within an aggregate",  # HAVING without GROUP BY
+    # HAVING without GROUP BY
+    "srbench/q5.sparql": r"\?sensor is neither a key of GROUP BY nor within an aggregate",
     # Hints of an execution order in place of dots, prefixes that are not declared, FROM without
     # STREAM:
     **{

@@ -29,7 +29,10 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 E = "http://example.org/"
 MINUTE, HOUR = 60_000, 3_600_000
-PREFIXES = f"PREFIX om: <{OM}> PREFIX w: <{WEATHER}> PREFIX wgs: <{WGS}> PREFIX xsd: <{XSD}> PREFIX : <{E}>\n"
+PREFIXES = (
+    f"PREFIX om: <{OM}> PREFIX w: <{WEATHER}> PREFIX wgs: <{WGS}> PREFIX xsd: <{XSD}> "
+    f"PREFIX : <{E}>\n"
+)
 KINDS = {
     "RainfallObservation": ("_PrecipitationAccumulated", 0, 50, 0.3),
     "SnowfallObservation": ("_SnowDepth", 0, 20, 0.1),
@@ -39,7 +42,8 @@ KINDS = {
     "VisibilityObservation": ("_Visibility", 1, 60, 0.5),
     "RelativeHumidityObservation": ("_RelativeHumidity", 20, 100, 0.5),
 }
-"""Of each type of observation its property, its least and greatest value, and how often it is made."""
+"""Of each type of observation its property, its least and greatest value, and how often it is made.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,10 @@ def _observed(kind: str, value: str, sensor: str = "?sensor") -> str:
     the value.
     """
     v = value.lstrip("?")
-    return f"?o{v} om:procedure {sensor} ; a w:{kind}Observation ; om:result ?r{v} . ?r{v} om:floatValue {value} ."
+    return (
+        f"?o{v} om:procedure {sensor} ; a w:{kind}Observation ; om:result ?r{v} . "
+        f"?r{v} om:floatValue {value} ."
+    )
 
 
 def queries(weather: Weather) -> list[CaseQuery]:
@@ -167,14 +174,19 @@ def queries(weather: Weather) -> list[CaseQuery]:
     means = [
         mean.format(s=s, p=_observed("Temperature", f"?t{s}", f"?{s}")) for s in ("sensor", "other")
     ]
-    force = "IF(AVG(?wind) < 1, 0, IF(AVG(?wind) < 13, 3, IF(AVG(?wind) < 39, 8, IF(AVG(?wind) < 73, 10, 12))))"
+    force = (
+        "IF(AVG(?wind) < 1, 0, IF(AVG(?wind) < 13, 3, IF(AVG(?wind) < 39, 8, "
+        "IF(AVG(?wind) < 73, 10, 12))))"
+    )
     blizzard = f"SELECT ?sensor WHERE {{ {w} {{ {temperature} {wind} }} }} GROUP BY ?sensor"
     place = "?sensor om:processLocation ?at . ?at wgs:lat ?lat ; wgs:long ?long ."
     return [
-        q(1, "SELECT DISTINCT ?sensor ?v ?uom", tumbling, f"{w} {{ {_observed('Rainfall', '?v')} ?rv om:uom ?uom }}"),
+        q(1, "SELECT DISTINCT ?sensor ?v ?uom", tumbling,
+          f"{w} {{ {_observed('Rainfall', '?v')} ?rv om:uom ?uom }}"),
         q(2, "SELECT DISTINCT ?sensor ?v ?uom", tumbling, f"{w} {{ {_observed('Rainfall', '?v')} "
           "OPTIONAL { ?rv om:uom ?uom } }"),
-        q(3, "ASK", long, f"{{ SELECT ?sensor WHERE {{ {w} {{ {wind} }} }} GROUP BY ?sensor HAVING(MIN(?wind) >= 74) }}"),
+        q(3, "ASK", long, f"{{ SELECT ?sensor WHERE {{ {w} {{ {wind} }} }} GROUP BY ?sensor "
+          f"HAVING(MIN(?wind) >= 74) }}"),
         q(4, "SELECT ?sensor (AVG(?wind) AS ?w) (AVG(?temp) AS ?t)", sliding,
           f"{w} {{ {temperature} {wind} FILTER(?temp > 32) }}", "GROUP BY ?sensor"),
         q(5, "CONSTRUCT { ?sensor a :Blizzard }", long,
@@ -182,31 +194,39 @@ def queries(weather: Weather) -> list[CaseQuery]:
           f"{{ {blizzard} HAVING(AVG(?temp) < 32 && MIN(?wind) > 40) }}",
           template=(("?sensor", TYPE, _iri("Blizzard")),)),
         q(6, "SELECT ?sensor", tumbling, f"{w} {{ {{ {visibility} FILTER(?vis < 10) }} UNION "
-          f"{{ {_observed('Rainfall', '?rain')} FILTER(?rain > 30) }} UNION {{ ?s a w:SnowfallObservation ; om:procedure ?sensor }} }}"),
-        asked("q7", PREFIXES, "SELECT DISTINCT ?sensor", {"urn:w": (STREAM, tumbling), "urn:b": (STREAM, before)},
+          f"{{ {_observed('Rainfall', '?rain')} FILTER(?rain > 30) }} "
+          f"UNION {{ ?s a w:SnowfallObservation ; om:procedure ?sensor }} }}"),
+        asked("q7", PREFIXES, "SELECT DISTINCT ?sensor",
+              {"urn:w": (STREAM, tumbling), "urn:b": (STREAM, before)},
               "WINDOW <urn:b> { ?sensor om:generatedObservation ?x } "
               "FILTER NOT EXISTS { WINDOW <urn:w> { ?sensor om:generatedObservation ?y } }"),
         q(8, "SELECT ?sensor (MIN(?temp) AS ?least) (MAX(?temp) AS ?most)", day,
-          f"{w} {{ {temperature} }} ?sensor om:processLocation ?at . ?at wgs:alt ?alt FILTER(?alt = 6300)", "GROUP BY ?sensor"),
+          f"{w} {{ {temperature} }} ?sensor om:processLocation ?at . ?at wgs:alt ?alt "
+          "FILTER(?alt = 6300)", "GROUP BY ?sensor"),
         q(9, f"SELECT ?sensor ({force} AS ?force) (AVG(?direction) AS ?d)", day,
           f"{w} {{ {wind} {_observed('WindDirection', '?direction')} }}", "GROUP BY ?sensor"),
-        q(10, "SELECT DISTINCT ?lat ?long", day, f"{w} {{ {_observed('Snowfall', '?snow')} FILTER(?snow > 5) }} {place}"),
+        q(10, "SELECT DISTINCT ?lat ?long", day,
+          f"{w} {{ {_observed('Snowfall', '?snow')} FILTER(?snow > 5) }} {place}"),
         q(11, "SELECT ?sensor ?other", tumbling, f"{means[0]} {means[1]} ?sensor :near ?other "
           "FILTER(ABS(?asensor - ?aother) > 20)"),
         q(12, "SELECT ?city (AVG(?temp) AS ?t) (AVG(?humidity) AS ?h)", tumbling,
-          f"{w} {{ {temperature} {_observed('RelativeHumidity', '?humidity')} }} ?sensor :in ?city . "
-          "?city :people ?n FILTER(?n > 15000)", "GROUP BY ?city"),
-        q(13, "SELECT DISTINCT ?shore", tumbling, f"{w} {{ {wind} FILTER(?wind >= 25 && ?wind < 55) }} "
+          f"{w} {{ {temperature} {_observed('RelativeHumidity', '?humidity')} }} "
+          "?sensor :in ?city . ?city :people ?n FILTER(?n > 15000)", "GROUP BY ?city"),
+        q(13, "SELECT DISTINCT ?shore", tumbling,
+          f"{w} {{ {wind} FILTER(?wind >= 25 && ?wind < 55) }} "
           "?sensor :at ?shore ; :in ?city . ?shore a :Shore . ?city :parent :Florida"),
         q(14, "SELECT DISTINCT ?airport", tumbling, f"{w} {{ {visibility} FILTER(?vis < 15) }} "
           "?sensor :in ?city . ?airport :serves ?city"),
         q(15, "SELECT DISTINCT ?lat ?long", tumbling, f"{w} {{ {wind} }} {place} "
           "FILTER EXISTS { ?hurricane :windSpeed ?known FILTER(?wind > ?known) }"),
         q(16, "SELECT ?region (COUNT(DISTINCT ?sensor) AS ?n)", tumbling,
-          f"{w} {{ {_observed('Rainfall', '?rain')} FILTER(?rain > 30) }} ?sensor :in/:parent+ ?region", "GROUP BY ?region"),
+          f"{w} {{ {_observed('Rainfall', '?rain')} "
+          f"FILTER(?rain > 30) }} ?sensor :in/:parent+ ?region", "GROUP BY ?region"),
         q(17, "SELECT ?hurricane (SUM(?people * ?cost) AS ?damage)", long,
-          f"{{ SELECT ?sensor (MAX(?wind) AS ?top) WHERE {{ {w} {{ {wind} }} }} GROUP BY ?sensor }} ?sensor :in ?city . "
-          "?city :people ?people . ?hurricane :windSpeed ?known ; :damage ?cost FILTER(?top > ?known)", "GROUP BY ?hurricane"),
+          f"{{ SELECT ?sensor (MAX(?wind) AS ?top) WHERE {{ {w} {{ {wind} }} }} "
+          f"GROUP BY ?sensor }} ?sensor :in ?city . "
+          "?city :people ?people . ?hurricane :windSpeed ?known ; :damage ?cost "
+          "FILTER(?top > ?known)", "GROUP BY ?hurricane"),
     ]  # fmt: skip
 
 
@@ -232,5 +252,6 @@ def published(number: int) -> CaseQuery | None:
 def case(weather: Weather, seed: int = 1) -> Case:
     """All queries over one stream."""
     every = [*queries(weather), *(p for n in range(1, 11) if (p := published(n)) is not None)]
-    return Case({STREAM: tuple(sorted(observations(weather, seed), key=lambda e: e.ts))}, tuple(every),
+    return Case({STREAM: tuple(sorted(observations(weather, seed), key=lambda e: e.ts))},
+                tuple(every),
                 static={None: static(weather)})  # fmt: skip

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# As a script it needs what pytest is told in pyproject.toml: the cases beside it, and the benchmarks
-# in the root of the checkout.
+# As a script it needs what pytest is told in pyproject.toml: the cases beside it, and the
+# benchmarks in the root of the checkout.
 sys.path += [str(Path(__file__).resolve().parents[i]) for i in (1, 2)]
 
 import lsbench
@@ -26,10 +26,14 @@ from levada.testing.question import Report
 HEAD = """
 ## Suites over generated data
 
-SRBench: weather stations with places, airports and hurricanes; Q1 to Q17 from their descriptions, and those of Q1 to Q10 that are
-SPARQL as they were published. LSBench: a social network, Q1 to Q12. Each report is compared with that of the naive reference, from engines
-with one partition and with four, in epochs of different sizes. YABench: a filter, an average and a self-join over stations that tell a
-temperature each second; what is right follows from the generator's formula. Delays in real time: `python -m bench yabench`.
+SRBench: weather stations with places, airports and hurricanes; Q1 to Q17 from their \
+descriptions, and those of Q1 to Q10 that are
+SPARQL as they were published. LSBench: a social network, Q1 to Q12. Each report is compared with \
+that of the naive reference, from engines
+with one partition and with four, in epochs of different sizes. YABench: a filter, an average and \
+a self-join over stations that tell a
+temperature each second; what is right follows from the generator's formula. Delays in real time: \
+`python -m bench yabench`.
 
 | suite | data | queries | reports | solutions | as they should be |
 |---|---|---|---|---|---|"""
@@ -51,7 +55,10 @@ def lines() -> Iterator[str]:
         told = at_once(stations)
         right = [name for name, side in told.items() if side["precision"] == side["recall"] == 1]
         solutions = sum(side["got"] for side in told.values())
-        yield f"| YABench | {stations:,} stations, 15 s | {len(told)} | {3 * len(told)} | {solutions:,} | {len(right)} |"
+        yield (
+            f"| YABench | {stations:,} stations, 15 s | {len(told)} | {3 * len(told)} | "
+            f"{solutions:,} | {len(right)} |"
+        )
 
 
 def _row(suite: str, data: str, case: Case) -> str:
@@ -59,7 +66,10 @@ def _row(suite: str, data: str, case: Case) -> str:
     runs = [said(case, epoch_rows=rows, partitions=partitions) for partitions, rows in RUNS]
     right = [name for name in judged if all(same(judged[name], run[name]) is None for run in runs)]
     reports = [report for found in judged.values() for report in found]
-    return f"| {suite} | {data} | {len(judged)} | {len(reports)} | {_solutions(reports):,} | {len(right)} |"
+    return (
+        f"| {suite} | {data} | {len(judged)} | {len(reports)} | {_solutions(reports):,} | "
+        f"{len(right)} |"
+    )
 
 
 def _solutions(reports: Sequence[Report]) -> int:

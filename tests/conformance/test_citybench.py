@@ -40,7 +40,9 @@ PIECES = ((0, DAY),) if WHOLE else ((0, 2 * MINUTE), (470 * MINUTE, 481 * MINUTE
 OTHERS, EVENTS = (10, 20) if WHOLE else (3, 3)
 LANGUAGES = ("cqels", "csparql", "rspql")
 SILENT = {"csparql-11", "cqels-12", "csparql-12", *(f"rspql-{n}" for n in range(1, 8))}
-"""What cannot say anything: a condition that nothing meets, more records than a sensor gives, faulty texts."""
+"""What cannot say anything: a condition that nothing meets, more records than a sensor gives,
+faulty texts.
+"""
 
 
 @cache

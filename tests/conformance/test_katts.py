@@ -29,7 +29,9 @@ def test_published_answers_score_as_recounted(case: tuple[str, str]) -> None:
 
 
 def test_table_1() -> None:
-    """The paper cuts off what stands behind the first decimal; its 69.5 of February is January's."""
+    """The paper cuts off what stands behind the first decimal; its 69.5 of February is that of
+    January.
+    """
     assert katts.table_1() == {
         "02": [69.11, 29.1, 36.09],
         "03": [69.82, 32.19, 30.18],

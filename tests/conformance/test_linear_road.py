@@ -100,7 +100,8 @@ def question(
         t.alias: tuple(c.name for c in t.window.partition) for t in read if t.window.partition
     }
     return ReferenceSql(
-        sql_of(statement.body, schemas), {t.alias: (t.stream, window(t)) for t in read}, schemas, types, output,
+        sql_of(statement.body, schemas), {t.alias: (t.stream, window(t)) for t in read}, schemas,
+        types, output,
         partitions=partitions, views=views,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stream_scripts import DATA, SIGN, Line, expected, script_of, sources, texts, value, write_csv
@@ -40,7 +41,7 @@ def test_script_gives_the_output_of_stream(name: str, tmp_path: Path) -> None:
             path = write_csv(
                 source, DATA / "data" / Path(source.path).name, tmp_path / f"{source.name}.csv"
             )
-            sign = {"sign": SIGN} if source.relation else {}
+            sign: dict[str, Any] = {"sign": SIGN} if source.relation else {}
             engine.stream(source.name, path, schema=source.schema, **sign)
         query = engine.register(text, name="q", dialect="cql")
         engine.start(once=True, keep_open=name in OPEN)

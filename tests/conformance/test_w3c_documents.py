@@ -65,6 +65,7 @@ def taken(path: Any, base: Any, form: Any) -> Any:
     triples, _ = parse_document(data, reference, 3)
     if triples.bad:
         return triples.bad[0][1]
+    assert triples.g is not None
     columns = (triples.s, triples.p, triples.o, triples.g)
     return [
         " ".join(triples.text(column, row) for column in columns) + " ." for row in range(triples.n)

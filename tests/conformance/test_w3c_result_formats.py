@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -30,7 +31,7 @@ class Written:
         self.format = form
         self.text = ""
 
-    def publish(self, query: str, variables: list[str], epoch: int, batch: Batch) -> list[str]:
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         records = lines(self.format, query, variables, batch)
         self.text += heading(self.format, variables, batch).decode() + "".join(records.to_list())
         return []

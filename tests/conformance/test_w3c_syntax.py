@@ -40,6 +40,7 @@ def _tests() -> list[tuple[str, Path]]:
                 # .ru.
                 if kind in POSITIVE | NEGATIVE and action.object.value.endswith(".rq"):
                     found.add((kind.removesuffix("11"), _path(action.object.value)))
+                assert not isinstance(action.object, ox.Literal)
                 for query in store.quads_for_pattern(
                     action.object, ox.NamedNode(QT + "query"), None
                 ):

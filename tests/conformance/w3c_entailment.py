@@ -19,15 +19,26 @@ MANIFEST = SUITE / "sparql11" / "entailment" / "manifest.ttl"
 _ENTRY = re.compile(r"\n:([\w-]+)\s+rdf:type\s+mf:QueryEvaluationTest(.*?)mf:result", re.DOTALL)
 
 SKIPPED = {
-    "rdf01": "rdfD2, that every predicate is a rdf:Property, is left out: the test is of the regime RDF, which Levada does not offer",
-    "paper-sparqldl-Q1": "owl:Nothing below every class is a rule on OWL's own vocabulary (scm-cls), of which Levada's owl has none",
+    "rdf01": (
+        "rdfD2, that every predicate is a rdf:Property, "
+        "is left out: the test is of the regime RDF, which Levada does not offer"
+    ),
+    "paper-sparqldl-Q1": (
+        "owl:Nothing below every class is a rule on OWL's own vocabulary (scm-cls), "
+        "of which Levada's owl has none"
+    ),
     "sparqldl-10": "it needs eq-ref, that everything is the same as itself, which is left out",
-    "sparqldl-11": "it needs scm rules, which say of properties what follows from their inverses and from owl:Thing",
+    "sparqldl-11": (
+        "it needs scm rules, which say of properties what follows from their inverses and "
+        "from owl:Thing"
+    ),
     "sparqldl-12": "it needs owl:Thing as everybody's class, a rule on OWL's own vocabulary",
 }
 """Tests of the regimes in scope that need a rule which is not among Levada's."""
 SCHEMA = ("rdfs:subClassOf", "rdfs:subPropertyOf", "owl:sameAs")
-"""Predicates about which a stream entails nothing, since the schema is static data: such tests are asked over static data only."""
+"""Predicates about which a stream entails nothing, since the schema is static data: such tests are
+asked over static data only.
+"""
 
 
 @cache
@@ -58,5 +69,6 @@ def _regime(regimes: set[str]) -> tuple[str, str]:
         return "none", "the regime RIF is a rule language of its own, which Levada does not offer"
     return (
         "none",
-        "OWL 2 with the direct semantics asks for class expressions and undistinguished variables, not for rules",
+        "OWL 2 with the direct semantics asks for class expressions and undistinguished "
+        "variables, not for rules",
     )

@@ -23,16 +23,22 @@ from levada.syntax import parse
 ENTAILMENT = """
 ## Entailment
 
-W3C's tests of the entailment regimes, those of RDF, RDFS and D under `rdfs`, others with OWL's RDF-based semantics under `owl`; the data are
-the ontology, too. A stream has no schema, so tests that ask for schema triples are asked over static data only.
+W3C's tests of the entailment regimes, those of RDF, RDFS and D under `rdfs`, others with OWL's \
+RDF-based semantics under `owl`; the data are
+the ontology, too. A stream has no schema, so tests that ask for schema triples are asked over \
+static data only.
 """
 HEAD = """# Conformance
 
-W3C's evaluation tests of SPARQL 1.0 and 1.1 (`w3c/rdf-tests`, as listed by their manifests), without those of SERVICE, protocol and
-update; those of entailment are below. Each is asked twice: as a *static* query over static data, and as a *stream*, its default graph as the elements of one
-window, in random epochs on four partitions. `make conformance` runs them; this page is written by `make conformance-page`.
+W3C's evaluation tests of SPARQL 1.0 and 1.1 (`w3c/rdf-tests`, as listed by their manifests), \
+without those of SERVICE, protocol and
+update; those of entailment are below. Each is asked twice: as a *static* query over static data, \
+and as a *stream*, its default graph as the elements of one
+window, in random epochs on four partitions. `make conformance` runs them; this page is written \
+by `make conformance-page`.
 
-Solutions are compared as bags, those of ORDER BY as sequences, up to the names of blank nodes; numbers by datatype and value.
+Solutions are compared as bags, those of ORDER BY as sequences, up to the names of blank nodes; \
+numbers by datatype and value.
 """
 Verdict = tuple[str, str]
 """passed, refused, failed or skipped, and why."""

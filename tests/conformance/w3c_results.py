@@ -18,13 +18,15 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
+Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 Row = frozenset[tuple[str, str]]
 """A solution: (variable, canonical N-Triples text) pairs; of a graph a triple, under s, p, o."""
 
-INTEGERS = ("integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger",
-            "negativeInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte")  # fmt: skip
+INTEGERS = ("integer", "int", "long", "short", "byte", "nonNegativeInteger", "positiveInteger",
+            "nonPositiveInteger", "negativeInteger", "unsignedInt", "unsignedLong",
+            "unsignedShort", "unsignedByte")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,24 +96,30 @@ def read_csv(text: Iterable[str]) -> Expected:
 def _vocabulary(store: ox.Dataset) -> Expected:
     """A result as a graph of the result-set vocabulary."""
     for quad in store.quads_for_predicate(ox.NamedNode(RS + "boolean")):
+        assert isinstance(quad.object, ox.Literal)
         return Expected(boolean=quad.object.value == "true")
     found = []
     for quad in store.quads_for_predicate(ox.NamedNode(RS + "solution")):
         named = {
-            _object(store, b, "variable").value: str(_object(store, b, "value"))
+            _value(store, b, "variable"): str(_objects(store, b, "value")[0])
             for b in _objects(store, quad.object, "binding")
         }
-        index = _objects(store, quad.object, "index")
-        found.append((int(index[0].value) if index else 0, row(**named)))
+        ordered = bool(_objects(store, quad.object, "index"))
+        index = int(_value(store, quad.object, "index")) if ordered else 0
+        found.append((index, row(**named)))
     return Expected(rows=tuple(r for _, r in sorted(found, key=lambda pair: pair[0])))
 
 
-def _objects(store: ox.Dataset, subject: ox.BlankNode, name: str) -> list[ox.Literal]:
-    return [q.object for q in store.quads_for_subject(subject) if q.predicate.value == RS + name]  # type: ignore[misc]
+def _objects(store: ox.Dataset, subject: Object, name: str) -> list[Object]:
+    assert isinstance(subject, ox.BlankNode)
+    return [q.object for q in store.quads_for_subject(subject) if q.predicate.value == RS + name]
 
 
-def _object(store: ox.Dataset, subject: ox.BlankNode, name: str) -> ox.Literal:
-    return _objects(store, subject, name)[0]
+def _value(store: ox.Dataset, subject: Object, name: str) -> str:
+    """The text of a property that is there once."""
+    (found, *_) = _objects(store, subject, name)
+    assert not isinstance(found, ox.Triple)
+    return found.value
 
 
 def difference(want: Expected, got: Expected, *, ordered: bool, lax: bool) -> str | None:

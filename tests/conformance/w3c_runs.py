@@ -176,7 +176,10 @@ def windowed(text: str, unit: ast.QueryUnit) -> str:
         r"(?i)\bCONSTRUCT\s*$", _before_from(head)
     ):
         head = re.sub(r"\bCONSTRUCT\b(?=[^>]*$)", lambda m: f"CONSTRUCT {{{group}}}", head, count=1)
-    windows = f"FROM NAMED WINDOW <urn:w> ON <urn:s> {WINDOW} FROM NAMED WINDOW <urn:tock> ON <urn:tick> {WINDOW}"
+    windows = (
+        f"FROM NAMED WINDOW <urn:w> ON <urn:s> {WINDOW} "
+        f"FROM NAMED WINDOW <urn:tock> ON <urn:tick> {WINDOW}"
+    )
     return f"{head} {windows} {{ WINDOW <urn:w> {{{group}}} }}{tail}"
 
 

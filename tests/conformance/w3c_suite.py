@@ -20,6 +20,7 @@ MISSING = "the W3C suite is not there: ../shared/data/rdf-tests is absent"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+Node = ox.NamedNode | ox.BlankNode
 KINDS = ("QueryEvaluationTest", "CSVResultFormatTest")
 OUT_OF_SCOPE = ("entailment", "service")
 """Folders: entailment has a judge of its own, SERVICE is refused."""
@@ -68,14 +69,14 @@ def tests_of(manifest: Path) -> Iterator[W3cTest]:
     heads = [
         quad.object for quad in store.quads_for_pattern(None, ox.NamedNode(MF + "entries"), None)
     ]
-    for entry in (entry for head in heads for entry in _members(store, head)):
+    for entry in (entry for head in map(_node, heads) for entry in _members(store, head)):
         if any(
             kind.value.removeprefix(MF) in KINDS for kind in _objects(store, entry, RDF + "type")
         ):
             yield _test(store, entry, manifest)
 
 
-def _members(store: ox.Store, node: ox.NamedNode | ox.BlankNode) -> Iterator[ox.NamedNode]:
+def _members(store: ox.Store, node: Node) -> Iterator[Node]:
     """The members of a list: a test that its manifest does not list has been taken out of the
     suite.
     """
@@ -84,7 +85,7 @@ def _members(store: ox.Store, node: ox.NamedNode | ox.BlankNode) -> Iterator[ox.
         node = _one(store, node, RDF + "rest")
 
 
-def _test(store: ox.Store, subject: ox.NamedNode, manifest: Path) -> W3cTest:
+def _test(store: ox.Store, subject: Node, manifest: Path) -> W3cTest:
     action = _one(store, subject, MF + "action")
     named = []
     for graph in _objects(store, action, QT + "graphData"):
@@ -102,13 +103,16 @@ def _test(store: ox.Store, subject: ox.NamedNode, manifest: Path) -> W3cTest:
     )
 
 
-def _objects(
-    store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str
-) -> list[ox.NamedNode]:
-    return [q.object for q in store.quads_for_pattern(subject, ox.NamedNode(name), None)]  # type: ignore[misc]
+def _objects(store: ox.Store, subject: Node, name: str) -> list[Node]:
+    return [_node(q.object) for q in store.quads_for_pattern(subject, ox.NamedNode(name), None)]
 
 
-def _one(store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str) -> ox.NamedNode:
+def _node(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Node:
+    assert isinstance(term, Node)
+    return term
+
+
+def _one(store: ox.Store, subject: Node, name: str) -> Node:
     (found,) = _objects(store, subject, name)
     return found
 

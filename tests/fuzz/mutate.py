@@ -1,4 +1,5 @@
-"""Damage to bytes, drawn: what storage, transport and people do to a file, and what attackers would.
+"""Damage to bytes, drawn: what storage, transport and people do to a file, and what attackers
+would.
 
 A case is a function of (seed, name): a found one is made again from what its failure prints.
 """
@@ -13,9 +14,12 @@ from collections.abc import Callable, Sequence
 CASES = int(os.environ.get("LEVADA_FUZZ", "2000"))  # of all tests of this folder together
 SHARES = {"files": 0.5, "queries": 0.3, "settings": 0.19, "checkpoints": 0.01}
 SPECIAL = (
-    b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", b"\xc3", b"\r", b"\n", b"\r\n", b"\n\n", b"\t", b"\x0b",
-    b"\xe2\x80\xa8", b'"', b"'", b'"""', b"\\", b"\\u0000", b"\\uD800", b"\\U00110000", b"<", b">", b"<<", b"<!--", b"&a;", b"]]>", b"[", b"]", b"{",
-    b"}", b"(", b")", b",", b";", b".", b":", b"_:", b"^^", b"@en", b"#", b"-", b"9" * 400, b"1e999", b"NaN", b"null", b"\x7f" * 8, b"\x80" * 8,
+    b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", b"\xc3", b"\r", b"\n", b"\r\n",
+    b"\n\n", b"\t", b"\x0b",
+    b"\xe2\x80\xa8", b'"', b"'", b'"""', b"\\", b"\\u0000", b"\\uD800", b"\\U00110000", b"<", b">",
+    b"<<", b"<!--", b"&a;", b"]]>", b"[", b"]", b"{",
+    b"}", b"(", b")", b",", b";", b".", b":", b"_:", b"^^", b"@en", b"#", b"-", b"9" * 400,
+    b"1e999", b"NaN", b"null", b"\x7f" * 8, b"\x80" * 8,
     b"\xff\xff\xff\x7f", b"a" * 5000,
 )  # fmt: skip
 Mutation = Callable[[random.Random, bytes], bytes]
@@ -86,7 +90,8 @@ def mutated(seed: int, name: str, data: bytes) -> bytes:
 
 def respelled(seed: int, name: str, texts: Sequence[str]) -> str:
     """One of the texts with one to three of its words left out, doubled, moved, or in place of
-    others: what is left of its grammar is more than bytes that flip leave. ``texts`` give the words.
+    others: what is left of its grammar is more than bytes that flip leave. ``texts`` give the
+    words.
     """
     rng = random.Random(f"{seed} {name}")
     words = [_WORD.findall(text) for text in texts]
@@ -114,6 +119,8 @@ def respelled(seed: int, name: str, texts: Sequence[str]) -> str:
 
 _WORD = re.compile(r"\s+|\w+|<[^<>\s]*>|\"[^\"]*\"|[^\w\s]")
 _ODD = (
-    "0", "-1", "9223372036854775807", "9223372036854775808", "1e999", "0.0", "P1Y", "PT0S", "PT0.0001S", "''", "\"\"", "'''''", "*", "?x", "true", "null",
-    "~", "[]", "{}", "\\u0000", "\u00e9", "\U0001f600", "<>", "<http://e/\u00e9>", "2013-99-99", "2013-02-30T00:00:00Z", "NaN", "x" * 300, "../../x", "!!int", "&a", "*a",
+    "0", "-1", "9223372036854775807", "9223372036854775808", "1e999", "0.0", "P1Y", "PT0S",
+    "PT0.0001S", "''", "\"\"", "'''''", "*", "?x", "true", "null",
+    "~", "[]", "{}", "\\u0000", "\u00e9", "\U0001f600", "<>", "<http://e/\u00e9>", "2013-99-99",
+    "2013-02-30T00:00:00Z", "NaN", "x" * 300, "../../x", "!!int", "&a", "*a",
 )  # fmt: skip

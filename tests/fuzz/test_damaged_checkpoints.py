@@ -1,5 +1,5 @@
-"""Checkpoints with damaged, lost and foreign files: the next run gives the results of a sound one, or
-a sentence; never other results.
+"""Checkpoints with damaged, lost and foreign files: the next run gives the results of a sound one,
+or a sentence; never other results.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from levada.sinks.files import FileSink
 ERROR = re.compile("[a-z]Error|Traceback|object has no attribute")
 XSD = "<http://www.w3.org/2001/XMLSchema#"
 QUERIES = {
-    "beside": """PREFIX : <http://e/> SELECT ?a ?n ?m FROM NAMED WINDOW :w ON :S [RANGE PT3S STEP PT1S]
-FROM NAMED WINDOW :v ON :T [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } } GRAPH :g { ?a :r ?z } }""",
+    "beside": """PREFIX : <http://e/> SELECT ?a ?n ?m \
+FROM NAMED WINDOW :w ON :S [RANGE PT3S STEP PT1S]
+FROM NAMED WINDOW :v ON :T [RANGE PT2S STEP PT1S] \
+WHERE { WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } } \
+GRAPH :g { ?a :r ?z } }""",
     "sum": """PREFIX : <http://e/> SELECT ?a (SUM(?n) AS ?s) FROM NAMED WINDOW :w ON :S [RANGE PT4S]
 WHERE { WINDOW :w { ?a :p ?n } } GROUP BY ?a""",
-    "last": "PREFIX : <http://e/> SELECT ?a ?n FROM NAMED WINDOW :w ON :S [TRIPLES 5] WHERE { WINDOW :w { ?a :p ?n } }",
+    "last": "PREFIX : <http://e/> SELECT ?a ?n FROM NAMED WINDOW :w ON :S [TRIPLES 5] WHERE { "
+        "WINDOW :w { ?a :p ?n } }",
 }  # fmt: skip
 
 
@@ -44,7 +48,9 @@ def write(folder: Path) -> None:
         "".join(line(i, "p", 3000 * (i % 17 == 9)) for i in range(60)) + "x\n"
     )
     (folder / "t.nt").write_text("".join(line(i, "q") for i in range(60)))
-    (folder / "g.nt").write_text("".join(f"<http://e/a{i}> <http://e/r> <http://e/z> .\n" for i in range(3)))  # fmt: skip
+    (folder / "g.nt").write_text(
+        "".join(f"<http://e/a{i}> <http://e/r> <http://e/z> .\n" for i in range(3))
+    )
 
 
 def run(data: Path, root: Path) -> None:

@@ -40,9 +40,12 @@ SEEDS = {
 <!DOCTYPE rdf:RDF [ <!ENTITY e "http://e/"> <!ENTITY f "&e;f"> ]>
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">
 <e:C rdf:about="&e;a" e:q="&f;"><e:p rdf:parseType="Collection"><e:D/><e:D rdf:nodeID="x"/></e:p>
-<e:r rdf:parseType="Literal"><b>x</b></e:r><!-- > --><e:s xml:lang="en"><![CDATA[<x>]]></e:s></e:C></rdf:RDF>""",
-    "jsonld": b"""{"@context": {"e": "http://e/", "p": {"@id": "e:p", "@type": "@id"}, "l": {"@id": "e:l", "@container": "@list"}},
-"@id": "e:a", "@graph": [{"@id": "e:b", "p": ["e:c", {"@id": "_:x"}], "l": [1, 2.5, true, "\\u00e9"], "@type": "e:C",
+<e:r rdf:parseType="Literal"><b>x</b></e:r><!-- > -->\
+<e:s xml:lang="en"><![CDATA[<x>]]></e:s></e:C></rdf:RDF>""",
+    "jsonld": b"""{"@context": {"e": "http://e/", "p": {"@id": "e:p", "@type": "@id"}, \
+"l": {"@id": "e:l", "@container": "@list"}},
+"@id": "e:a", "@graph": [{"@id": "e:b", "p": ["e:c", {"@id": "_:x"}], \
+"l": [1, 2.5, true, "\\u00e9"], "@type": "e:C",
 "e:q": {"@value": "x", "@language": "en"}, "@reverse": {"e:r": {"@id": "e:d"}}}]}""",
 }  # fmt: skip
 
@@ -51,7 +54,10 @@ def line(form: str, k: int) -> str:
     ts = 1000 + k
     return {
         "nt": f'<http://e/a> <http://e/p> "v {k}\\n"@en {ts} .\n',
-        "nq": f'_:b{k} <http://e/p> "{k}"^^<http://www.w3.org/2001/XMLSchema#integer> <http://e/g> {ts} .\n',
+        "nq": (
+            f'_:b{k} <http://e/p> "{k}"^^<http://www.w3.org/2001/XMLSchema#integer> '
+            f"<http://e/g> {ts} .\n"
+        ),
         "csv": f'{k},"a ""b"", {k}",{ts}\n',
         "ndjson": json.dumps({"k": k, "v": f"a {k}", "ts": ts}) + "\n",
     }[form]
@@ -89,7 +95,8 @@ def run(root: Path, folder: Path, form: str) -> tuple[Any, int, list[Any]]:
             engine.register("Istream(Select k From S [Now])", dialect="cql")
         else:
             engine.register(
-                "SELECT ?o FROM NAMED WINDOW <w> ON <S> [RANGE 1s STEP 1s] WHERE { WINDOW <w> { ?s <http://e/p> ?o } }"
+                "SELECT ?o FROM NAMED WINDOW <w> ON <S> [RANGE 1s STEP 1s] WHERE { "
+                "WINDOW <w> { ?s <http://e/p> ?o } }"
             )
         engine.start(once=True)
         engine.await_end()

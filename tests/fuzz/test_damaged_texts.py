@@ -118,7 +118,9 @@ def plan(stream: StreamConfig, query: QuerySource) -> bool:
 
 
 def test_damaged_mappings(data: Path, seed: int) -> None:
-    query = QuerySource("q", "SELECT * FROM NAMED WINDOW <w> ON <S> [RANGE 1s STEP 1s] { WINDOW <w> { ?s ?p ?o } }")  # fmt: skip
+    query = QuerySource(
+        "q", "SELECT * FROM NAMED WINDOW <w> ON <S> [RANGE 1s STEP 1s] { WINDOW <w> { ?s ?p ?o } }"
+    )
     path = data / "drawn.yaml"
     for k in range(cases("settings", 3)):
         name = f"mapping{k}"

@@ -166,6 +166,7 @@ def calls(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]
 
 
 LEAVES = st.one_of(st.sampled_from(NAMES).map(Var), st.sampled_from(POOL).map(Const))
+Table = list[tuple[Term | None, ...]]
 EXPRESSIONS = st.recursive(LEAVES, calls, max_leaves=6)
 CELLS = st.one_of(
     st.none(), st.sampled_from(POOL), st.sampled_from([*INTEGERS, *DECIMALS, *FLOATS])
@@ -173,7 +174,7 @@ CELLS = st.one_of(
 TABLES = st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=0, max_size=12)
 
 
-def columns_of(rows: list[tuple[Term | None, ...]], hard: bool) -> dict[str, Column]:
+def columns_of(rows: Table, hard: bool) -> dict[str, Column]:
     return {name: column_of([r[i] for r in rows], hard) for i, name in enumerate(NAMES)}
 
 
@@ -213,8 +214,8 @@ def row_by_row(expression: Expression, row: dict[str, Term | None]) -> Term | No
             )
             return of_truth(found if function is Fn.IN or found is None else not found)
         case Call(function, args):
-            values = [row_by_row(a, row) for a in args]
-            return None if None in values else strict(function, values)
+            values = [v for a in args if (v := row_by_row(a, row)) is not None]
+            return strict(function, values) if len(values) == len(args) else None
     raise AssertionError(expression)
 
 
@@ -275,7 +276,7 @@ def evaluated(expression: Expression, columns: dict[str, Column], n: int) -> lis
 
 @settings(max_examples=120, deadline=None)
 @given(EXPRESSIONS, TABLES)
-def test_vectorised_equals_row_by_row(expression, rows):
+def test_vectorised_equals_row_by_row(expression: Expression, rows: Table) -> None:
     wanted = [row_by_row(expression, dict(zip(NAMES, row, strict=True))) for row in rows]
     texts = [None if w is None else str(w) for w in wanted]
     conditions = [boolean(expression, dict(zip(NAMES, row, strict=True))) is True for row in rows]
@@ -302,7 +303,9 @@ BY_ZERO = [
 @example(
     Call(Fn.DIVIDE, (Var("c"), Var("a"))), [*BY_ZERO, (lit("7", "integer"), None, INTEGERS[-1])]
 )
-def test_the_facets_of_results_are_those_of_their_texts(expression, rows):
+def test_the_facets_of_results_are_those_of_their_texts(
+    expression: Expression, rows: Table
+) -> None:
     """A computed number is what intake would make of its text, so that results are used like input;
     so is what is no number.
     """
@@ -344,7 +347,7 @@ def only(column: Column, facets: Facet) -> Column:
 
 @settings(max_examples=100, deadline=None)
 @given(EXPRESSIONS, TABLES)
-def test_needs_are_enough(expression, rows):
+def test_needs_are_enough(expression: Expression, rows: Table) -> None:
     columns, n = columns_of(rows, False), len(rows)
     slim = {
         name: only(columns[name], facets) for name, facets in expression_needs(expression).items()
@@ -355,7 +358,7 @@ def test_needs_are_enough(expression, rows):
 
 
 # --- against pyoxigraph
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 # Where Levada follows the specification and pyoxigraph does not (or limits numbers), the values
 # below do not go: NaN and booleans under <, language-tagged and ill-typed literals as conditions,
@@ -470,7 +473,7 @@ AGREED_TABLES = st.lists(
 )
 
 
-def by_pyoxigraph(expression: Expression, rows: list[tuple[Term | None, ...]]) -> list[str | None]:
+def by_pyoxigraph(expression: Expression, rows: Table) -> list[str | None]:
     body = " ".join(
         f"({i} {' '.join('UNDEF' if t is None else str(t) for t in row)})"
         for i, row in enumerate(rows)
@@ -488,7 +491,7 @@ ZERO = f'"0"^^<{XSD}decimal>'
 
 @settings(max_examples=120, deadline=None)
 @given(st.one_of(CONDITIONS, VALUES), AGREED_TABLES)
-def test_equals_pyoxigraph(expression, rows):
+def test_equals_pyoxigraph(expression: Expression, rows: Table) -> None:
     ours, theirs = (
         evaluated(expression, columns_of(rows, False), len(rows)),
         by_pyoxigraph(expression, rows),

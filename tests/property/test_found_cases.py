@@ -9,7 +9,7 @@ from dataclasses import replace
 from asking import STREAM, at, check, query, triples, values
 from cases import Case, Clause
 from levada.testing.compare import same_queries
-from levada.testing.question import Element
+from levada.testing.question import Element, ReferenceQuery
 from stepped import run_case, run_in_two
 
 
@@ -162,10 +162,12 @@ def test_from_merges_graphs_into_a_set() -> None:
     """The reference was wrong: pyoxigraph's FROM of two graphs finds a triple that both
     hold twice.
     """
-    both = {"http://e/g": ":a :p 1", "http://e/h": ":a :p 1 ; :q 2"}
+    both: dict[str | None, str] = {"http://e/g": ":a :p 1", "http://e/h": ":a :p 1 ; :q 2"}
     windows = "WINDOW :w { ?s :q ?o }"
     asked = query("SELECT ?s ?v", f"{windows} ?s :p ?v", dataset="FROM :g FROM :h")
-    asked = replace(asked, reference=replace(asked.reference, graphs=("http://e/g", "http://e/h")))
+    question = asked.reference
+    assert isinstance(question, ReferenceQuery)
+    asked = replace(asked, reference=replace(question, graphs=("http://e/g", "http://e/h")))
     expected = check(asked, static=both, s=(at(1000, ":a :q 2"),))
     assert values(expected["q"], "s") == [["<http://e/a>"]]
 
@@ -215,10 +217,8 @@ def test_other_windows_of_the_stream_do_not_end_a_session_at_a_time_that_is_drop
         ),
     ]
     times = (0, 400, 800, 1000, 1001, 1500)
-    streams = {
-        name: [at(ts + lag, f":a :p {ts}") for ts in times] for name, lag in (("s", 50), ("t", 0))
-    }
-    expected = check(*asked, **streams)
+    s, t = ([at(ts + lag, f":a :p {ts}") for ts in times] for lag in (50, 0))
+    expected = check(*asked, s=s, t=t)
     assert 1001 not in [report.time for report in expected["q"]]
 
 

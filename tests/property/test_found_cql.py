@@ -80,7 +80,8 @@ def test_a_count_beside_a_column() -> None:
     text = "Select Count(*) As n From A Except Select k From B"
     numbered = "Select n, row_number() Over (Partition By n) From "
     reference = sql(
-        f"Select n From ({numbered}(Select Count(*) As n From A) Except {numbered}(Select k As n From B))",
+        f"Select n From ({numbered}(Select Count(*) As n From A) "
+        f"Except {numbered}(Select k As n From B))",
         {"A": ("A", ALL), "B": ("B", ALL)}, {"n": "integer"},
     )  # fmt: skip
     check(text, reference, A=A, B=(Row(1500, (2, 1.0)), Row(2500, (6, 1.0))))
@@ -90,7 +91,10 @@ def test_computed_numbers_are_the_numbers_of_streams() -> None:
     """Numbers of tuple streams are identified by value, computed ones were by text: k - 1 of a view
     joined with no k.
     """
-    text = "Register Stream V (j Integer) As Select k - 1 From A; Select j, B.w As w From V, B Where j = B.k"
+    text = (
+        "Register Stream V (j Integer) As Select k - 1 From A; Select j, B.w As w From V, B "
+        "Where j = B.k"
+    )
     view = sql("Select k - 1 From A", {"A": ("A", ALL)}, {"j": "integer"}, "ISTREAM")
     on = {"V": ("V", ALL), "B": ("B", ALL)}
     reference = sql(
@@ -101,7 +105,10 @@ def test_computed_numbers_are_the_numbers_of_streams() -> None:
 
 def test_the_last_rows_of_a_view() -> None:
     """A count window was always put into the first stage, where a view's rows have not come to."""
-    text = "Register Stream V (k Integer, n Integer) As Select k, Count(*) From A Group By k; Select k, n From V [Rows 3]"
+    text = (
+        "Register Stream V (k Integer, n Integer) As Select k, Count(*) From A Group By k; "
+        "Select k, n From V [Rows 3]"
+    )
     view = sql(
         "Select k, Count(*) From A Group By k",
         {"A": ("A", ALL)},
@@ -116,7 +123,10 @@ def test_what_a_reader_leaves_out_tells_elements_apart() -> None:
     """DStream's differences were taken after the columns that the reader does not read had been
     left out: k stays, n changes.
     """
-    text = "Register Stream V (k Integer, n Integer) As Dstream(Select k, Count(*) From A Group By k); Select k From V [Range 2 s]"
+    text = (
+        "Register Stream V (k Integer, n Integer) As Dstream(Select k, Count(*) From A "
+        "Group By k); Select k From V [Range 2 s]"
+    )
     view = sql(
         "Select k, Count(*) From A Group By k",
         {"A": ("A", ALL)},
@@ -148,7 +158,10 @@ def test_a_join_of_a_column_with_a_computed_one() -> None:
     """The joined variable is no typed column, but its rows came from one: the value facets that it
     lacks follow from the others.
     """
-    text = "Register Stream V (j Integer) As Select k - 1 From A; Select j, v From A, V Where A.k = V.j And j > 0"
+    text = (
+        "Register Stream V (j Integer) As Select k - 1 From A; Select j, v From A, V "
+        "Where A.k = V.j And j > 0"
+    )
     view = sql("Select k - 1 From A", {"A": ("A", ALL)}, {"j": "integer"}, "ISTREAM")
     on = {"V": ("V", ALL), "A": ("A", ALL)}
     types = {"j": "integer", "v": "double"}
@@ -168,7 +181,8 @@ def test_a_window_of_a_view_that_gives_nothing_is_no_content_of_its_reader() -> 
         "Select Count(*) As c0 From t", {"t": ("V", ALL)}, {"c0": "integer"}, views={"V": view}
     )  # fmt: skip
     text = (
-        "Register Relation V (c0 Integer) As Select a.k As c0 From A [Range 2 s] As a Where a.v > 2;"
+        "Register Relation V (c0 Integer) As Select a.k As c0 From A [Range 2 s] As a "
+        "Where a.v > 2;"
         "Select Count(*) As c0 From V As t"
     )
     expected = check(text, reference, A=A)
@@ -179,7 +193,10 @@ def test_a_condition_on_a_column_that_meets_a_computed_one_above() -> None:
     """The filter was to give the value facets that the union reads, of which a typed column carries
     only some.
     """
-    text = "Register Stream V (c Integer) As Istream(Select k + 1 As c From A); Select k From R Where k > 2 Union Select c From V"
+    text = (
+        "Register Stream V (c Integer) As Istream(Select k + 1 As c From A); Select k From R "
+        "Where k > 2 Union Select c From V"
+    )
     view = sql("Select k + 1 As c From A", {"A": ("A", ALL)}, {"c": "integer"}, "ISTREAM")
     on = {"R": ("R", ALL), "V": ("V", ALL)}
     reference = sql(
@@ -203,10 +220,14 @@ def test_a_column_that_is_grouped_by_together_with_a_computed_one() -> None:
     step = Window(WindowKind.CLOSE_OPEN, 2000, 1000)
     for clause, window in (("[Range 2 s]", RANGE), ("[Range 2 s Slide 1 s]", step)):
         for output in ("RELATION", "RSTREAM"):
-            text = f"Select v, Count(*) From A {clause} Group By v Union Select w + 1, k From B {clause}"
+            text = (
+                f"Select v, Count(*) From A {clause} Group By v Union Select w + 1, k "
+                f"From B {clause}"
+            )
             reference = sql(
                 "Select v, Count(*) From A Group By v Union All Select w + 1, k From B",
-                {"A": ("A", window), "B": ("B", window)}, {"v": "double", "Count(*)": "integer"}, output,
+                {"A": ("A", window), "B": ("B", window)}, {"v": "double", "Count(*)": "integer"},
+                output,
             )  # fmt: skip
             asked = text if output == "RELATION" else f"Rstream({text})"
             check(asked, reference, A=A, B=(Row(1500, (2, 1.0)), Row(2500, (6, 1.5))))

@@ -25,8 +25,8 @@ EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
 
 # No two are equal in value: of such MIN and MAX may take either, and the reference need not take
-# ours. A float holds all but the largest, and their sums, exactly: the judge adds in an order of its
-# own, and rounds to a float as long as it has met no double.
+# ours. A float holds all but the largest, and their sums, exactly: the judge adds in an order of
+# its own, and rounds to a float as long as it has met no double.
 NUMBERS = (
     "1",
     "2",
@@ -48,8 +48,10 @@ DIFFICULT = (
 OTHERS = ('"x"', '"y"@en', ":a", '"true"^^xsd:boolean')
 PLAIN = ("SUM(?v)", "AVG(?v)", "SUM(DISTINCT ?v)", "COUNT(DISTINCT ?v)")
 AGGREGATES = (
-    "COUNT(?v)", "COUNT(*)", "SUM(?v)", "AVG(?v)", "MIN(?v)", "MAX(?v)", "COUNT(DISTINCT ?v)", "SUM(DISTINCT ?v)",
-    "AVG(DISTINCT ?v)", "MAX(DISTINCT ?v)", "SUM(?v * 2)", "MAX(IF(ISIRI(?v), ?v, ?s))", "GROUP_CONCAT(?v)",
+    "COUNT(?v)", "COUNT(*)", "SUM(?v)", "AVG(?v)", "MIN(?v)", "MAX(?v)", "COUNT(DISTINCT ?v)",
+    "SUM(DISTINCT ?v)",
+    "AVG(DISTINCT ?v)", "MAX(DISTINCT ?v)", "SUM(?v * 2)", "MAX(IF(ISIRI(?v), ?v, ?s))",
+    "GROUP_CONCAT(?v)",
 )  # fmt: skip
 GROUPS = (
     "?s :p ?v",
@@ -215,7 +217,10 @@ def test_an_error_leaves_the_group_without_a_value_until_it_is_gone() -> None:
         at(2500, ":b :p 0.5, 1e0"),
         at(6000, ":a :p 3"),
     )
-    head = "SELECT ?s (SUM(?v) AS ?n) (AVG(?v) AS ?a) (COUNT(?v) AS ?c) (MIN(?v) AS ?l) (MAX(?v) AS ?g)"
+    head = (
+        "SELECT ?s (SUM(?v) AS ?n) (AVG(?v) AS ?a) (COUNT(?v) AS ?c) (MIN(?v) AS ?l) "
+        "(MAX(?v) AS ?g)"
+    )
     for output in ("ISTREAM", "DSTREAM"):
         asked = query(
             head, "WINDOW :w { ?s :p ?v }", "GROUP BY ?s", windows={"w": RANGE}, output=output

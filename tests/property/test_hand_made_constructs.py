@@ -28,7 +28,8 @@ def _constructing(
     text = " . ".join(" ".join(triple) for triple in template)
     head = f"CONSTRUCT {{ {text} }}"
     return check(
-        query(head, group, windows={"w": clause}, output=output, select="SELECT ?s", template=template),
+        query(head, group, windows={"w": clause}, output=output, select="SELECT ?s",
+              template=template),
         silent=True, s=ELEMENTS,
     )["q"]  # fmt: skip
 

@@ -35,7 +35,8 @@ from stepped import run_case
 NUMBERS = (
     at(
         1000,
-        ':a :p 1, "NaN"^^xsd:double, "INF"^^xsd:double . :b :p "-INF"^^xsd:double, 0.1, 0.2, "0.3"^^xsd:float',
+        ':a :p 1, "NaN"^^xsd:double, "INF"^^xsd:double . :b :p "-INF"^^xsd:double, 0.1, '
+        '0.2, "0.3"^^xsd:float',
     ),
     at(1500, ":c :p 999999999999, 0.000000001, -5 . :k :p 0.1, 0.2, 0.3"),
     at(6000, ':a :p "NaN"^^xsd:double . :b :p 0.25 , "0.25"^^xsd:double'),
@@ -244,7 +245,8 @@ SUBJECTS = (at(1000, ":a :p 1, 2 . :b :p 2.5"), at(1500, ":b :p 4 . :c :p 5"), a
         "?s :kind ?k",
         "?s :kind ?k OPTIONAL { WINDOW :w { ?s :p ?o } }",
         "WINDOW :w { ?s :p ?o } ?x :kind ?k FILTER(?x != ?s)",
-        "WINDOW :w { ?s :p ?o } { SELECT ?s (MAX(?k) AS ?m) WHERE { GRAPH :g { ?s :rank ?k } } GROUP BY ?s }",
+        "WINDOW :w { ?s :p ?o } { SELECT ?s (MAX(?k) AS ?m) WHERE { "
+        "GRAPH :g { ?s :rank ?k } } GROUP BY ?s }",
         "WINDOW :w { ?s :p ?o } { SELECT (MAX(?k) AS ?m) WHERE { GRAPH :g { ?s :rank ?k } } }",
     ],
 )
@@ -284,17 +286,23 @@ CONSTRUCTED = {
 @pytest.mark.parametrize("clause", [TUMBLING, RANGE], ids=str)
 def test_construct_leaves_out_what_is_no_triple(name: str, clause: Clause) -> None:
     head, template = CONSTRUCTED[name]
-    body, more = (
-        "WINDOW :w { ?s :p ?o }",
-        {"select": "SELECT ?s ?o", "template": template, "windows": {"w": clause}},
-    )
-    check(*(query(head, body, output=o, name=o, **more) for o in OUTPUTS), s=SUBJECTS, silent=True)
+    asked = [
+        query(
+            head, "WINDOW :w { ?s :p ?o }", output=o, name=o, select="SELECT ?s ?o",
+            template=template, windows={"w": clause},
+        )
+        for o in OUTPUTS
+    ]  # fmt: skip
+    check(*asked, s=SUBJECTS, silent=True)
 
 
 def test_blank_node_of_one_document_never_meets_anothers() -> None:
     """Two files of a directory use one label; in each file it joins, between them it does not."""
-    text = f"{PREFIX}REGISTER RSTREAM :q AS SELECT ?v ?u FROM NAMED WINDOW :w ON <{STREAM}> [RANGE PT10S STEP PT10S] " \
-        "WHERE { WINDOW :w { ?x :p ?v . ?x :q ?u } }"  # fmt: skip
+    text = (
+        f"{PREFIX}REGISTER RSTREAM :q AS SELECT ?v ?u "
+        f"FROM NAMED WINDOW :w ON <{STREAM}> [RANGE PT10S STEP PT10S] "
+        "WHERE { WINDOW :w { ?x :p ?v . ?x :q ?u } }"
+    )
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "s"
@@ -338,7 +346,10 @@ def test_casts_to_dates_and_durations() -> None:
     """They were refused by name, although the engine had them: ``xsd:date`` of a time is how people
     group by day.
     """
-    casts = "(xsd:date(?t) AS ?day) (xsd:time(?t) AS ?clock) (xsd:gYearMonth(?t) AS ?month) (?t + xsd:dayTimeDuration(?d) AS ?later)"
+    casts = (
+        "(xsd:date(?t) AS ?day) (xsd:time(?t) AS ?clock) (xsd:gYearMonth(?t) AS ?month) "
+        "(?t + xsd:dayTimeDuration(?d) AS ?later)"
+    )
     asked = query(f"SELECT {casts}", "WINDOW :w { ?s :p ?t ; :q ?d }")
     check(
         asked,

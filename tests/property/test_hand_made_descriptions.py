@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from asking import WINDOWS, at, check, query
 from cases import CaseQuery, Clause
+from levada.testing.question import ReferenceQuery
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q _:x . _:x :in :b ; :q _:y . _:y :in :c . :b :p 3"),
@@ -39,7 +40,8 @@ DESCRIBED = {
         "WINDOW :w { ?x :p ?v OPTIONAL { ?x :q ?y } }",
         "WINDOW :w { ?x :p ?v . ?x :q ?r }",
     ),
-    "the first": ("DESCRIBE ?x", "WINDOW :w { ?x :p ?v } ORDER BY DESC(?v) LIMIT 1", "{ SELECT ?r { WINDOW :w { ?r :p ?v } } ORDER BY DESC(?v) LIMIT 1 }"),
+    "the first": ("DESCRIBE ?x", "WINDOW :w { ?x :p ?v } ORDER BY DESC(?v) LIMIT 1",
+                  "{ SELECT ?r { WINDOW :w { ?r :p ?v } } ORDER BY DESC(?v) LIMIT 1 }"),
 }  # fmt: skip
 
 
@@ -51,16 +53,22 @@ def _asked(name: str, clause: Clause, output: str) -> CaseQuery:
     """The reference's group: what is described, what it leads to, the triples of these."""
     head, group, resources = DESCRIBED[name]
     once = f"{_triples('?r', '?p1', '?b')} FILTER(isBlank(?b))"
-    subjects = f"{{ BIND(?r AS ?s) }} UNION {{ {once} BIND(?b AS ?s) }} UNION {{ {once} {_triples('?b', '?p2', '?s')} FILTER(isBlank(?s)) }}"
+    subjects = (
+        f"{{ BIND(?r AS ?s) }} UNION {{ {once} BIND(?b AS ?s) }} "
+        f"UNION {{ {once} {_triples('?b', '?p2', '?s')} FILTER(isBlank(?s)) }}"
+    )
     subjects = subjects.replace("{ BIND(?r AS ?s) }", f"{{ {resources} BIND(?r AS ?s) }}").replace(
         f"{{ {once}", f"{{ {resources} {once}"
     )
     group, _, tail = group.partition(" ORDER")
     described = query(
-        head, group, tail and f"ORDER{tail}", windows={"w": clause}, output=output, select="SELECT DISTINCT ?s ?p ?o", template=TRIPLE,
-        reference=f"{subjects} {_triples('?s', '?p', '?o')}", name=f"q{list(DESCRIBED).index(name)}",
+        head, group, tail and f"ORDER{tail}", windows={"w": clause}, output=output,
+        select="SELECT DISTINCT ?s ?p ?o", template=TRIPLE,
+        reference=f"{subjects} {_triples('?s', '?p', '?o')}",
+        name=f"q{list(DESCRIBED).index(name)}",
     )  # fmt: skip
     asked = described.reference
+    assert isinstance(asked, ReferenceQuery)
     return replace(
         described,
         reference=replace(

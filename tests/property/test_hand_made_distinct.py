@@ -46,7 +46,10 @@ def test_distinct_values_of_a_view(item: str) -> None:
     view = sql(
         "Select k, Sum(v) From A Group By k", {"A": ("A", RANGE)}, {"k": "integer", "v": "double"}
     )
-    made = "Register Relation V (k Integer, v Float) As Select k, Sum(v) From A [Range 2 s] Group By k;"
+    made = (
+        "Register Relation V (k Integer, v Float) As Select k, Sum(v) From A [Range 2 s] "
+        "Group By k;"
+    )
     check(
         f"{made} Select {text} From V",
         sql(f"Select {text} From V", {"V": ("V", ALL)}, types, views={"V": view}),

@@ -18,7 +18,10 @@ from stepped import run_case
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 SUB, SUBP = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
-ROOMS = f":Hall {SUB} :Room . :Lab {SUB} :Room . :Room {SUB} :Place . :t {SUBP} :measured . :t <{RDFS}domain> :Hall"
+ROOMS = (
+    f":Hall {SUB} :Room . :Lab {SUB} :Room . :Room {SUB} :Place . :t {SUBP} :measured . "
+    f":t <{RDFS}domain> :Hall"
+)
 WITHIN = (
     f":within a <{OWL}TransitiveProperty> . :contains <{OWL}inverseOf> :within . :in {SUBP} :within"
 )
@@ -33,7 +36,8 @@ def under(regime: str, schema: str, asked: CaseQuery) -> CaseQuery:
 
 
 def check(
-    schema: str, *asked: CaseQuery, static: dict[str | None, str] | None = None, regime: str = "owl", **streams: Sequence[Element]
+    schema: str, *asked: CaseQuery, static: dict[str | None, str] | None = None,
+    regime: str = "owl", **streams: Sequence[Element]
 ) -> dict[str, list[Report]]:  # fmt: skip
     """Runs the queries in several cuts, compares each with the reference, and returns what
     it says.
@@ -58,7 +62,13 @@ def check(
     return expected
 
 
-KINDS = ((TUMBLING, "RSTREAM"), (RANGE, "ISTREAM"), (RANGE, "DSTREAM"), (Clause("count", count=5), "RSTREAM"), (Clause("session", 1500), "RSTREAM"))  # fmt: skip
+KINDS = (
+    (TUMBLING, "RSTREAM"),
+    (RANGE, "ISTREAM"),
+    (RANGE, "DSTREAM"),
+    (Clause("count", count=5), "RSTREAM"),
+    (Clause("session", 1500), "RSTREAM"),
+)
 
 
 def everywhere(
@@ -198,10 +208,12 @@ def test_what_is_turned_twice_says_nothing_of_literals_either(group: str) -> Non
 
 def test_patterns_of_several_windows_and_of_static_graphs() -> None:
     asked = [
-        query("SELECT ?x ?y ?v", "WINDOW :w { ?x :measured ?v } WINDOW :o { ?x :within ?y } ?y a :Place", name="both",
+        query("SELECT ?x ?y ?v", "WINDOW :w { ?x :measured ?v } "
+              "WINDOW :o { ?x :within ?y } ?y a :Place", name="both",
               windows={"w": TUMBLING, "o": Clause("range", 5000)}, on={"o": "p"}),
         query("SELECT ?x ?y", "WINDOW :w { ?x a :Room } GRAPH :g { ?x :within ?y }", name="graph"),
-        query("SELECT ?c (COUNT(?x) AS ?n)", f"WINDOW :w {{ ?x a ?d }} ?d {SUB} ?c", "GROUP BY ?c", name="classes"),
+        query("SELECT ?c (COUNT(?x) AS ?n)", f"WINDOW :w {{ ?x a ?d }} ?d {SUB} ?c", "GROUP BY ?c",
+              name="classes"),
     ]  # fmt: skip
     static = {
         None: f":h a :Lab . :b a :Hall . {ROOMS}",
@@ -218,7 +230,8 @@ def test_static_data_alone() -> None:
         "http://e/g": f":Hall {SUB} :Big . :x a :Hall",
     }
     once = [
-        replace(one, reference=replace(one.reference, windows={}), text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])
+        replace(one, reference=replace(one.reference, windows={}),
+                text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])
         for one in (
             query("SELECT ?x ?c", "?x a ?c", name="types"),
             query("SELECT ?c ?d", f"?c {SUB} ?d", name="classes"),

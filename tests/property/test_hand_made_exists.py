@@ -5,11 +5,13 @@ the reference judges.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from asking import STREAM, WINDOWS, at, check, query, triples
 from cases import CaseQuery, Clause
+from levada.testing.question import ReferenceQuery
 from levada.testing.reference import evaluate
 
 ELEMENTS = (
@@ -18,7 +20,7 @@ ELEMENTS = (
     at(5000, ":d :p :a ; :q :d . :a :r :b . :b :r :c"),
     at(9000, ":a :q :d"),
 )
-STATIC = {None: triples(":a :k :b . :b :k :c . :d :n 'x'")}
+STATIC: dict[str | None, tuple[str, ...]] = {None: triples(":a :k :b . :b :k :c . :d :n 'x'")}
 P = "WINDOW :w { ?x :p ?y }"
 
 EXPRESSIONS = {
@@ -26,31 +28,40 @@ EXPRESSIONS = {
     "! and ||": ("SELECT *", f"{P} FILTER(!EXISTS {{ WINDOW :w {{ ?y :q ?z }} }} || ?x = :a)", ""),
     "two in one": (
         "SELECT *",
-        f"{P} FILTER(EXISTS {{ ?y :k ?z }} || (EXISTS {{ ?x :n ?o }} && NOT EXISTS {{ WINDOW :w {{ ?x :r ?y }} }}))",
+        f"{P} FILTER(EXISTS {{ ?y :k ?z }} || (EXISTS {{ ?x :n ?o }} && NOT EXISTS {{ "
+        f"WINDOW :w {{ ?x :r ?y }} }}))",
         "",
     ),
     "one in another": (
         "SELECT *",
-        "WINDOW :w { ?x :p ?y FILTER(?x = :z || EXISTS { ?y :q ?z FILTER(?z = :a || EXISTS { ?z :r ?y }) }) }",
+        "WINDOW :w { ?x :p ?y FILTER(?x = :z || EXISTS { ?y :q ?z "
+        "FILTER(?z = :a || EXISTS { ?z :r ?y }) }) }",
         "",
     ),
     "the empty group": ("SELECT *", f"{P} FILTER(EXISTS {{}} && ?x != :b)", ""),
     "BIND": ("SELECT *", f"{P} BIND(EXISTS {{ WINDOW :w {{ ?y :q ?x }} }} AS ?b)", ""),
     "IF in SELECT": ("SELECT ?x (IF(EXISTS { WINDOW :w { ?x :q ?z } }, 1, 2) AS ?n)", P, ""),
     "alone in SELECT": ("SELECT (EXISTS { WINDOW :w { ?x :r :d } } AS ?b)", P, ""),
-    "an aggregate": ("SELECT ?x (SUM(IF(EXISTS { WINDOW :w { ?y :q ?z } }, 1, 0)) AS ?n)", P, "GROUP BY ?x"),
-    "beside an aggregate": ("SELECT ?x (COUNT(*) > 1 && EXISTS { WINDOW :w { ?x :q ?y } } AS ?b)", P, "GROUP BY ?x"),
-    "HAVING": ("SELECT ?x", P, "GROUP BY ?x HAVING(EXISTS { WINDOW :w { ?x :q ?y } } || COUNT(*) > 1)"),
-    "a key": ("SELECT ?b (COUNT(*) AS ?n)", P, "GROUP BY (EXISTS { WINDOW :w { ?x :q ?y } } AS ?b)"),
+    "an aggregate": ("SELECT ?x (SUM(IF(EXISTS { WINDOW :w { ?y :q ?z } }, 1, 0)) AS ?n)", P,
+                     "GROUP BY ?x"),
+    "beside an aggregate": ("SELECT ?x (COUNT(*) > 1 && EXISTS { WINDOW :w { ?x :q ?y } } AS ?b)",
+                            P, "GROUP BY ?x"),
+    "HAVING": ("SELECT ?x", P,
+               "GROUP BY ?x HAVING(EXISTS { WINDOW :w { ?x :q ?y } } || COUNT(*) > 1)"),
+    "a key": ("SELECT ?b (COUNT(*) AS ?n)", P,
+              "GROUP BY (EXISTS { WINDOW :w { ?x :q ?y } } AS ?b)"),
     "an order": ("SELECT ?x ?y", P, "ORDER BY (EXISTS { WINDOW :w { ?x :q ?z } }) ?x ?y LIMIT 2"),
     "no group": ("SELECT (EXISTS { WINDOW :w { :d :q :d } } AS ?b) (COUNT(*) AS ?n)", P, ""),
     "a sub-select": (
         "SELECT *",
-        f"{P} {{ SELECT ?x (MAX(IF(EXISTS {{ WINDOW :w {{ ?z :p ?x }} }}, 1, 0)) AS ?m) {{ WINDOW :w {{ ?x :q ?z }} }} GROUP BY ?x }}",
+        f"{P} {{ SELECT ?x (MAX(IF(EXISTS {{ WINDOW :w {{ ?z :p ?x }} }}, 1, 0)) AS ?m) {{ "
+        f"WINDOW :w {{ ?x :q ?z }} }} GROUP BY ?x }}",
         "",
     ),
-    "OPTIONAL": ("SELECT *", "WINDOW :w { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(EXISTS { ?y :r ?u } || ?z = :a) } }", ""),
-    "all of OPTIONAL's filter": ("SELECT *", "WINDOW :w { ?x :p ?y OPTIONAL { ?x :q ?z FILTER NOT EXISTS { ?y :r ?u } } }", ""),
+    "OPTIONAL": ("SELECT *", "WINDOW :w { ?x :p ?y OPTIONAL { ?x :q ?z "
+                 "FILTER(EXISTS { ?y :r ?u } || ?z = :a) } }", ""),
+    "all of OPTIONAL's filter": ("SELECT *",
+        "WINDOW :w { ?x :p ?y OPTIONAL { ?x :q ?z FILTER NOT EXISTS { ?y :r ?u } } }", ""),
     "what may be unbound": (
         "SELECT *",
         "WINDOW :w { ?x :p ?y OPTIONAL { ?y :r ?o } FILTER(?x = :b || EXISTS { ?o :q ?z }) }",
@@ -70,7 +81,10 @@ EARLY = {
     "MINUS of two outer values": "?z :p ?u MINUS { ?u :q ?y . ?u :r ?x }",
     "MINUS with a union": "?z :q ?u MINUS { { ?u :r ?y } UNION { ?u :q :a } }",
     "a sub-select that shows it": "{ SELECT ?y ?u { ?z :q ?u FILTER(?u = ?y) } } ?u :r ?k",
-    "a group by it": "{ SELECT ?y (COUNT(*) AS ?n) { ?z :q ?u FILTER(?u != ?y) } GROUP BY ?y HAVING(COUNT(*) > 2) }",
+    "a group by it": (
+        "{ SELECT ?y (COUNT(*) AS ?n) { ?z :q ?u FILTER(?u != ?y) } GROUP BY ?y "
+        "HAVING(COUNT(*) > 2) }"
+    ),
     "LIMIT of the whole": "SELECT ?y ?u { ?y :q ?u } ORDER BY ?u LIMIT 1",
     "ORDER BY of what comes late": "{ SELECT ?y ?u { ?z :q ?u } ORDER BY ?y }",
     "UNION": "{ ?z :q ?u FILTER(?u = ?y) } UNION { ?x :r ?y }",
@@ -79,7 +93,9 @@ EARLY = {
 
 HIDDEN = {
     "a variable of the same name": "{ SELECT ?z { ?z :q ?y } } ?z :r ?k",
-    "below a count": "{ SELECT ?z (COUNT(?y) AS ?n) { ?z :p ?y } GROUP BY ?z HAVING(COUNT(*) > 1) } ?z :q ?y",
+    "below a count": (
+        "{ SELECT ?z (COUNT(?y) AS ?n) { ?z :p ?y } GROUP BY ?z HAVING(COUNT(*) > 1) } ?z :q ?y"
+    ),
     "shown and hidden": "{ SELECT ?y { ?y :q ?x FILTER(?y != ?x) } }",
     "in a filter of its own": "{ SELECT ?z { ?z :q ?y FILTER(?y != :b) } } ?z :p ?k",
     "in its OPTIONAL": "?y :q ?u OPTIONAL { { SELECT ?u { ?u :r ?x } } } FILTER(?u != :b)",
@@ -102,14 +118,13 @@ MAYBE = {  # ?o and ?u are bound by some outer solutions only
 }
 
 
-def _asked(head: str, group: str, tail: str, **given: object) -> CaseQuery:
+def _asked(head: str, group: str, tail: str, **given: Any) -> CaseQuery:
     """As ``query``; EXISTS may stand in the head and the tail, too."""
     asked = query(head, group, tail, **given)
+    question = asked.reference
+    assert isinstance(question, ReferenceQuery)
     return replace(
-        asked,
-        reference=replace(
-            asked.reference, sparql=asked.reference.sparql.replace("WINDOW", "GRAPH")
-        ),
+        asked, reference=replace(question, sparql=question.sparql.replace("WINDOW", "GRAPH"))
     )
 
 

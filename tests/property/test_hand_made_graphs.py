@@ -39,7 +39,8 @@ def test_blank_nodes_are_fresh_in_each_solution(name: str) -> None:
         " ".join(sorted({p for t in template for p in t if p[0] == "?"})) or "(1 AS ?one)"
     )
     asked = [
-        query(head, "WINDOW :w { ?s :p ?v }", windows={"w": w}, output=o, name=f"{o[0]}{i}", select=select, template=template)
+        query(head, "WINDOW :w { ?s :p ?v }", windows={"w": w}, output=o, name=f"{o[0]}{i}",
+              select=select, template=template)
         for i, w in enumerate(WINDOWS)
         for o in ("RSTREAM", "ISTREAM", "DSTREAM")
     ]  # fmt: skip
@@ -80,7 +81,7 @@ def test_the_short_form_reads_the_default_graph() -> None:
     """``CONSTRUCT WHERE`` has no place for WINDOW: its pattern reads static data, at every report
     of the query's windows.
     """
-    static = {None: triples(":a :q :b . :b :q :c . :c :r 'x'")}
+    static: dict[str | None, tuple[str, ...]] = {None: triples(":a :q :b . :b :q :c . :c :r 'x'")}
     asked = query("SELECT *", "WINDOW :w { ?s :p ?v }")
     text = (
         asked.text.replace("SELECT *", "CONSTRUCT").partition("WHERE")[0]

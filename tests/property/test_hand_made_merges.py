@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from asking import PREFIX, at, check, values
+from asking import PREFIX, TwoStreams, at, check, values
 from cases import CaseQuery
 from cases.windows import Clause, compact
 from levada.testing.question import ReferenceQuery
@@ -56,7 +56,7 @@ def merging(
 
 
 BOTH = {"w": (S, TUMBLING), "v": (T, SLIDING)}
-ELEMENTS = {
+ELEMENTS: TwoStreams = {
     "s": [at(500, ":a :p 1"), at(600, ":b :p 2"), at(4500, ":a :p 1"), at(8100, ":c :q :a")],
     "t": [
         at(400, ":a :p 1"),
@@ -143,7 +143,7 @@ def test_windows_of_one_stream_overlap() -> None:
 
 
 def test_graph_with_a_variable_goes_over_static_graphs_and_windows_that_are_graphs() -> None:
-    static = {"http://e/g": ":a :p 7 . :e :p 8"}
+    static: dict[str | None, str] = {"http://e/g": ":a :p 7 . :e :p 8"}
     group = "?s :p ?v GRAPH ?g { ?s :p ?x }"
     each = " UNION ".join(f"{{ GRAPH :{g} {{ ?s :p ?x }} VALUES ?g {{ :{g} }} }}" for g in "gt")
     query = merging(

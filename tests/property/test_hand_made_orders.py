@@ -34,7 +34,8 @@ ORDERS: dict[str, tuple[str, str, Callable[[tuple[str, ...]], Any]]] = {
     "descending": ("?s ?v", "ORDER BY DESC(?v) ?s", lambda row: (-number(row[1]), row[0])),
     "with LIMIT": ("?s ?v", "ORDER BY DESC(?v) ?s LIMIT 3", lambda row: (-number(row[1]), row[0])),
     "DISTINCT": ("DISTINCT ?v", "ORDER BY DESC(?v)", lambda row: -number(row[0])),
-    "of an aggregate": ("?s (MAX(?v) AS ?m)", "GROUP BY ?s ORDER BY DESC(MAX(?v)) ?s", lambda row: (-number(row[1]), row[0])),
+    "of an aggregate": ("?s (MAX(?v) AS ?m)", "GROUP BY ?s ORDER BY DESC(MAX(?v)) ?s",
+                        lambda row: (-number(row[1]), row[0])),
     "an expression": ("?s ?v", "ORDER BY (?v - 2 * ?v) ?s", lambda row: (-number(row[1]), row[0])),
     "of what shows": ("?s ?v", "ORDER BY ?v ?k ?s", lambda row: number(row[1])),
 }  # fmt: skip
@@ -42,7 +43,10 @@ ORDERS: dict[str, tuple[str, str, Callable[[tuple[str, ...]], Any]]] = {
 
 def _text(head: str, tail: str, clause: Clause, output: str) -> str:
     window = f"FROM NAMED WINDOW :w ON <{STREAM}> {clause.rspql}"
-    return f"{PREFIX}REGISTER {output} :q AS SELECT {head} {window} WHERE {{ WINDOW :w {{ ?s :p ?v . ?s :q ?k }} }} {tail}"
+    return (
+        f"{PREFIX}REGISTER {output} :q AS SELECT {head} {window} WHERE {{ "
+        f"WINDOW :w {{ ?s :p ?v . ?s :q ?k }} }} {tail}"
+    )
 
 
 @pytest.mark.parametrize("clause", WINDOWS)
@@ -65,7 +69,8 @@ def test_rows_of_a_difference_are_in_order(clause: Clause, output: str) -> None:
 @pytest.mark.parametrize("clause", WINDOWS)
 def test_differences_of_ordered_rows_are_what_they_were(clause: Clause) -> None:
     asked = [
-        query(f"SELECT {head}", "WINDOW :w { ?s :p ?v . ?s :q ?k }", tail, windows={"w": clause}, output=output, name=f"{output[0]}{i}")
+        query(f"SELECT {head}", "WINDOW :w { ?s :p ?v . ?s :q ?k }", tail, windows={"w": clause},
+              output=output, name=f"{output[0]}{i}")
         for i, (head, tail, _) in enumerate(ORDERS.values())
         for output in ("ISTREAM", "DSTREAM")
     ]  # fmt: skip

@@ -110,7 +110,9 @@ OVER_STATIC = {
     "nested": "?x (:k*/:n)+ ?y . WINDOW :w { ?x :p ?v }",
     "in OPTIONAL": "WINDOW :w { ?x :p ?v } OPTIONAL { ?x :k+/:n ?y }",
     "in MINUS": "WINDOW :w { ?x :q ?v } MINUS { ?x :k/:k/:n ?y }",
-    "in EXISTS": "WINDOW :w { ?x :q ?v FILTER EXISTS { ?v :q+ ?x } } FILTER NOT EXISTS { ?x :n+ ?y }",
+    "in EXISTS": (
+        "WINDOW :w { ?x :q ?v FILTER EXISTS { ?v :q+ ?x } } FILTER NOT EXISTS { ?x :n+ ?y }"
+    ),
     "a union with a window's": "{ ?x :k* ?y } UNION { WINDOW :w { ?x :q* ?y } }",
     "nothing of a window": "?x :k+ ?y",
 }
@@ -142,7 +144,10 @@ def test_a_term_of_another_window_is_reached_without_a_step_only_where_it_is() -
 
 
 def test_paths_under_aggregates_and_in_sub_selects() -> None:
-    group = "WINDOW :w { ?x :p ?v } { SELECT ?x (COUNT(?y) AS ?n) { WINDOW :w { ?x :q+ ?y } } GROUP BY ?x }"
+    group = (
+        "WINDOW :w { ?x :p ?v } { SELECT ?x (COUNT(?y) AS ?n) { WINDOW :w { ?x :q+ ?y } } "
+        "GROUP BY ?x }"
+    )
     check(query("SELECT ?n (SUM(?v) AS ?sum)", group, "GROUP BY ?n"), s=ELEMENTS)
 
 

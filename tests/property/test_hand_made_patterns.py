@@ -106,7 +106,8 @@ WITHOUT = {
     ),
     "MINUS where only unbound variables are shared": (
         "SELECT *",
-        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } OPTIONAL { ?s :r ?r } MINUS { ?x :p ?y OPTIONAL { ?x :r ?q } OPTIONAL "
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } OPTIONAL { ?s :r ?r } "
+        "MINUS { ?x :p ?y OPTIONAL { ?x :r ?q } OPTIONAL "
         "{ ?x :q ?r } } }",
     ),
     "MINUS of VALUES with UNDEF": (
@@ -184,11 +185,13 @@ EXISTS = {
     ),
     "filters inside, with and without the outer solution": (
         "SELECT *",
-        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?z :p ?x FILTER(isNumeric(?x) && ?x < ?o) FILTER(?z != ?s) } }",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?z :p ?x FILTER(isNumeric(?x) && ?x < ?o) "
+        "FILTER(?z != ?s) } }",
     ),
     "an error in a filter that sees the outer solution": (
         "SELECT *",
-        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } FILTER NOT EXISTS { ?s :p ?x FILTER(?x = 1 && ?q != :b) } }",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } FILTER NOT EXISTS { ?s :p ?x "
+        "FILTER(?x = 1 && ?q != :b) } }",
     ),
     "a filter on what is unbound outside": (
         "SELECT *",
@@ -204,7 +207,8 @@ EXISTS = {
     ),
     "NOW beside the outer solution": (
         "SELECT *",
-        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER(?x != ?o && NOW() > '1970-01-01T00:00:04Z'^^xsd:dateTime) } }",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x "
+        "FILTER(?x != ?o && NOW() > '1970-01-01T00:00:04Z'^^xsd:dateTime) } }",
     ),
     "UNION of a window and static data": (
         "SELECT *",
@@ -216,7 +220,8 @@ EXISTS = {
     ),
     "UNION of a window and static data inside": (
         "SELECT *",
-        "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { { WINDOW :w { ?s :q :b } } UNION { ?s :kind :L } }",
+        "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { { WINDOW :w { ?s :q :b } } "
+        "UNION { ?s :kind :L } }",
     ),
     "UNION inside": (
         "SELECT *",
@@ -228,7 +233,8 @@ EXISTS = {
     ),
     "a sub-select inside": (
         "SELECT *",
-        "WINDOW :w { ?s :p ?o } FILTER EXISTS { SELECT ?s WHERE { WINDOW :w { ?s :p ?v } } GROUP BY ?s HAVING(COUNT(*) > 1) }",
+        "WINDOW :w { ?s :p ?o } FILTER EXISTS { SELECT ?s WHERE { "
+        "WINDOW :w { ?s :p ?v } } GROUP BY ?s HAVING(COUNT(*) > 1) }",
     ),
     "static data inside": ("SELECT *", "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { ?s :kind :K }"),
     "a window inside, static data outside": (
@@ -272,7 +278,8 @@ CONCATENATED = {
         "GROUP BY ?s",
     ),
     "GROUP_CONCAT DISTINCT": (
-        "SELECT (GROUP_CONCAT(DISTINCT STR(?p); SEPARATOR='|') AS ?c) (GROUP_CONCAT(STR(?p); SEPARATOR='|') AS ?d)",
+        "SELECT (GROUP_CONCAT(DISTINCT STR(?p); SEPARATOR='|') AS ?c) "
+        "(GROUP_CONCAT(STR(?p); SEPARATOR='|') AS ?d)",
         "WINDOW :w { ?s ?p ?o }",
     ),
     "GROUP_CONCAT of nothing": ("SELECT (GROUP_CONCAT(?z) AS ?c)", "WINDOW :w { ?s :zzz ?z }"),
@@ -287,7 +294,7 @@ CONCATENATED = {
     ),
 }
 
-KINDS = {None: ":a :kind :K . :b :kind :L . :d :kind :K"}
+KINDS: dict[str | None, str] = {None: ":a :kind :K . :b :kind :L . :d :kind :K"}
 
 SNAPSHOTS = {
     "a count per predicate": (
@@ -332,7 +339,8 @@ SNAPSHOTS = {
     ),
     "a sub-select with a count": (
         "SELECT ?s ?n ?o",
-        "WINDOW :w { ?s :p ?o } { SELECT ?s (COUNT(*) AS ?n) WHERE { WINDOW :w { ?s :p ?v } } GROUP BY ?s }",
+        "WINDOW :w { ?s :p ?o } { SELECT ?s (COUNT(*) AS ?n) WHERE { "
+        "WINDOW :w { ?s :p ?v } } GROUP BY ?s }",
     ),
     "a sub-select in a sub-select": (
         "SELECT ?s ?m",
@@ -426,7 +434,8 @@ HIDDEN = "{ SELECT ?s { { SELECT ?s (COUNT(*) AS ?x) { WINDOW :w { ?s :p ?o } } 
         f"{HIDDEN} UNION {{ WINDOW :w {{ ?s :q ?x }} }}",
         f'{HIDDEN} VALUES ?x {{ :k "z" }}',
         f"{HIDDEN} BIND(STR(?s) AS ?x)",
-        "{ SELECT ?s { WINDOW :w { ?s :p ?o } BIND(EXISTS { WINDOW :w { ?s :q ?z } } AS ?x) } } WINDOW :w { ?s :q ?x }",
+        "{ SELECT ?s { WINDOW :w { ?s :p ?o } BIND(EXISTS { "
+        "WINDOW :w { ?s :q ?z } } AS ?x) } } WINDOW :w { ?s :q ?x }",
     ],
 )
 def test_a_hidden_number_is_not_a_variable_of_its_name(group: str) -> None:
@@ -442,7 +451,8 @@ COUNTED = "{ SELECT ?s (COUNT(*) AS ?x) { WINDOW :w { ?s :p ?o } } GROUP BY ?s }
         f"WINDOW :w {{ ?s :p ?o }} OPTIONAL {{ WINDOW :w {{ ?s :q ?x }} }} OPTIONAL {COUNTED}",
         f"{COUNTED} OPTIONAL {{ WINDOW :w {{ ?s :q ?x }} }}",
         f"WINDOW :w {{ ?s :p ?o OPTIONAL {{ ?s :q ?x }} }} {COUNTED}",
-        f"{{ {COUNTED} UNION {{ WINDOW :w {{ ?s :q ?x }} }} }} OPTIONAL {{ WINDOW :w {{ ?s :p ?x }} }}",
+        f"{{ {COUNTED} UNION {{ WINDOW :w {{ ?s :q ?x }} }} }} OPTIONAL {{ "
+        f"WINDOW :w {{ ?s :p ?x }} }}",
     ],
 )
 def test_a_variable_that_is_a_count_in_some_rows(group: str) -> None:

@@ -4,6 +4,8 @@ they say, and beside each other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asking import OUTPUTS, STREAM, TUMBLING, at, check, query, values
@@ -29,7 +31,7 @@ def numbers(reports: list[Report], name: str = "o") -> dict[int, str]:
     }
 
 
-def said(clause: Clause, output: str = "RSTREAM", **options: object) -> dict[int, str]:
+def said(clause: Clause, output: str = "RSTREAM", **options: Any) -> dict[int, str]:
     """What ``SELECT ?o`` of ``?s :p ?o`` says over this window; engine and reference agree."""
     asked = query(
         "SELECT ?o", "WINDOW :w { ?s :p ?o }", windows={"w": clause}, output=output, **options
@@ -158,6 +160,7 @@ def test_beside_a_window_that_steps(kind: str) -> None:
 def test_a_gap_of_a_year_costs_nothing() -> None:
     year = 365 * 24 * 3600 * 1000
     elements = (*ELEMENTS, at(year, ":a :p 3"))
+    every: tuple[dict[str, Any], ...] = ({}, {"report": "change"}, {"report": "periodic:1s"})
     for clause in KINDS.values():
         asked = tuple(
             query(
@@ -168,7 +171,7 @@ def test_a_gap_of_a_year_costs_nothing() -> None:
                 name=f"{o}{i}",
                 **options,
             )
-            for i, options in enumerate(({}, {"report": "change"}, {"report": "periodic:1s"}))
+            for i, options in enumerate(every)
             for o in ("RSTREAM", "ISTREAM")
             if not (
                 clause.kind == "count" and i == 2 and o == "RSTREAM"

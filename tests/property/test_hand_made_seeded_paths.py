@@ -18,13 +18,19 @@ PATHS = {
     "one after the other": "WINDOW :w { ?x :p ?v . ?x :q+ ?y . ?y :q+ ?z . ?z :r ?u }",
     "paths alone": "WINDOW :w { ?x :q+ ?y . ?y :p* ?z }",
     "a filter before": "WINDOW :w { ?x :p ?v . ?x :q+ ?y } FILTER(?v = 1 || ?x = :c)",
-    "filters before and behind": "WINDOW :w { ?x :p ?v . ?x :q+ ?y } FILTER(?v > 0) FILTER(?y != :a && ?v < 2) FILTER(?x != ?y)",
+    "filters before and behind": (
+        "WINDOW :w { ?x :p ?v . ?x :q+ ?y } FILTER(?v > 0) FILTER(?y != :a && ?v < 2) "
+        "FILTER(?x != ?y)"
+    ),
     "VALUES": "VALUES ?x { :a :d :none } WINDOW :w { ?x :q+ ?y }",
     "VALUES of one row": "VALUES ?x { :a } WINDOW :w { ?x :q* ?y }",
     "VALUES with UNDEF": "VALUES ?x { :a UNDEF } WINDOW :w { ?x :q+ ?y }",
     "beside static data": "?x :k ?z WINDOW :w { ?x :q+ ?y }",
     "beside an OPTIONAL": "WINDOW :w { ?x :p ?v OPTIONAL { ?x :r ?u } } WINDOW :w { ?u :q* ?y }",
-    "beside a group": "{ SELECT ?x (COUNT(*) AS ?n) WHERE { WINDOW :w { ?x :p ?v } } GROUP BY ?x } WINDOW :w { ?x :q+ ?y }",
+    "beside a group": (
+        "{ SELECT ?x (COUNT(*) AS ?n) WHERE { WINDOW :w { ?x :p ?v } } GROUP BY ?x } "
+        "WINDOW :w { ?x :q+ ?y }"
+    ),
     "beside nothing that it knows": "WINDOW :w { ?u :r ?v . ?x :q+ ?y }",
 }
 

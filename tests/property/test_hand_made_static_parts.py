@@ -69,12 +69,14 @@ PARTS = {
     ),
     "two of them": (
         "SELECT *",
-        f"{P} {{ SELECT ?y (COUNT(*) AS ?n) WHERE {{ ?y :n ?v }} GROUP BY ?y }} {{ SELECT DISTINCT ?x WHERE {{ ?x :k ?k }} }}",
+        f"{P} {{ SELECT ?y (COUNT(*) AS ?n) WHERE {{ ?y :n ?v }} GROUP BY ?y }} {{ "
+        f"SELECT DISTINCT ?x WHERE {{ ?x :k ?k }} }}",
         "",
     ),
     "a join of report rows": (
         "SELECT *",
-        f"{{ SELECT ?y (COUNT(*) AS ?n) WHERE {{ {P} }} GROUP BY ?y }} ?y :n ?v . ?y :k ?z {{ SELECT DISTINCT ?z WHERE {{ ?z :n ?u }} }}",
+        f"{{ SELECT ?y (COUNT(*) AS ?n) WHERE {{ {P} }} "
+        f"GROUP BY ?y }} ?y :n ?v . ?y :k ?z {{ SELECT DISTINCT ?z WHERE {{ ?z :n ?u }} }}",
         "",
     ),
     "a join of report rows without a key": (
@@ -140,7 +142,8 @@ PARTS = {
     ),
     "in a union": (
         "SELECT *",
-        f"{{ {P} MINUS {{ ?y :n 1 }} }} UNION {{ SELECT ?y (MIN(?v) AS ?x) WHERE {{ ?y :n ?v }} GROUP BY ?y }}",
+        f"{{ {P} MINUS {{ ?y :n 1 }} }} UNION {{ SELECT ?y (MIN(?v) AS ?x) "
+        f"WHERE {{ ?y :n ?v }} GROUP BY ?y }}",
         "",
     ),
     "all of it static": (

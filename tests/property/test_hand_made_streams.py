@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from asking import PREFIX, STREAM, WINDOWS, at, check
+from asking import PREFIX, STREAM, WINDOWS, TwoStreams, at, check
 from cases import CaseQuery, Clause
 from cases.windows import compact
 from levada.algebra.show import show
@@ -16,7 +16,7 @@ from levada.testing.question import ReferenceQuery
 from levada.translation.sparql.translate import translate
 
 OTHER = "http://e/t"
-STREAMS = {
+STREAMS: TwoStreams = {
     "s": [
         at(500, ":a :p 1"),
         at(900, ":b :p 2 ; :q :a"),
@@ -63,7 +63,10 @@ def test_beside_a_window_of_the_same_brackets() -> None:
     """It is one of those over which the variable goes."""
     clause = Clause("range", 5000)
     name = f"<{_window(STREAM, clause)}>"
-    group = f"STREAM <{STREAM}> {compact(clause)} {{ ?x :p ?v }} STREAM ?in {compact(clause)} {{ ?y :q ?x }}"
+    group = (
+        f"STREAM <{STREAM}> {compact(clause)} {{ ?x :p ?v }} "
+        f"STREAM ?in {compact(clause)} {{ ?y :q ?x }}"
+    )
     check(
         asking(group, f"GRAPH {name} {{ ?x :p ?v }} {{ {_both('?y :q ?x', clause)} }}", clause),
         **STREAMS,
@@ -109,7 +112,10 @@ def test_a_word_is_resolved_against_the_base() -> None:
 
 def test_over_the_windows_beside_from() -> None:
     """CQELS-QL 2."""
-    text = "SELECT * FROM STREAM <http://e/s> [RANGE 4s SLIDE 2s] FROM STREAM <http://e/t> [NOW] { STREAM ?in { ?x ?p ?o } }"
+    text = (
+        "SELECT * FROM STREAM <http://e/s> [RANGE 4s SLIDE 2s] "
+        "FROM STREAM <http://e/t> [NOW] { STREAM ?in { ?x ?p ?o } }"
+    )
     query = translate(parse(text, "cqels2"), text=text)
     assert len(query.windows) == 2
     assert "(<http://e/s>)" in show(query) and "(<http://e/t>)" in show(query)

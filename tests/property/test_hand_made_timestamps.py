@@ -4,10 +4,12 @@ judges.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from test_hand_made_merges import BOTH, merging
 
-from asking import OUTPUTS, WINDOWS, at, check, query, values
+from asking import OUTPUTS, WINDOWS, TwoStreams, at, check, query, values
 from cases import CaseQuery
 from cases.windows import Clause
 
@@ -25,17 +27,25 @@ _LATER = "BIND(IF({0} > {1}, {0}, {1}) AS ?t)"
 CASES = {
     "BIND": ("SELECT *", f"WINDOW :w {{ ?s :p ?v BIND({P} AS ?t) }}", ""),
     "FILTER": ("SELECT ?s ?x", f"WINDOW :w {{ ?s :p ?v . ?s :q ?x FILTER({Q} > {P}) }}", ""),
-    "an aggregate": (f"SELECT ?x (MAX({Q}) AS ?m)", "WINDOW :w { ?s :p ?v . ?s :q ?x }", "GROUP BY ?x"),
+    "an aggregate": (f"SELECT ?x (MAX({Q}) AS ?m)", "WINDOW :w { ?s :p ?v . ?s :q ?x }",
+                     "GROUP BY ?x"),
     "SELECT": (f"SELECT ?s ({P} - 1000 AS ?t)", "WINDOW :w { ?s :p ?v }", ""),
     "ORDER BY": ("SELECT ?s ?v", "WINDOW :w { ?s :p ?v }", f"ORDER BY DESC({P}) ?s ?v LIMIT 2"),
     "HAVING": (
-        "SELECT ?s ?x (COUNT(*) AS ?n)", "WINDOW :w { ?s :p ?v . ?s :q ?x }", f"GROUP BY ?s ?x HAVING({Q} > 2000)"
+        "SELECT ?s ?x (COUNT(*) AS ?n)", "WINDOW :w { ?s :p ?v . ?s :q ?x }",
+        f"GROUP BY ?s ?x HAVING({Q} > 2000)"
     ),
-    "what may be unbound": ("SELECT *", f"WINDOW :w {{ ?s :p ?v OPTIONAL {{ ?s :q ?x }} BIND({Q} AS ?t) }}", ""),
-    "OPTIONAL's filter": ("SELECT *", f"WINDOW :w {{ ?s :p ?v OPTIONAL {{ ?s :q ?x FILTER({Q} <= {P}) }} }}", ""),
+    "what may be unbound": ("SELECT *",
+                            f"WINDOW :w {{ ?s :p ?v OPTIONAL {{ ?s :q ?x }} BIND({Q} AS ?t) }}",
+                            ""),
+    "OPTIONAL's filter": ("SELECT *",
+                          f"WINDOW :w {{ ?s :p ?v OPTIONAL {{ ?s :q ?x FILTER({Q} <= {P}) }} }}",
+                          ""),
     "terms alone": ("SELECT *", f"WINDOW :w {{ ?s :q ?x BIND({F}(:a, :q, :b) AS ?t) }}", ""),
-    "what is in no window": ("SELECT *", f"WINDOW :w {{ ?s :p ?v BIND(COALESCE({F}(?s, :r, ?v), 0) AS ?t) }}", ""),
-    "within EXISTS": ("SELECT *", f"WINDOW :w {{ ?s :p ?v FILTER EXISTS {{ ?s :q ?x FILTER({Q} < 5000) }} }}", ""),
+    "what is in no window": ("SELECT *",
+        f"WINDOW :w {{ ?s :p ?v BIND(COALESCE({F}(?s, :r, ?v), 0) AS ?t) }}", ""),
+    "within EXISTS": ("SELECT *", f"WINDOW :w {{ ?s :p ?v FILTER EXISTS {{ ?s :q ?x "
+                      f"FILTER({Q} < 5000) }} }}", ""),
 }  # fmt: skip
 
 
@@ -60,7 +70,11 @@ def test_each_case_says_something(name: str) -> None:
 def test_the_time_of_a_variable_is_the_latest_of_its_triples(clause: Clause) -> None:
     group = "WINDOW :w {{ ?s :q ?x . ?x :q ?y {} }}"
     spelled = group.format(_LATER.format(Q, f"{F}(?x, :q, ?y)"))
-    given = {"windows": {"w": clause}, "select": "SELECT ?s ?x ?y ?t", "reference": spelled}
+    given: dict[str, Any] = {
+        "windows": {"w": clause},
+        "select": "SELECT ?s ?x ?y ?t",
+        "reference": spelled,
+    }
     check(query("SELECT *", group.format(f"BIND({F}(?x) AS ?t)"), **given), s=ELEMENTS)
 
 
@@ -80,7 +94,7 @@ def test_a_variable_that_a_branch_leaves_unbound() -> None:
 
 def test_a_merge_knows_the_latest_of_all_its_windows() -> None:
     """A triple of two streams; static triples have no time."""
-    streams = {
+    streams: TwoStreams = {
         "s": [at(500, ":a :p 1"), at(600, ":b :p 2"), at(4500, ":a :p 1"), at(8100, ":c :p 5")],
         "t": [
             at(400, ":a :p 1"),

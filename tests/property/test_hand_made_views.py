@@ -18,7 +18,10 @@ from levada.testing.question import ReferenceSql, Report, Row
 from stepped import run_case
 
 SLIDE = Window(WindowKind.CLOSE_OPEN, 2000, 1000)
-G = "Register Relation G (k Integer, n Integer) As Select k, Count(*) From A [Range 2 s] Group By k; "
+G = (
+    "Register Relation G (k Integer, n Integer) As Select k, Count(*) From A [Range 2 s] "
+    "Group By k; "
+)
 TYPES = {"k": "integer", "n": "integer"}
 GROUPS = {"G": sql("Select k, Count(*) From A Group By k", {"A": ("A", RANGE)}, TYPES)}
 B = (Row(1500, (1, 1.0)), Row(9500, (2, 4.0)))
@@ -52,7 +55,8 @@ def test_rstream_says_a_relation_at_each_of_its_changes() -> None:
     """The count of what is not read changes, too: that is a report, whatever is said at it."""
     reports = check(
         f"{G}Rstream(Select k From G Where k = 1)",
-        sql("Select k From G Where k = 1", {"G": ("G", ALL)}, {"k": "integer"}, "RSTREAM", views=GROUPS),
+        sql("Select k From G Where k = 1", {"G": ("G", ALL)}, {"k": "integer"}, "RSTREAM",
+            views=GROUPS),
         {}, A=(*A, Row(7500, (1, 1.0, "x"))),
     )  # fmt: skip
     assert [r.time for r in reports] == [1000, 2000, 4000, 5000, 7000, 7500, 8000, 9000]

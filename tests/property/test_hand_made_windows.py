@@ -4,6 +4,8 @@ and kinds side by side.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asking import OUTPUTS, RANGE, TUMBLING, at, check, query
@@ -48,7 +50,7 @@ OTHERS = {
 }
 
 
-def three(clause: Clause, name: str, **options: object) -> list[CaseQuery]:
+def three(clause: Clause, name: str, **options: Any) -> list[CaseQuery]:
     """The pattern ``?s :p ?o`` over this window, under R, I and D."""
     windows = {"w": clause}
     return [
@@ -68,16 +70,15 @@ def three(clause: Clause, name: str, **options: object) -> list[CaseQuery]:
 def test_step_windows_under_all_options(name: str) -> None:
     clause = STEPPED[name]
     asked = []
-    for i, options in enumerate(
-        (
-            {},
-            {"bounds": "(]"},
-            {"report": "change"},
-            {"t0": 1500},
-            {"t0": -1300},
-            {"t0": 1500, "bounds": "(]"},
-        )
-    ):
+    every: tuple[dict[str, Any], ...] = (
+        {},
+        {"bounds": "(]"},
+        {"report": "change"},
+        {"t0": 1500},
+        {"t0": -1300},
+        {"t0": 1500, "bounds": "(]"},
+    )
+    for i, options in enumerate(every):
         asked += three(clause, str(i), **options)
     check(*asked, silent=True, s=ELEMENTS)
 

@@ -19,7 +19,9 @@ Rows = list[tuple[str, ...]]
 def answers(
     folder: Path, text: str, rows: list[tuple[int, int]], view: str = ""
 ) -> dict[int, Rows]:
-    """The rows of each report of ``Rstream(text)`` over the stream A (a, b integer), a row a second."""
+    """The rows of each report of ``Rstream(text)`` over the stream A (a, b integer), a row a
+    second.
+    """
     path = folder / "a.csv"
     path.write_text("a,b,ts\n" + "".join(f"{a},{b},{1000 * i}\n" for i, (a, b) in enumerate(rows)))
     found: dict[int, Rows] = {}

@@ -226,7 +226,8 @@ def literal(value: Value) -> str:
 
 def asked(head: str, tail: str, clause: Clause, output: str, name: str):  # type: ignore[no-untyped-def]
     return query(
-        f"SELECT {head}", "WINDOW :w { ?s ?p ?v }", tail, windows={"w": clause}, output=output, name=name
+        f"SELECT {head}", "WINDOW :w { ?s ?p ?v }", tail, windows={"w": clause}, output=output,
+        name=name
     )  # fmt: skip
 
 

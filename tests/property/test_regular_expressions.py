@@ -16,7 +16,8 @@ from levada.operators.expressions.scalar import regex, regex_syntax
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
 ATOMS = [
-    *"abcABk -_1é\u212aſ", r"\n", r"\.", ".", "[a-c]", "[^b]", "[a-z-[b]]", r"\d", r"\w", r"\W", r"\s",
+    *"abcABk -_1é\u212aſ", r"\n", r"\.", ".", "[a-c]", "[^b]", "[a-z-[b]]", r"\d", r"\w", r"\W",
+    r"\s",
     r"\S", r"\D", r"\i", r"\c", r"\p{Lu}", r"\P{L}", "(?:)",
 ]  # fmt: skip
 LETTERS = 'abcABkK -_1.é\u212aſ\u0663\n"\\'

@@ -47,7 +47,8 @@ PARTS = {
     ),
     "groups that join": (
         "SELECT ?s ?v ?n",
-        "{ SELECT ?s (COUNT(?x) AS ?n) WHERE { WINDOW :w { ?s :q ?x } } GROUP BY ?s } WINDOW :w { ?s :p ?v }",
+        "{ SELECT ?s (COUNT(?x) AS ?n) WHERE { WINDOW :w { ?s :q ?x } } GROUP BY ?s } "
+        "WINDOW :w { ?s :p ?v }",
         "",
     ),
 }

@@ -13,12 +13,17 @@ from levada.errors import QueryError
 from levada.syntax import parse, show
 
 TEXTS = [
-    "PREFIX : <http://e/> REGISTER RSTREAM :o AS SELECT ?s (MAX(?v) AS ?m) FROM NAMED WINDOW :w ON :s [RANGE PT10S STEP PT5S]"
-    " WHERE { WINDOW :w { ?s a :T ; :v ?v . FILTER(?v > 1.5 && !BOUND(?x)) } OPTIONAL { ?s :n 'x'@en } } GROUP BY ?s"
+    "PREFIX : <http://e/> REGISTER RSTREAM :o AS SELECT ?s (MAX(?v) AS ?m) "
+    "FROM NAMED WINDOW :w ON :s [RANGE PT10S STEP PT5S]"
+    " WHERE { WINDOW :w { ?s a :T ; :v ?v . FILTER(?v > 1.5 && !BOUND(?x)) } "
+    "OPTIONAL { ?s :n 'x'@en } } GROUP BY ?s"
     " HAVING (COUNT(*) > 2) ORDER BY DESC(?m) LIMIT 10",
-    'BASE <http://e/> ASK { { ?s <p>/^<q>* ( 1 [ <r> _:b ] ) } UNION { GRAPH ?g { ?s ?p """long \'text\'""" } } MINUS { }'
-    " BIND(IF(?x IN (1, -2), STRLEN(?y), COALESCE()) AS ?z) VALUES (?u ?v) { (1 UNDEF) } { SELECT * { } } }",
-    'CONSTRUCT { ?s ?p "\\u00e9\\n"^^<t> } WHERE { SERVICE SILENT <x> { ?s ?p 1e3 } FILTER NOT EXISTS { ?s ?p ?o } } # end',
+    "BASE <http://e/> ASK { { ?s <p>/^<q>* ( 1 [ <r> _:b ] ) } UNION { "
+    'GRAPH ?g { ?s ?p """long \'text\'""" } } MINUS { }'
+    " BIND(IF(?x IN (1, -2), STRLEN(?y), COALESCE()) AS ?z) "
+    "VALUES (?u ?v) { (1 UNDEF) } { SELECT * { } } }",
+    'CONSTRUCT { ?s ?p "\\u00e9\\n"^^<t> } WHERE { SERVICE SILENT <x> { ?s ?p 1e3 } '
+    "FILTER NOT EXISTS { ?s ?p ?o } } # end",
 ]
 PIECES = sorted(
     {piece for text in TEXTS for piece in re.findall(r"\w+|\S", text)}

@@ -83,8 +83,10 @@ class Feed:
 
     @property
     def options(self) -> dict[str, str]:
-        own = {"csv": {"mapping": "map.yaml"}, "ndjson": {"mapping": "map.yaml"}, "parquet": {"mapping": "map.yaml", "format": "parquet"},
-               "ttl": {"format": "ttl", "time": "filename:_([0-9]+)"}, "gz": {"format": "nt"}}.get(self.kind, {})  # fmt: skip
+        own = {"csv": {"mapping": "map.yaml"}, "ndjson": {"mapping": "map.yaml"},
+               "parquet": {"mapping": "map.yaml", "format": "parquet"},
+               "ttl": {"format": "ttl", "time": "filename:_([0-9]+)"},
+               "gz": {"format": "nt"}}.get(self.kind, {})  # fmt: skip
         own = {k: str(self.root / v) if k == "mapping" else v for k, v in own.items()}
         return {**own, "lateness": f"{LATENESS}ms"}
 
@@ -124,7 +126,11 @@ class Feed:
             yield line(i, ts) if self.kind == "nt" else row(self.kind, i, ts)
             if i % EVERY_BAD == 3:
                 self.bad += 1
-                yield {"nt": f"this is no triple {i} .\n", "csv": f"1,{i},noon\n", "ndjson": f'{{"n": {i}\n'}[self.kind]  # fmt: skip
+                yield {
+                    "nt": f"this is no triple {i} .\n",
+                    "csv": f"1,{i},noon\n",
+                    "ndjson": f'{{"n": {i}\n',
+                }[self.kind]
             if i % EVERY_LATE == 7 and self.kind == "nt":
                 self.late.append(element(i, ts - BEHIND))
                 yield line(i, ts - BEHIND)
@@ -132,7 +138,9 @@ class Feed:
     def _whole(self, new: range) -> bytes:
         if self.kind == "gz":
             return gzip.compress("".join(line(i, self.ts(i)) for i in new).encode())
-        table = pa.table({"key": [str(i % KEYS) for i in new], "n": list(new), "ts": [self.ts(i) for i in new]})  # fmt: skip
+        table = pa.table(
+            {"key": [str(i % KEYS) for i in new], "n": list(new), "ts": [self.ts(i) for i in new]}
+        )
         out = io.BytesIO()
         pq.write_table(table, out)
         return out.getvalue()
@@ -140,7 +148,9 @@ class Feed:
 
 @dataclass
 class Load:
-    """The heavy stream: a folder of files that grow for ``span`` seconds; ``rate`` lines a second."""
+    """The heavy stream: a folder of files that grow for ``span`` seconds; ``rate`` lines a
+    second.
+    """
 
     root: Path
     rate: int

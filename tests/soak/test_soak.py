@@ -1,6 +1,6 @@
-"""A soak: an engine that runs for long at part of its load, over every kind of source, with late and
-bad elements, queries that come and go, static data that change, and kill -9 again and again. Its
-processes stay as large as they were, and its results are those of the reference.
+"""A soak: an engine that runs for long at part of its load, over every kind of source, with late
+and bad elements, queries that come and go, static data that change, and kill -9 again and again.
+Its processes stay as large as they were, and its results are those of the reference.
 
     make soak              an hour on Spark; SOAK=3m for less
     SOAK=60s (`make test`)  without Spark
@@ -45,9 +45,18 @@ STEP, RANGE = 4000, 8000
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(int(3 * LASTS) + 1200)]
 
 HEAD = "PREFIX : <http://e/>\n"
-LIGHT = "SELECT ?a (COUNT(?n) AS ?c) (SUM(?n) AS ?s) FROM NAMED WINDOW :w ON <{}> [RANGE PT8S STEP PT4S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }} GROUP BY ?a"
-HEAVY = "SELECT ?a (COUNT(?n) AS ?c) (SUM(?n) AS ?s) FROM NAMED WINDOW :w ON <http://e/load> [RANGE PT1S STEP PT1S] WHERE { WINDOW :w { ?a :p ?n } } GROUP BY ?a"
-JOIN = """SELECT ?a ?n ?m FROM NAMED WINDOW :w ON <http://e/nt> [RANGE PT4S STEP PT4S] FROM NAMED WINDOW :v ON <http://e/gz> [RANGE PT4S STEP PT4S]
+LIGHT = (
+    "SELECT ?a (COUNT(?n) AS ?c) (SUM(?n) AS ?s) "
+    "FROM NAMED WINDOW :w ON <{}> [RANGE PT8S STEP PT4S] WHERE {{ "
+    "WINDOW :w {{ ?a :p ?n }} }} GROUP BY ?a"
+)
+HEAVY = (
+    "SELECT ?a (COUNT(?n) AS ?c) (SUM(?n) AS ?s) "
+    "FROM NAMED WINDOW :w ON <http://e/load> [RANGE PT1S STEP PT1S] WHERE { "
+    "WINDOW :w { ?a :p ?n } } GROUP BY ?a"
+)
+JOIN = """SELECT ?a ?n ?m FROM NAMED WINDOW :w ON <http://e/nt> [RANGE PT4S STEP PT4S]
+FROM NAMED WINDOW :v ON <http://e/gz> [RANGE PT4S STEP PT4S]
 WHERE { WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m } }"""
 ROOMS = """SELECT ?v (COUNT(?n) AS ?c) FROM NAMED WINDOW :w ON <http://e/csv> [RANGE PT8S STEP PT4S]
 WHERE { WINDOW :w { ?a :p ?n } GRAPH :g { :version :is ?v } } GROUP BY ?v"""
@@ -81,7 +90,10 @@ class Soak:
     def renew(self) -> None:
         """Other static data."""
         self.version += 1
-        renamed(self.root / "rooms.nt", f'<http://e/version> <http://e/is> "{self.version}" .\n'.encode())  # fmt: skip
+        renamed(
+            self.root / "rooms.nt",
+            f'<http://e/version> <http://e/is> "{self.version}" .\n'.encode(),
+        )
 
     def start(self, how: str) -> None:
         here = str(Path(__file__).parent / "engine.py")
@@ -183,7 +195,8 @@ def test_soak(soak: Soak) -> None:
     guests = check_guests(said)
     steps = [life for life in soak.lives[:-1] if life.seen]
     print(
-        f"{soak.kills} kills, {guests} guests judged, {soak.version} versions, {len(late)} late, {account}"
+        f"{soak.kills} kills, {guests} guests judged, {soak.version} versions, "
+        f"{len(late)} late, {account}"
     )
     print(f"CPU-s by life: {[round(life.cpu, 1) for life in steps]}")
     print(table(steps))
@@ -197,7 +210,11 @@ def letters(root: Path, kind: str) -> list[Any]:
 
 
 def published(root: Path) -> dict[str, list[Report]]:
-    names = (p for p in sorted((root / "out").rglob("*.ndjson")) if p.parent.name not in ("late", "dead-letter"))  # fmt: skip
+    names = (
+        p
+        for p in sorted((root / "out").rglob("*.ndjson"))
+        if p.parent.name not in ("late", "dead-letter")
+    )
     return read_ndjson(text for path in names for text in path.read_text().splitlines())
 
 

@@ -36,7 +36,9 @@ class Life:
             except psutil.Error:
                 continue
         self.cpu = max(cpu, self.cpu)
-        files = sum(path.is_file() for path in checkpoint.rglob("*") if "spark-local" not in path.parts)  # fmt: skip
+        files = sum(
+            path.is_file() for path in checkpoint.rglob("*") if "spark-local" not in path.parts
+        )
         self.seen["files of the checkpoint"].append((age, files))
 
     @property
@@ -71,6 +73,9 @@ def table(lives: list[Life]) -> str:
     rows = []
     for what in sorted({w for life in lives for w in life.seen}):
         values = [life.seen.get(what, []) for life in lives]
-        last = [f"{statistics.median(x for _, x in v[-len(v) // 3 - 1:]):.0f}" if v else "-" for v in values]  # fmt: skip
+        last = [
+            f"{statistics.median(x for _, x in v[-len(v) // 3 - 1 :]):.0f}" if v else "-"
+            for v in values
+        ]
         rows.append(f"{what:28} {' '.join(last)}")
     return "\n".join(rows)

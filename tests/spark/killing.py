@@ -31,17 +31,20 @@ LIMIT = 600
 QUERIES = {
     "join": f"""PREFIX : <http://e/>
 REGISTER RSTREAM :o AS SELECT ?a ?n ?m
-FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S] FROM NAMED WINDOW :v ON <{T}> [RANGE PT3S STEP PT1S]
+FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S]
+FROM NAMED WINDOW :v ON <{T}> [RANGE PT3S STEP PT1S]
 WHERE {{ WINDOW :w {{ ?a :p ?n }} WINDOW :v {{ ?a :q ?m }} }}""",
     "fresh": f"""PREFIX : <http://e/>
 REGISTER ISTREAM :o AS SELECT ?a ?n FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S]
 WHERE {{ WINDOW :w {{ ?a :p ?n }} }}""",
     "sum": f"""PREFIX : <http://e/>
-REGISTER RSTREAM :o AS SELECT ?a (SUM(?n) AS ?s) (COUNT(*) AS ?c) FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S STEP PT2S]
+REGISTER RSTREAM :o AS SELECT ?a (SUM(?n) AS ?s) (COUNT(*) AS ?c)
+FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S STEP PT2S]
 WHERE {{ WINDOW :w {{ ?a :p ?n }} }} GROUP BY ?a""",
     "maybe": f"""PREFIX : <http://e/>
 REGISTER RSTREAM :o AS SELECT ?a ?m
-FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S] FROM NAMED WINDOW :v ON <{T}> [RANGE PT1S STEP PT1S]
+FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S]
+FROM NAMED WINDOW :v ON <{T}> [RANGE PT1S STEP PT1S]
 WHERE {{ WINDOW :w {{ ?a :p ?n }} OPTIONAL {{ WINDOW :v {{ ?a :q ?m }} }} }}""",
 }
 

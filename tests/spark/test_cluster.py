@@ -26,8 +26,11 @@ ELEMENTS, EPOCH = 4000, 200
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "mean.rq").write_text(QUERY)
-    lines = (f'<http://e/r{i % 7}> <http://e/v> "{i % 11}"^^<http://www.w3.org/2001/XMLSchema#integer> {10 * i} .\n'
-             for i in range(ELEMENTS))  # fmt: skip
+    integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+    lines = (
+        f'<http://e/r{i % 7}> <http://e/v> "{i % 11}"^^{integer} {10 * i} .\n'
+        for i in range(ELEMENTS)
+    )
     (tmp_path / "s.nt").write_text("".join(lines))
     (tmp_path / "rooms.ttl").write_text(
         "".join(f"<http://e/r{i}> <http://e/floor> {i % 3} .\n" for i in range(7))

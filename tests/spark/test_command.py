@@ -18,7 +18,8 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
 QUERY = """PREFIX : <http://e/>
-SELECT ?s ?v FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?s :p ?v } }
+SELECT ?s ?v FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S]
+WHERE { WINDOW :w { ?s :p ?v } }
 """
 
 
@@ -241,7 +242,8 @@ def test_a_killed_jvm_is_a_sentence_and_the_next_run_goes_on(folder: Any) -> Non
     assert "Traceback" not in said
     assert "Error" not in said
     assert re.fullmatch(
-        r"levada: Spark's Java process was ended by signal 9 \(SIGKILL\) in mid-run\. .* Start again"
+        r"levada: Spark's Java process was ended by signal 9 \(SIGKILL\) in mid-run\. "
+        ".* Start again"
         r".*\n",
         said,
     ), said

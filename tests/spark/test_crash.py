@@ -8,6 +8,8 @@ killed.
 import os
 import random
 import time
+from collections import Counter
+from pathlib import Path
 
 import killing
 import pytest
@@ -23,20 +25,25 @@ pytestmark = [
 ]
 
 
-def expected():
+def expected() -> Counter[tuple[str, int, frozenset[tuple[str, str]]]]:
     """What the reference says, as a bag of (query, report, solution)."""
-    found = {}
+    found: Counter[tuple[str, int, frozenset[tuple[str, str]]]] = Counter()
     for name, windows in killing.clauses().items():
         head, _, body = killing.QUERIES[name].partition("AS SELECT")[2].partition("WHERE")
-        sparql = f"PREFIX : <http://e/>\nSELECT {head.partition('FROM NAMED')[0]} WHERE {body.replace('WINDOW', 'GRAPH')}"
+        sparql = (
+            f"PREFIX : <http://e/>\nSELECT {head.partition('FROM NAMED')[0]} "
+            f"WHERE {body.replace('WINDOW', 'GRAPH')}"
+        )
         over = {f"http://e/{w}": (on, clause.window({})) for w, (on, clause) in windows.items()}
         output = "ISTREAM" if name == "fresh" else "RSTREAM"
         for report in evaluate(ReferenceQuery(sparql, over, output), killing.streams()):
-            found |= {(name, report.time, s): n for s, n in report.solutions.items()}
+            found.update({(name, report.time, s): n for s, n in report.solutions.items()})
     return found
 
 
-def test_a_killed_driver_loses_nothing_and_repeats_nothing(tmp_path, random_seed):
+def test_a_killed_driver_loses_nothing_and_repeats_nothing(
+    tmp_path: Path, random_seed: int
+) -> None:
     data = tmp_path / "data"
     killing.prepare(data)
     began = time.monotonic()

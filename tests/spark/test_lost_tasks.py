@@ -1,4 +1,6 @@
-"""A file that ends Spark's workers is set aside by the engine itself, which goes on without a restart."""
+"""A file that ends Spark's workers is set aside by the engine itself, which goes on without a
+restart.
+"""
 
 from pathlib import Path
 

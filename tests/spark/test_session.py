@@ -49,7 +49,8 @@ from pathlib import Path
 from levada.errors import JavaError
 from levada.runtime.spark.session import start_session
 try:
-    start_session("local[1]", scratch=Path("scratch"), config={"spark.driver.extraJavaOptions": "-Xss1z"})
+    config = {"spark.driver.extraJavaOptions": "-Xss1z"}
+    start_session("local[1]", scratch=Path("scratch"), config=config)
 except JavaError as error:
     print(error)
 """

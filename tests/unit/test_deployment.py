@@ -1,6 +1,6 @@
-"""What docs/deployment.md shows beside queries is well-formed: the unit by systemd's own check, where
-there is one; the manifest by its names; the job as a program. The examples of queries are run with
-those of all pages (``test_docs.py``).
+"""What docs/deployment.md shows beside queries is well-formed: the unit by systemd's own check,
+where there is one; the manifest by its names; the job as a program. The examples of queries are run
+with those of all pages (``test_docs.py``).
 """
 
 import ast

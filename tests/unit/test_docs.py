@@ -1,6 +1,6 @@
 """What the documentation shows is run: prose is executed or deleted.
 
-    ```sparql hot.rq     a file of this name (any language), there for all that follows in the document
+    ```sparql hot.rq     a file of this name (any language), there for all that follows
     ```console           commands after "$ ", and what they print; "..." stands for anything
     ```python            a program, or a session with ">>> "; one namespace a document
 

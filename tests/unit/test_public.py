@@ -36,7 +36,10 @@ def test_what_is_listed_can_be_imported_and_is_documented(package: str) -> None:
 @pytest.mark.parametrize("package", PUBLIC)
 def test_what_is_documented_is_listed(package: str) -> None:
     listed = set(importlib.import_module(package).__all__)
-    said = re.compile(rf"\b{re.escape(package)}\.(__version__|[A-Z]\w+)|from {re.escape(package)} import ([\w, ]+)")  # fmt: skip
+    said = re.compile(
+        rf"\b{re.escape(package)}\.(__version__|[A-Z]\w+)|from {re.escape(package)} import "
+        r"([\w, ]+)"
+    )
     for document in DOCUMENTS:
         for one, several in said.findall(document.read_text()):
             names = {one} if one else set(re.split(r", *", several))
@@ -98,7 +101,14 @@ def test_nothing_public_hands_out_types_of_the_runtime() -> None:
     from levada.engine.telling.status import PatternStatus, QueryStatus
     from levada.engine.telling.summary import StreamCounts
 
-    values = (levada.Status, levada.Progress, levada.Report, QueryStatus, PatternStatus, StreamCounts)  # fmt: skip
+    values = (
+        levada.Status,
+        levada.Progress,
+        levada.Report,
+        QueryStatus,
+        PatternStatus,
+        StreamCounts,
+    )
     hints = {(v.__name__, k): h for v in values for k, h in typing.get_type_hints(v).items()}
     assert all(map(dataclasses.is_dataclass, values))
     for name in members(levada.Engine):
@@ -111,12 +121,21 @@ def test_nothing_public_hands_out_types_of_the_runtime() -> None:
 
 
 def test_importing_the_package_loads_no_engine() -> None:
-    program = "import sys, levada, levada.testing; print(sorted(m for m in sys.modules if 'levada' in m))"  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # fmt: skip
+    program = (
+        "import sys, levada, levada.testing; print(sorted(m for m in sys.modules if 'levada' in m))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "['levada', 'levada.errors', 'levada.testing']"
 
 
 def test_the_reference_alone_loads_no_engine() -> None:
-    program = "import sys; from levada.testing import evaluate; print([m for m in sys.modules if 'levada' in m])"  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # fmt: skip
+    program = (
+        "import sys; from levada.testing import evaluate; "
+        "print([m for m in sys.modules if 'levada' in m])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert not re.search(r"levada\.(engine|runtime|operators|kernels|plan|algebra)", done.stdout)

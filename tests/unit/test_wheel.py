@@ -42,7 +42,8 @@ class Installed:
         run(sys.executable, "-m", "venv", "--without-pip", self.home)
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         libraries = self.home / "lib" / version / "site-packages"
-        # a folder named by a .pth is searched, but the .pth of the editable Levada in it are not read
+        # a folder named by a .pth is searched, but the .pth of the editable Levada in it are not
+        # read
         (libraries / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
         self.python = self.home / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet")

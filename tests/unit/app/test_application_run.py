@@ -238,7 +238,8 @@ def test_an_ask_that_no_row_answers_says_false_in_every_format(
 ) -> None:
     text = (
         f"PREFIX : <http://e/>\nASK FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
-        "FROM NAMED WINDOW :v ON <http://e/s> [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?a :p 7 } WINDOW :v { ?a :p 7 } }"
+        "FROM NAMED WINDOW :v ON <http://e/s> [RANGE PT4S STEP PT2S] WHERE { "
+        "WINDOW :w { ?a :p 7 } WINDOW :v { ?a :p 7 } }"
     )
     one = app(format=form, terms=True)
     run(App(one.streams, (), (QuerySource("a", text),), one.options))

@@ -3,6 +3,7 @@ read them.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -144,7 +145,8 @@ def test_both_texts_of_w3_hold_the_same_triples(tmp_path: Path) -> None:
 def test_rounds_of_w3_follow_one_another_and_have_its_results_each(tmp_path: Path) -> None:
     weather = Weather(4, warm=60, days=2)
     write_days(tmp_path / "data", weather, 2)
-    supply = Supply(tmp_path / "data", tmp_path / "read", **supply_of(weather, 2, 720))
+    sizes: dict[str, Any] = {**supply_of(weather, 2, 720)}
+    supply = Supply(tmp_path / "data", tmp_path / "read", **sizes)
     supply.follow(10**6, lambda: False)
     files = sorted((tmp_path / "read" / "w3").iterdir())
     text = "".join(file.read_text() for file in files)

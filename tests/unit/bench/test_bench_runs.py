@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench import aggregate, join, planning, srbench_q3, static
@@ -17,7 +18,7 @@ TINY_W1 = join.Shape(n=1500, keys=150, epoch=500, warm=2, rounds=1)
 TINY_W2 = aggregate.Shape(n=1500, keys=20, epoch=500, warm=2, rounds=1)
 
 
-def bench(*arguments: str) -> dict:  # type: ignore[type-arg]
+def bench(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench", *arguments, "--json"]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False

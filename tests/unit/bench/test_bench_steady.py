@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench import aggregate, join, meter, operators, steady
@@ -127,8 +128,8 @@ def test_a_side_that_does_not_become_steady_says_so(
 
 @pytest.mark.parametrize("bench", [aggregate, join], ids=["aggregate", "join"])
 def test_the_results_of_rounds_are_those_of_one_as_many_times(
-    bench, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shape = bench.Shape(n=600, keys=20, epoch=200, warm=2, rounds=4)
     side = bench.both(shape, ("levada",), stepped=True)["levada"]  # it checks the count
     assert side["rounds_in_all"] in (3, 4) and side["rounds"] == 2

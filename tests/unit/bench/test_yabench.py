@@ -2,6 +2,8 @@
 other; and the formula itself.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 from bench.yabench import APART, BODIES, HOT, WINDOW, Stations, at_once, beats, right
@@ -28,7 +30,7 @@ def test_the_files_hold_each_observation_once() -> None:
 def test_the_right_results_row_by_row(name: str) -> None:
     stations = Stations(20, 5_000, 2)
     rows = list(zip(*(column.tolist() for column in stations.observed(5_000, 15_000)), strict=True))
-    found = []
+    found: list[tuple[Any, ...]] = []
     for close in stations.closes():
         inside = [(k, v) for k, v, ts in rows if close - WINDOW <= ts < close]
         if name == "filter":

@@ -12,7 +12,8 @@ from levada.errors import UsageError
 
 WHOLE = """
 streams:
-  http://example.org/temp: {path: temp.nt.gz, lateness: 10s, from: 2013-01-01T00:00:00Z, to: 2013-02-01}
+  http://example.org/temp:
+    {path: temp.nt.gz, lateness: 10s, from: 2013-01-01T00:00:00Z, to: 2013-02-01}
   A: {path: /data/a.csv, schema: {k: integer, v: double}, time: field:at}
 static:
   - {path: rooms.ttl, graph: http://example.org/rooms}
@@ -107,23 +108,29 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
         ("strems: {}", "strems is not an option.", "Did you mean streams?"),
         ("- 1", "The app file is a mapping, not [1].", ""),
         ("streams: [a]", "streams is a mapping, not ['a'].", ""),
-        ("streams: {a: {path: a.nt, latenes: 5s}}", "streams.a.latenes is not an option.", "Did you mean lateness?"),
+        ("streams: {a: {path: a.nt, latenes: 5s}}", "streams.a.latenes is not an option.",
+         "Did you mean lateness?"),
         ("streams: {a: {path: a.nt, name: b}}", "streams.a.name is not an option.", None),
         ("streams: {a: {lateness: 5s}}", "streams.a needs a path.", ""),
         ("streams: {a: {path: 5}}", "streams.a.path is a text, not 5.", ""),
         ("streams: {a b: {path: a.nt}}", "streams.a b: 'a b' is not a name of a stream.", None),
-        ("streams: {a: {path: a.nt, unit: h}}", "streams.a: unit of the stream a: h is none of ms, s, us, ns.", None),
+        ("streams: {a: {path: a.nt, unit: h}}",
+         "streams.a: unit of the stream a: h is none of ms, s, us, ns.", None),
         ("static: {path: a.ttl}", "static is a list, not {'path': 'a.ttl'}.", ""),
         ("static: [{graph: http://e/g}]", "static[0] needs a path.", ""),
-        ("static: [{path: a.ttl, graph: rooms}]", "'rooms' is not an absolute IRI, as a graph's name is.", ""),
+        ("static: [{path: a.ttl, graph: rooms}]",
+         "'rooms' is not an absolute IRI, as a graph's name is.", ""),
         ("queries: {a b: {text: x}}", "queries.a b: 'a b' is not a name of a query.", None),
-        ("queries: {late: {text: x}}", "queries.late: No query can be called late: results of that name are kept for "
+        ("queries: {late: {text: x}}",
+         "queries.late: No query can be called late: results of that name are kept for "
          "late elements.", ""),
         ("queries: {1: {text: x}}", "queries.1: a key is a text.", 'Write "1" in quotes.'),
         ("queries: {q: {}}", "queries.q needs one of file and text.", ""),
         ("queries: {q: {text: x, file: y}}", "queries.q needs one of file and text.", ""),
-        ("queries: {q: {text: x, dialekt: cql}}", "queries.q.dialekt is not an option.", "Did you mean dialect?"),
-        ("queries: {q: {text: x, dialect: sql}}", "queries.q.dialect is rspql, cqels, cqels2, csparql, sparqlstream or cql, not "
+        ("queries: {q: {text: x, dialekt: cql}}", "queries.q.dialekt is not an option.",
+         "Did you mean dialect?"),
+        ("queries: {q: {text: x, dialect: sql}}",
+         "queries.q.dialect is rspql, cqels, cqels2, csparql, sparqlstream or cql, not "
          "'sql'.", None),
         ("queries: {q: {text: x, t0: yesterday}}", "queries.q.t0: yesterday is not a time.", None),
         ("queries: {q: {text: x, t0: true}}", "queries.q.t0 is a time, not True.", ""),
@@ -132,9 +139,11 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
             "queries.q.report: There is no report policy periodical.",
             "Did you mean periodic:?",
         ),
-        ("queries: {q: {text: x, empty_reports: 1}}", "queries.q.empty_reports is true or false, not 1.", ""),
+        ("queries: {q: {text: x, empty_reports: 1}}",
+         "queries.q.empty_reports is true or false, not 1.", ""),
         ("options: {formt: csv}", "options.formt is not an option.", "Did you mean format?"),
-        ("options: {format: xml}", "options.format is ndjson, csv, tsv, srj, srx, nt, nq, trig, jsonld, jelly, arrow or parquet, not 'xml'.", None),
+        ("options: {format: xml}", "options.format is ndjson, csv, tsv, srj, srx, nt, nq, trig, "
+         "jsonld, jelly, arrow or parquet, not 'xml'.", None),
         ("options: {epoch: soon}", "options.epoch: soon is not a duration.", None),
         ("options: {epoch_rows: 0}", "options.epoch_rows is a positive number, not 0.", ""),
         ("options: {bounds: '()'}", "options.bounds is [) or (], not '()'.", None),

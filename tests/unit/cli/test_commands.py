@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,8 @@ from levada.errors import EngineError, UsageError
 from levada.streams.stream_config import StreamConfig
 
 HOT = """PREFIX : <http://e/>
-SELECT ?s FROM NAMED WINDOW :w ON <http://e/temp> [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }
+SELECT ?s FROM NAMED WINDOW :w ON <http://e/temp> [RANGE PT10S STEP PT5S]
+WHERE { WINDOW :w { ?s :v ?v } }
 """
 W1 = "Istream(Select A.k, A.v From A [Range 60 s], B [Range 60 s] Where A.k = B.k)"
 STREAMS = ["--stream", "A=a.csv,schema=k:integer;v:double", "--stream", "B=b.csv,schema=k:integer"]
@@ -91,7 +92,8 @@ def test_check_goes_on_after_an_error_and_fails_at_the_end(
     out, err = capsys.readouterr()
     assert out == "w1: ok, SELECT ISTREAM over A [RANGE PT1M], B [RANGE PT1M]\n"
     assert err.startswith(
-        "levada: bad: line 1, column 10: 'Form' does not fit here.\n  Select k Form A\n           ^\n"
+        "levada: bad: line 1, column 10: 'Form' does not fit here.\n  Select k Form A\n"
+        "           ^\n"
     )
     assert err.endswith("Did you mean From?\n")
 
@@ -247,11 +249,13 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "hot.rq", "--t0", "noon"],
-            "levada: --t0: noon is not a time. Say for example 2013-01-01T05:00:00Z or an integer of milliseconds.\n",
+            "levada: --t0: noon is not a time. Say for example 2013-01-01T05:00:00Z or "
+            "an integer of milliseconds.\n",
         ),
         (
             ["run", "hot.rq", "w1.cql", "--format", "csv", *STREAMS],
-            "levada: csv on standard output is for one query, these are 2. Say --out DIR or --format ndjson.\n",
+            "levada: csv on standard output is for one query, these are 2. "
+            "Say --out DIR or --format ndjson.\n",
         ),
     ],
 )
@@ -420,7 +424,7 @@ def test_results_go_to_standard_output(capfdbinary: Any, monkeypatch: pytest.Mon
 
 
 def test_the_display_is_closed_when_the_engine_fails() -> None:
-    def engine(app: Any, *, progress: Any, **arguments: Any) -> None:
+    def engine(app: Any, *, progress: Any, **arguments: Any) -> NoReturn:
         raise EngineError("It broke.")
 
     with pytest.raises(EngineError, match="It broke"):

@@ -6,7 +6,7 @@ import io
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -94,11 +94,15 @@ def test_flights_become_elements_in_order_of_their_scheduled_departure(
         f"{ua} <{RDF_TYPE}> <https://schema.org/Flight> 1357035300000 .",
         f'{ua} <https://schema.org/flightNumber> "UA1545" 1357035300000 .',
         f"{ua} <https://schema.org/provider> <http://levada.example/airline/UA> 1357035300000 .",
-        f"{ua} <https://schema.org/departureAirport> <http://levada.example/airport/EWR> 1357035300000 .",
-        f"{ua} <https://schema.org/arrivalAirport> <http://levada.example/airport/IAH> 1357035300000 .",
+        f"{ua} <https://schema.org/departureAirport> <http://levada.example/airport/EWR> "
+        "1357035300000 .",
+        f"{ua} <https://schema.org/arrivalAirport> <http://levada.example/airport/IAH> "
+        "1357035300000 .",
         f"{ua} <https://schema.org/aircraft> <http://levada.example/plane/N14228> 1357035300000 .",
-        f'{ua} <{AIR}departureDelay> "2"^^<http://www.w3.org/2001/XMLSchema#integer> 1357035300000 .',
-        f'{ua} <{AIR}arrivalDelay> "11"^^<http://www.w3.org/2001/XMLSchema#integer> 1357035300000 .',
+        f'{ua} <{AIR}departureDelay> "2"^^<http://www.w3.org/2001/XMLSchema#integer> '
+        "1357035300000 .",
+        f'{ua} <{AIR}arrivalDelay> "11"^^<http://www.w3.org/2001/XMLSchema#integer> '
+        "1357035300000 .",
     ]
     subjects = [line.split()[0] for line in lines]
     assert list(dict.fromkeys(subjects)) == sorted(set(subjects), key=subjects.index)
@@ -312,7 +316,7 @@ def test_discard_leaves_what_is_not_ours(tables: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_terminal_is_left_clean_when_the_engine_fails(small: Any, terminal: bool) -> None:
-    def run_app(app: Any, **arguments: Any) -> None:
+    def run_app(app: Any, **arguments: Any) -> NoReturn:
         raise EngineError("It broke.")
 
     console = text_console(force_terminal=terminal)

@@ -95,7 +95,8 @@ def departures_by_hand(tables: Any) -> Any:
     left = tables.flights.drop_nulls("dep_delay").with_columns(hour=pl.col("ts") // HOUR * HOUR)
     return left.join(weather, on=["origin", "hour"]).select(
         pl.col("ts").alias("report"), pl.concat_str("carrier", "flight").alias("number"),
-        pl.col("origin").alias("from"), pl.col("dest").alias("to"), pl.col("dep_delay").cast(pl.String).alias("delay"),
+        pl.col("origin").alias("from"), pl.col("dest").alias("to"),
+        pl.col("dep_delay").cast(pl.String).alias("delay"),
         pl.col("wind_speed").alias("wind"), pl.col("visib").alias("visibility"),
     )  # fmt: skip
 
@@ -142,9 +143,8 @@ def test_the_first_flight_of_the_year(year: Any, tmp_path: Path) -> None:
     found = results(cut(year, 1357020000000, 1357038000000), tmp_path, 1000)
     first = ("UA1545", "EWR", "IAH", "2", "12.66", "10.0")
     assert found["departures"].row(0) == (1357035300000, *first)
-    assert ("United Air Lines Inc.", "3") in found["airlines"].filter(pl.col("report") == 1357038000000).select(
-        "airline", "flights"
-    ).rows()  # fmt: skip
+    airlines = found["airlines"].filter(pl.col("report") == 1357038000000)
+    assert ("United Air Lines Inc.", "3") in airlines.select("airline", "flights").rows()
 
 
 def test_the_whole_year_has_three_million_triples(year: Any, tmp_path: Path) -> None:

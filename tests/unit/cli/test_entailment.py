@@ -5,6 +5,7 @@ new query.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def answer(engine: Engine, query: str = QUERY, **options: str) -> list[str]:
+def answer(engine: Engine, query: str = QUERY, **options: Any) -> list[str]:
     """What a query finds in ``s.nt``."""
     engine.stream("http://e/s", "s.nt")
     found = engine.register(query, **options)
@@ -75,7 +76,10 @@ def test_static_data_that_come_after_a_query_count_for_it(folder: Path) -> None:
 
 def test_blank_nodes_of_an_ontology_are_those_of_static_data(folder: Path) -> None:
     Path("b.ttl").write_text(f"@prefix : <http://e/> . :Hall {SUB} [ :floor 1 ] .")
-    text = "PREFIX : <http://e/> SELECT ?x FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT4S] WHERE { WINDOW :w { ?x a ?c } ?c :floor 1 }"
+    text = (
+        "PREFIX : <http://e/> SELECT ?x FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT4S] "
+        "WHERE { WINDOW :w { ?x a ?c } ?c :floor 1 }"
+    )
     with Engine(spark=False, entailment="rdfs") as engine:
         engine.static("b.ttl")
         assert answer(engine, text) == ["<http://e/h>"]
@@ -129,7 +133,7 @@ def test_what_cannot_be_is_refused(
 
 def test_an_unknown_regime_names_the_known(folder: Path) -> None:
     with Engine(spark=False) as engine, pytest.raises(UsageError) as caught:
-        engine.register(QUERY, entailment="rdf")
+        engine.register(QUERY, entailment="rdf")  # type: ignore[arg-type]
     assert "Did you mean rdfs?" in str(caught.value)
     with pytest.raises(UsageError, match="There is no entailment OWL"):
         Engine(spark=False, entailment="OWL")
@@ -250,7 +254,6 @@ def test_status_says_that_no_triple_entails_a_match(folder: Path) -> None:
         Path("s.nt").write_text(f"<http://e/h> {TYPE} <http://e/Hall> 1000 .\n")
         assert answer(engine) == []
         (query,) = engine.status().queries
-        assert (
-            query.why
-            == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Room>, entailed."
+        assert query.why == (
+            f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Room>, entailed."
         )

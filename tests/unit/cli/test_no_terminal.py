@@ -19,15 +19,21 @@ from levada.sinks.stdout import StdoutSink
 
 XSD = "<http://www.w3.org/2001/XMLSchema#integer>"
 QUERY = """PREFIX : <http://e/>
-SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S] WHERE { WINDOW :w { ?a :p ?n } }"""
-RUN = f"{sys.executable} -m levada run q.rq --stream http://e/s=s.nt --once --master none --no-progress"
+SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]
+WHERE { WINDOW :w { ?a :p ?n } }"""
+RUN = (
+    f"{sys.executable} -m levada run q.rq --stream http://e/s=s.nt --once --master none "
+    "--no-progress"
+)
 
 
 def shell(folder: Path, command: str) -> tuple[int, str, str]:
     (folder / "q.rq").write_text(QUERY)
     lines = "".join(f'<http://e/a> <http://e/p> "{i}"^^{XSD} {i * 100} .\n' for i in range(20_000))
     (folder / "s.nt").write_text(lines + "bad\n")
-    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=120)  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=120
+    )
     return done.returncode, done.stdout, done.stderr
 
 

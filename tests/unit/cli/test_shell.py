@@ -1,5 +1,5 @@
-"""``levada shell`` on a terminal of its own (a pty), as one uses it: type, complete, make a mistake,
-see a result, stop a query with Ctrl-C, go on; and over a pipe.
+"""``levada shell`` on a terminal of its own (a pty), as one uses it: type, complete, make a
+mistake, see a result, stop a query with Ctrl-C, go on; and over a pipe.
 """
 
 import io

@@ -34,7 +34,8 @@ SELECT = Batch(
 GRAPHS = Batch(
     np.array([-2500, 4000]),
     Form.CONSTRUCT,
-    graphs=pl.Series(["<http://e/a> <http://e/p> _:b .\n_:b <http://e/p> \"x .\\n\" .\n", "<http://e/a> <http://e/p> <http://e/c> .\n"]),
+    graphs=pl.Series(["<http://e/a> <http://e/p> _:b .\n_:b <http://e/p> \"x .\\n\" .\n",
+                      "<http://e/a> <http://e/p> <http://e/c> .\n"]),
     empty=np.array([0]),
 )  # fmt: skip
 ASK = Batch(np.array([4000]), Form.ASK, booleans=np.array([True]))

@@ -58,7 +58,9 @@ def iso(delta: timedelta) -> str:
     us = abs(delta) // timedelta(microseconds=1)
     days, rest = divmod(us, 86_400_000_000)
     seconds, us = divmod(rest, 1_000_000)
-    text = f"{'-' if delta < timedelta() else ''}P{days}DT{seconds // 3600}H{seconds // 60 % 60}M{seconds % 60}.{us:06d}S"
+    sign = "-" if delta < timedelta() else ""
+    clock = f"{seconds // 3600}H{seconds // 60 % 60}M{seconds % 60}.{us:06d}S"
+    text = f"{sign}P{days}DT{clock}"
     SPANS[text] = delta
     return text
 
@@ -194,7 +196,14 @@ def test_what_does_not_fit_is_text(case: str) -> None:
 
 
 def test_the_end_of_a_day_is_the_next_one() -> None:
-    found = typed(pl.Series([lit("1969-12-31T24:00:00Z", "dateTime"), lit("1969-12-31T23:59:59.5-01:00", "dateTime")]))  # fmt: skip
+    found = typed(
+        pl.Series(
+            [
+                lit("1969-12-31T24:00:00Z", "dateTime"),
+                lit("1969-12-31T23:59:59.5-01:00", "dateTime"),
+            ]
+        )
+    )
     assert found.values.to_list() == [
         datetime(1970, 1, 1, tzinfo=UTC),
         datetime(1970, 1, 1, 0, 59, 59, 500000, tzinfo=UTC),

@@ -1,7 +1,8 @@
 """What people get wrong, each with the whole message that they are told: a table in
 ``mistakes.txt``, of errors and warnings, in every language.
 
-``python tests/unit/engine/test_mistakes.py`` writes the table anew; what changed is then to be read.
+``python tests/unit/engine/test_mistakes.py`` writes the table anew; what changed is then to be
+read.
 """
 
 from __future__ import annotations

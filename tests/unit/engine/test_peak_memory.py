@@ -68,7 +68,8 @@ INTEGER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
             1,
             INTEGER.format(300**3),
         ),
-        (HEAD % ("?x18", "RANGE PT1S STEP PT1S", "WINDOW :w { ?s ?p ?x0 } " + BINDS), {}, ONE, 1, None),
+        (HEAD % ("?x18", "RANGE PT1S STEP PT1S", "WINDOW :w { ?s ?p ?x0 } " + BINDS), {}, ONE, 1,
+         None),
     ],
     ids=["steps", "periodic", "empty", "product", "texts"],
 )  # fmt: skip

@@ -76,13 +76,16 @@ def test_values_and_texts_say_the_same(engine: Any) -> None:
 
 def test_pandas_has_types_that_can_be_reckoned_with() -> None:
     text = ALL.replace("?x ?y", "?x ?y (AVG(?y) AS ?mean)").replace("ORDER", "GROUP BY ?x ?y ORDER")
-    text = text.replace("?x :p ?y", "?x :p ?v OPTIONAL { ?x :p ?y FILTER(?y < 6) } BIND(?v > 6 AS ?big)")  # fmt: skip
+    text = text.replace(
+        "?x :p ?y", "?x :p ?v OPTIONAL { ?x :p ?y FILTER(?y < 6) } BIND(?v > 6 AS ?big)"
+    )
     text = text.replace("?mean)", "?mean) ?big").replace("BY ?x ?y", "BY ?x ?y ?big")
     text = text.replace("AVG(?y)", "AVG(?v)")
     rows = [("<http://e/a>", P, 5, 100), ("<http://e/b>", P, 7, 200)]
     frame = levada.query(text, {S: rows}).to_pandas()
     assert {c: str(t) for c, t in frame.dtypes.items()} == {
-        "report": "datetime64[ms, UTC]", "x": "object", "y": "Int64", "mean": "float64", "big": "bool"
+        "report": "datetime64[ms, UTC]", "x": "object", "y": "Int64", "mean": "float64",
+        "big": "bool"
     }  # fmt: skip
     assert frame["mean"].mean() == 6
     assert frame["y"].sum() == 5

@@ -1,4 +1,6 @@
-"""What cannot be: names, numbers and texts that are refused when they are said, each in a sentence."""
+"""What cannot be: names, numbers and texts that are refused when they are said, each in a
+sentence.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def test_patterns_that_nothing_matches_are_named(root: Any) -> None:
         ("WINDOW :w { { ?a :typo ?n } UNION { ?n :typo ?a } }", True),
         ("WINDOW :w { ?a :p ?n . ?a :typo+ ?m }", True),
         (
-            "WINDOW :w { ?a :p ?n } { SELECT ?a (COUNT(*) AS ?m) { WINDOW :w { ?a :typo ?k } } GROUP BY ?a }",
+            "WINDOW :w { ?a :p ?n } { SELECT ?a (COUNT(*) AS ?m) { "
+            "WINDOW :w { ?a :typo ?k } } GROUP BY ?a }",
             True,
         ),
     ],

@@ -1,4 +1,6 @@
-"""``Engine.stop``: what has been read is said to its end, also by those who read what others make."""
+"""``Engine.stop``: what has been read is said to its end, also by those who read what
+others make.
+"""
 
 from __future__ import annotations
 

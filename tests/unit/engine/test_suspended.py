@@ -15,7 +15,8 @@ from levada.engine.suspended import Suspended
 from levada.engine.telling.status import read_status
 from levada.sinks.files import FileSink
 
-PAIRS = """PREFIX : <http://e/> SELECT ?a ?b FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]
+PAIRS = """PREFIX : <http://e/> SELECT ?a ?b
+FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :p ?x . ?b :p ?y } }"""
 CHANGES = 12  # of the disk: from the suspension to the commit of the epoch without the query
 COUNT = """PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON <http://e/s>

@@ -56,7 +56,8 @@ def dead(elements: Elements) -> list[tuple[int, str]]:
 
 def test_a_time_in_each_line() -> None:
     result = run(
-        '<http://s> <http://p> "a" 20 .\n<http://s> <http://p> "b" 10 .\n# c\n<http://s> <http://p> "c" 20 .\n'
+        '<http://s> <http://p> "a" 20 .\n<http://s> <http://p> "b" 10 .\n# c\n'
+        '<http://s> <http://p> "c" 20 .\n'
     )
     assert result.ts.tolist() == [20, 10, 20]
     assert result.element.tolist() == [0, 1, 2]
@@ -108,7 +109,8 @@ def test_late_future_and_cut_lines() -> None:
         f'<http://s> <http://p> "{i}" {ts} .\r\n'
         for i, ts in enumerate([5, 50, 10, 200, 20, 30, 40])
     )
-    result = run(text, late_below=11, future_above=100, limit=5, **{"from": 10})
+    start: dict[str, Any] = {"from": 10}
+    result = run(text, late_below=11, future_above=100, limit=5, **start)
     assert result.keep.tolist() == [False, True, False, False, True, True, False]
     assert (result.late.ts.tolist(), result.late.text) == ([10], ['<http://s> <http://p> "2" 10 .'])
     assert result.late.offset.tolist() == [START + text.index('<http://s> <http://p> "2"')]
@@ -205,7 +207,10 @@ def test_consecutive_lines_of_a_graph_are_an_element() -> None:
     ],
 )
 def test_a_time_by_a_predicate(value: str, ts: Any) -> None:
-    text = f'<http://s> <http://p> "a" .\n<http://s> <http://t> {value} .\n<http://s2> <http://t> "1" .\n'
+    text = (
+        f'<http://s> <http://p> "a" .\n<http://s> <http://t> {value} .\n'
+        '<http://s2> <http://t> "1" .\n'
+    )
     result = run(text, time="predicate:http://t", element="subject")
     assert result.ts.tolist() == [ts, ts, 1]
     assert result.keep.tolist() == [ts > MIN, ts > MIN, True]

@@ -1,4 +1,6 @@
-"""Bytes counted in blocks of a constant size: what lies at a block's edges and behind the last one."""
+"""Bytes counted in blocks of a constant size: what lies at a block's edges and behind the last
+one.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ def test_output_that_does_not_fit_is_resumed() -> None:
     rows, matched = np.empty(5, np.int64), np.empty(5, np.int32)
     every = np.zeros(0, np.bool_)
     last, count = match_rows(
-        s.x, s.y, p.x, p.y, o.x, o.y, every, table.patterns, table.table, table.filters, table.masks, table.bits, 3, rows, matched
+        s.x, s.y, p.x, p.y, o.x, o.y, every, table.patterns, table.table, table.filters,
+        table.masks, table.bits, 3, rows, matched
     )  # fmt: skip
     assert (last, count) == (5, 4) and rows[:4].tolist() == [3, 3, 4, 4]
     assert len(table.match(found)[0]) == 20

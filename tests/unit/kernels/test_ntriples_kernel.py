@@ -185,9 +185,11 @@ lines = b'''<http://a/b> <a:p> "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>
 _:x <a:p> "x\\\\u00e9"@EN-us "2013-01-01T05:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 <http://a/b> <a:p> "1e400"^^<http://www.w3.org/2001/XMLSchema#double> 5 . # comment
 <http://a/b> <a:p> .'''
-fast, slow = (p(lines, quads=True, timed=True, seed=2**63 + 5, document=4) for p in (parse, parse_slow))
+how = dict(quads=True, timed=True, seed=2**63 + 5, document=4)
+fast, slow = parse(lines, **how), parse_slow(lines, **how)
+columns = ((fast.s, slow.s), (fast.p, slow.p), (fast.o, slow.o), (fast.g, slow.g))
 same = [(fast.text(f, i), int(f.x[i]), int(f.y[i])) == (slow.text(s, i), int(s.x[i]), int(s.y[i]))
-        for f, s in ((fast.s, slow.s), (fast.p, slow.p), (fast.o, slow.o), (fast.g, slow.g)) for i in range(3)]
+        for f, s in columns for i in range(3)]
 print(JIT, all(same), fast.time.tolist() == slow.time.tolist(), fast.bad == slow.bad)
 """
 

@@ -1,6 +1,7 @@
 """Joins of a batch with a run, and earlier occurrences, against their twins."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -111,10 +112,12 @@ def test_the_kernel_stops_before_a_probe_row_that_might_not_fit() -> None:
     _, run = probe.arrange(*columns([(1, 1, 0, 9)] * 3))
     batch = columns([(1, 1, 0, 9)] * 3)
     i, j = np.empty(7, np.int32), np.empty(7, np.int32)
-    assert probe.probe(*batch, *run, 0, i, j) == (2, 6)
-    assert probe.probe(*batch, *run, 2, i, j) == (3, 3)
+    k, h, s, e, directory, bits, longest = run
+    probed = partial(probe.probe, *batch, k, h, s, e, directory, bits, longest)
+    assert probed(0, i, j) == (2, 6)
+    assert probed(2, i, j) == (3, 3)
     assert i[:3].tolist() == [2, 2, 2] and j[:3].tolist() == [0, 1, 2]
-    assert probe.probe(*batch, *run, 0, i[:2], j[:2]) == (0, 0)
+    assert probed(0, i[:2], j[:2]) == (0, 0)
 
 
 @pytest.mark.parametrize(

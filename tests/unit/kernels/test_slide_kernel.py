@@ -16,9 +16,11 @@ STEP, WIDTH = 10, 40
 PANES = st.lists(
     st.tuples(st.integers(0, 3), st.integers(-3, 30), st.integers(1, 4)), min_size=1, max_size=40
 )
-CLOSES = tuple(
-    np.array([v, v], t)
-    for v, t in ((WIDTH, np.int64), (STEP, np.int64), (3, np.int64), (False, np.bool_))
+CLOSES = (
+    np.array([WIDTH, WIDTH]),
+    np.array([STEP, STEP]),
+    np.array([3, 3]),
+    np.array([False, False]),
 )
 
 

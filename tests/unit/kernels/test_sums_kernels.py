@@ -59,7 +59,8 @@ def test_sums_of_integers_are_exact_in_parts_too(rows: list[tuple], dtype: type,
         sums.sum_int(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))
     ]
     places = np.tile(np.arange(G, dtype=np.int32), 2)
-    merged = sums.merge_int(places, *(np.concatenate([p[c] for p in parts]) for c in range(2)), G)  # type: ignore[call-arg]
+    highs, lows = (np.concatenate([p[c] for p in parts]) for c in range(2))
+    merged = sums.merge_int(places, highs, lows, G)
     assert merged[0].tolist() == high.tolist() and merged[1].tolist() == low.tolist()
     total, overflow = sums.round_int(high, low)
     for g in range(G):
@@ -78,7 +79,10 @@ def test_sums_of_doubles_equal_the_exact_sum_in_any_order_and_parts(
     columns = fold(rows, np.float64, dtype)
     expected = twins.sum_dd_twin(*columns, G)
     whole = sums_dd.sum_dd(*columns, G)
-    parts = [sums_dd.sum_dd(*(c[p] for c in columns), G) for p in (slice(cut), slice(cut, None))]  # type: ignore[call-arg]
+    codes, values, weights = columns
+    parts = [
+        sums_dd.sum_dd(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))
+    ]
     both = sums_dd.Sums(*(np.concatenate(c) for c in zip(*parts, strict=True)))
     merged = sums_dd.merge_dd(np.tile(np.arange(G, dtype=np.int32), 2), both, G)
     bound = magnitude(*columns) * 2.0**-98
@@ -150,10 +154,8 @@ TIE = st.integers(0, 2)
 def test_winners_are_the_definition_and_equal_their_twin(
     rows: list[tuple[int, int, int, int]], greatest: bool, kind: type, nan: bool
 ) -> None:
-    codes, tie_x, tie_y = (
-        np.array([r[c] for r in rows], d)
-        for c, d in ((0, np.int32), (2, np.uint64), (3, np.uint64))
-    )
+    codes = np.array([r[0] for r in rows], np.int32)
+    tie_x, tie_y = (np.array([r[c] for r in rows], np.uint64) for c in (2, 3))
     rank = np.array([r[1] for r in rows], kind)
     if nan and kind is np.float64:
         rank[rank == 3] = np.nan

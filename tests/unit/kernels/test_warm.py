@@ -89,7 +89,9 @@ print(plus(1), sum(plus.stats.cache_hits.values()), *target)
 
 
 def compiled_for(folder: Path, **variables: str) -> tuple[str, str, list[str]]:
-    """What a process of its own says: the result, the hits of its cache, the processor and its features."""
+    """What a process of its own says: the result, the hits of its cache, the processor and its
+    features.
+    """
     (folder / "target.py").write_text(TARGET)
     clean = {name: v for name, v in os.environ.items() if not name.startswith("NUMBA_CPU_")}
     environment = clean | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder)} | variables
@@ -102,7 +104,9 @@ def compiled_for(folder: Path, **variables: str) -> tuple[str, str, list[str]]:
 def test_kernels_are_for_this_processor_in_every_process_unless_the_user_names_one(
     tmp_path: Path,
 ) -> None:
-    """Docs: decision 13. The cache on disk tells processors apart, so workers find what is theirs."""
+    """Docs: decision 13. The cache on disk tells processors apart, so workers find what is
+    theirs.
+    """
     if os.environ.get("NUMBA_DISABLE_JIT") == "1" or not kernels.CACHE:
         pytest.skip("nothing is cached")
     host = [get_host_cpu_name(), get_host_cpu_features().flatten()]

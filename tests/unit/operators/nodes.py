@@ -82,14 +82,16 @@ class Bench:
     """The topology of queries over one window each of one stream, and a pool of texts."""
 
     def __init__(
-        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM", clause: str = STEPPED, more: Sequence[str] = (),
+        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM",
+        clause: str = STEPPED, more: Sequence[str] = (),
         options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
     ) -> None:  # fmt: skip
         self.pool = Pool(7)
         topology = Topology({STREAM: StreamFacts()})
         for i, body in enumerate((group, *more)):
             text = (
-                f"PREFIX : <http://e/> REGISTER {output} :q AS {head} FROM NAMED WINDOW :w ON <{STREAM}> {clause} "
+                f"PREFIX : <http://e/> REGISTER {output} :q AS {head} "
+                f"FROM NAMED WINDOW :w ON <{STREAM}> {clause} "
                 f"WHERE {{ WINDOW :w {{ {body} }} }} {tail}"
             )
             query = translate(parse(text), options, text=text)

@@ -8,6 +8,7 @@ import warnings
 from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -62,7 +63,7 @@ def test_panes_add_up_to_the_values_of_each_report(
     bounds = [MIN, *sorted(at), MAX]
     for old, new in pairwise(bounds):
         batch = [row for row in seen if old <= row[0] < new]
-        times = {"lo0": [row[0] for row in batch], "prev0": [MIN] * len(batch)}
+        times: dict[str, Any] = {"lo0": [row[0] for row in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [row[1:] for row in batch], **times) if batch else None
         out = panes(node, [frame], bench.env(old, new, kept=kept, partition=1))
         for i, (key, *_) in enumerate(bench.terms(out)):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ def test_rows_are_at_the_closes_at_which_they_count(
     node, kept = bench.node(s.Report), state()
     found: dict[int, Counter] = {}
     for old, new, batch in epochs(seen, at):
-        columns = {"lo0": [ts for ts, _ in batch], "prev0": [MIN] * len(batch)}
+        columns: dict[str, Any] = {"lo0": [ts for ts, _ in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [(name, None) for _, name in batch], **columns) if batch else None
         out = report(node, [frame], bench.env(old, new, kept=kept))
         if out is not None:
@@ -92,7 +93,7 @@ def test_changes_are_differences_of_bags(
     node, kept = bench.node(s.Changes), state()
     found: dict[int, Counter] = {}
     for old, new, batch in epochs(seen, at):
-        columns = {"lo0": [ts for ts, _ in batch], "prev0": [MIN] * len(batch)}
+        columns: dict[str, Any] = {"lo0": [ts for ts, _ in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [(name, None) for _, name in batch], **columns) if batch else None
         out = changes(node, [frame], bench.env(old, new, kept=kept))
         if out is not None:
@@ -118,7 +119,11 @@ def test_weights_of_equal_rows_are_netted() -> None:
     bench = Bench("SELECT ?s", "?s :p ?o", clause="[TRIPLES 2]")
     node = bench.node(s.Report)
     times = [1000, 1000, 2000]
-    columns = {"lo0": [1000, 1000, 2000], "hi0": [1000, 2000, 2000], "w": [1, -1, 1]}
+    columns: dict[str, Any] = {
+        "lo0": [1000, 1000, 2000],
+        "hi0": [1000, 2000, 2000],
+        "w": [1, -1, 1],
+    }
     frame = bench.frame(node, [(":a", ":x"), (":a", ":x"), (":b", ":x")], **columns)
     out = report(node, [frame], bench.env(MIN, MAX, sorted(set(times))))
     assert out is not None

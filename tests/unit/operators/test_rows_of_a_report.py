@@ -69,7 +69,10 @@ def test_condition_of_optional_sees_both_sides() -> None:
 
 def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
     body = "?s :p ?o OPTIONAL { ?s :q ?z }"
-    group = f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x OPTIONAL {{ ?s :t ?z }} }} }} }}"
+    group = (
+        f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x "
+        f"OPTIONAL {{ ?s :t ?z }} }} }} }}"
+    )
     with without("canonical_order"):
         bench = Bench("SELECT *", group)
     node = bench.join(JoinKind.INNER)

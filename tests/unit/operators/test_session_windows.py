@@ -39,10 +39,10 @@ def epoch(
     out = session(node, [frame], bench.env(low, high, seen, kept=kept))
     if out is None:
         return []
-    names = [name for (name,) in bench.terms(out)]
+    names = [name for (name,) in bench.terms(out) if name is not None]
     if "w" not in out:
         return [
-            (t + d, n, w)  # type: ignore[misc]
+            (t + d, n, w)
             for t, n in zip(out["lo0"].tolist(), names, strict=True)
             for d, w in ((0, 1), (1, -1))
         ]

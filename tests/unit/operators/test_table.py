@@ -1,5 +1,5 @@
-"""The table of operators and what steps say of themselves, over the plans of queries that reach each
-of them.
+"""The table of operators and what steps say of themselves, over the plans of queries that reach
+each of them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ QUERIES = {
     "except": "S Except (Select k, v From S [Rows 5])",
     "view": "Register Relation G (k Integer, n Integer) As Select k, Count(*) From S Group By k;"
     "Rstream(Select S.k, n From S [Now], G Where S.k = G.k)",
-    "stream": "Register Stream V (k Integer) As Select k From S Where v > 1; Select k, Count(*) From V Group By k",
+    "stream": (
+        "Register Stream V (k Integer) As Select k From S Where v > 1; Select k, Count(*) "
+        "From V Group By k"
+    ),
 }
 
 

@@ -126,7 +126,8 @@ def test_a_block_with_two_times_is_dead_whole(tmp_path: Path) -> None:
     blocks = ["".join(f"{t} {e.ts} .\n" for t in e.triples) for e in ELEMENTS]
     blocks.insert(
         3,
-        "<http://e/a> <http://e/p> <http://e/b> 1600 .\n<http://e/a> <http://e/p> <http://e/c> 1700 .\n",
+        "<http://e/a> <http://e/p> <http://e/b> 1600 .\n"
+        "<http://e/a> <http://e/p> <http://e/c> 1700 .\n",
     )
     assert good
     (tmp_path / "s.nt").write_text("\n".join(blocks))
@@ -155,13 +156,14 @@ def test_a_block_of_a_growing_file_waits_for_a_blank_line(tmp_path: Path, epoch_
 
 
 def test_what_makes_no_sense_is_refused() -> None:
-    for options, says in (
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"format": "ttl"}, "carry no times"),
         ({"format": "trig", "time": "graph", "element": "blankline"}, "for lines"),
         ({"format": "ttl", "time": "graph"}, "need quads"),
         ({"format": "ndjson"}, "NDJSON needs a schema"),
         ({"format": "ttl", "time": "predicate:http://e/at", "element": "line"}, "more than a line"),
-    ):
+    )
+    for options, says in wrong:
         with Engine(spark=False) as engine, pytest.raises(UsageError, match=says):
             engine.stream("s", "x", **options)
 
@@ -211,5 +213,6 @@ def test_json_lines_are_tuples(tmp_path: Path, epoch_rows: int) -> None:
     raw = text.encode()
     assert sorted(x["text"] for x in letters) == sorted(bad)
     assert all(raw[x["offset"] :].startswith(x["text"].encode()) for x in letters)
-    assert {x["reason"].split(":")[0] for x in letters} == {"not a JSON object", "k is not an integer", "no time",
+    assert {x["reason"].split(":")[0] for x in letters} == {"not a JSON object",
+        "k is not an integer", "no time",
                                                            "ok is not a boolean"}  # fmt: skip

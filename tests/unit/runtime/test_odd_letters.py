@@ -5,7 +5,10 @@ from pathlib import Path
 
 import levada
 
-QUERY = "SELECT ?s ?o FROM NAMED WINDOW <w> ON <http://e/s> [RANGE 1s STEP 1s] WHERE { WINDOW <w> { ?s ?p ?o } }"
+QUERY = (
+    "SELECT ?s ?o FROM NAMED WINDOW <w> ON <http://e/s> [RANGE 1s STEP 1s] WHERE { "
+    "WINDOW <w> { ?s ?p ?o } }"
+)
 ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\\tj"
 
 

@@ -164,7 +164,7 @@ def test_existing_results(tmp_path: Path) -> None:
 
 def test_letters(tmp_path: Path) -> None:
     letters = LetterFiles(tmp_path)
-    records = [
+    records: list[dict[str, Any]] = [
         {"stream": "s", "source": "a.nt", "offset": 0, "reason": "é", "text": 'x "y"\n'},
         {"stream": "s"},
     ]

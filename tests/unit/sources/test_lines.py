@@ -149,7 +149,8 @@ def test_guessed_groups_equal_those_line_by_line(elements: Any, odd: Any, data: 
     them in between.
     """
     parts = [
-        "".join(f"<http://example.org/{'s' * (subject % 3)}{subject}> <p{line % 3}> \"{'x' * (line * subject % 5)}\" .\n" for line in range(lines))
+        "".join((f"<http://example.org/{'s' * (subject % 3)}{subject}> <p{line % 3}> "
+                f"\"{'x' * (line * subject % 5)}\" .\n") for line in range(lines))
         for subject, lines in elements
     ]  # fmt: skip
     for text in odd:

@@ -1,4 +1,6 @@
-"""A line longer than any element may be takes no memory, and is a dead letter among its neighbours."""
+"""A line longer than any element may be takes no memory, and is a dead letter among its
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from levada.errors import SourceError
 from levada.sources import ranges, read, references
 
 BOUND = 1 << 17
-SPARQL = "SELECT ?o FROM NAMED WINDOW <w> ON <S> [RANGE 1s STEP 1s] { WINDOW <w> { ?s <http://e/p> ?o } }"  # fmt: skip
+SPARQL = (
+    "SELECT ?o FROM NAMED WINDOW <w> ON <S> [RANGE 1s STEP 1s] { "
+    "WINDOW <w> { ?s <http://e/p> ?o } }"
+)
 CQL = "Istream(Select k From S [Now])"
 
 

@@ -122,7 +122,10 @@ def test_queries_read_graphs_of_quads(tmp_path: Path) -> None:
         ['<http://e/a> <http://e/name> "A"', '<http://e/a> <http://e/name> "B" <http://e/g>'],
     )
     (tmp_path / "s.nt").write_text("<http://e/a> <http://e/t> <http://e/x> 1 .\n")
-    window = "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [NOW] WHERE { WINDOW <http://e/w> { ?r <http://e/t> ?t }"
+    window = (
+        "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [NOW] WHERE { "
+        "WINDOW <http://e/w> { ?r <http://e/t> ?t }"
+    )
     with Engine(spark=False) as engine:
         engine.stream("http://e/s", tmp_path / "s.nt")
         engine.static(path)
@@ -132,7 +135,8 @@ def test_queries_read_graphs_of_quads(tmp_path: Path) -> None:
         )
         with pytest.raises(UnknownNameError, match="http://e/h"):
             engine.register(
-                f"SELECT ?n FROM NAMED <http://e/h> {window} GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}"
+                f"SELECT ?n FROM NAMED <http://e/h> {window} "
+                f"GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}"
             )
         every = engine.register("SELECT ?g ?n WHERE { GRAPH ?g { ?r <http://e/name> ?n } }")
         engine.start(once=True)

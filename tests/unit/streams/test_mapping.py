@@ -114,13 +114,20 @@ ROWS = [
     ("bad link", "2", "", "no iri", "3000"),
 ]  # fmt: skip
 EXPECTED = """
-<http://e/o/0/a%20b> a e:Observation . e:o0 e:ratio "-1"^^x:double ; e:note "a b says \\"0\\""@en ; e:flag true .
+<http://e/o/0/a%20b> a e:Observation . e:o0 e:ratio "-1"^^x:double ;
+  e:note "a b says \\"0\\""@en ; e:flag true .
 <http://e/l1> e:count "0"^^x:int . _:n0 e:of _:xa .
-<http://e/o/1/%C3%A9%2F%22%5C> a e:Observation . e:o1 e:ratio "0.75"^^x:double ; e:note "é/\\"\\\\ says \\"4\\""@en ; e:flag true .
+<http://e/o/1/%C3%A9%2F%22%5C> a e:Observation .
+  e:o1 e:ratio "0.75"^^x:double ;
+  e:note "é/\\"\\\\ says \\"4\\""@en ; e:flag true .
 _:n1 e:of _:xb .
-<http://e/o/2/bad%20link> a e:Observation . e:o2 e:note "bad link says \\"2\\""@en ; e:flag true . _:n2 e:of _:xc .
+<http://e/o/2/bad%20link> a e:Observation . e:o2 e:note "bad link says \\"2\\""@en ;
+  e:flag true . _:n2 e:of _:xc .
 """
-ALL = "SELECT ?s ?p ?o FROM NAMED WINDOW <http://e/w> ON <http://e/s> [ALL] WHERE { WINDOW <http://e/w> { ?s ?p ?o } }"
+ALL = (
+    "SELECT ?s ?p ?o FROM NAMED WINDOW <http://e/w> ON <http://e/s> [ALL] WHERE { "
+    "WINDOW <http://e/w> { ?s ?p ?o } }"
+)
 
 
 def csv(rows: Any) -> str:
@@ -224,7 +231,8 @@ def test_the_number_of_a_record_is_its_place_in_its_file(
     for name, rows in (("a", 4), ("b", 5)):
         (tmp_path / "d" / f"{name}.csv").write_text("".join(f"{name},{i}\n\n" for i in range(rows)))
     (tmp_path / "m.yaml").write_text(
-        "header: [f, i]\nlet: {ts: 1000 + row}\ntriples: ['<http://e/{f}/{i}> <http://e/row> {row}']"
+        "header: [f, i]\nlet: {ts: 1000 + row}\n"
+        "triples: ['<http://e/{f}/{i}> <http://e/row> {row}']"
     )
     found, record, _ = triples_of(
         tmp_path, tmp_path / "d", epoch_rows, mapping=tmp_path / "m.yaml", files=files, lateness=10
@@ -262,10 +270,11 @@ def test_a_wrong_mapping_says_where(tmp_path: Path, text: str, says: str) -> Non
 
 
 def test_a_mapping_is_for_tables(tmp_path: Path, mapping: Any) -> None:
-    for options, says in (
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"format": "nt"}, "a mapping is for"),
         ({"format": "csv", "schema": "k:integer"}, "columns, too"),
-    ):
+    )
+    for options, says in wrong:
         with Engine(spark=False) as engine, pytest.raises(UsageError, match=says):
             engine.stream("s", tmp_path / "s", mapping=mapping, **options)
 

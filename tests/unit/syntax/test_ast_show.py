@@ -7,11 +7,15 @@ from levada.syntax import parse, show
 TEXT = """
 BASE <http://e/> PREFIX : <p#> REGISTER ISTREAM :o AS
 SELECT DISTINCT ?a (SUM(DISTINCT ?b + 1) AS ?t) (GROUP_CONCAT(?a; SEPARATOR=", ") AS ?d)
-FROM :g FROM NAMED <n> FROM NAMED WINDOW :w ON STREAM :s [RANGE PT1.5S] FROM NAMED WINDOW :v ON :s [TRIPLES 5]
-{ ?s :p/:q|^:r*|!(:a|^:b) (1 [ :x _:b ]) OPTIONAL { ?a ?b ?c FILTER(?c IN ('x') && NOT EXISTS { ?a ?b 'y' }) }
-  MINUS { ?s ?p 1 } {} UNION {} SERVICE SILENT <x> {} VALUES (?u ?v) { (1 UNDEF) } { SELECT * {} LIMIT 5 }
+FROM :g FROM NAMED <n> FROM NAMED WINDOW :w ON STREAM :s [RANGE PT1.5S]
+FROM NAMED WINDOW :v ON :s [TRIPLES 5]
+{ ?s :p/:q|^:r*|!(:a|^:b) (1 [ :x _:b ])
+OPTIONAL { ?a ?b ?c FILTER(?c IN ('x') && NOT EXISTS { ?a ?b 'y' }) }
+  MINUS { ?s ?p 1 } {} UNION {} SERVICE SILENT <x> {}
+VALUES (?u ?v) { (1 UNDEF) } { SELECT * {} LIMIT 5 }
   BIND(<f>(?x) AS ?y) GRAPH ?g { ?s ?p true } WINDOW :w { } }
-GROUP BY ?a (?b AS ?k) HAVING (?a > COUNT(*)) ORDER BY DESC(?a) ?b LIMIT 10 OFFSET 5 VALUES ?z { 'x' 'y' }
+GROUP BY ?a (?b AS ?k) HAVING (?a > COUNT(*))
+ORDER BY DESC(?a) ?b LIMIT 10 OFFSET 5 VALUES ?z { 'x' 'y' }
 """
 SNAPSHOT = """
 (query-unit

@@ -129,7 +129,8 @@ def test_wrong_brackets(dialect: str, text: str, message: str) -> None:
 def test_csparql() -> None:
     unit = parse(
         "REGISTER STREAM out COMPUTED EVERY 1m AS PREFIX : <http://e/> CONSTRUCT { ?s ?p ?o }\n"
-        "FROM STREAM :a [RANGE 1h STEP 1m] FROM :g FROM STREAM :a [RANGE 1h STEP 1m] FROM NAMED STREAM :b [TRIPLES 2]\n"
+        "FROM STREAM :a [RANGE 1h STEP 1m] FROM :g FROM STREAM :a [RANGE 1h STEP 1m] "
+        "FROM NAMED STREAM :b [TRIPLES 2]\n"
         "WHERE { ?s ?p ?o GRAPH :b { ?s ?q ?x } GRAPH :h { ?x ?y ?z } }"
     )
     assert unit.register is not None and unit.register.name.term.value == "out"
@@ -145,7 +146,8 @@ def test_csparql() -> None:
 
 def test_cqels_windows_of_one_stream_and_brackets_are_one() -> None:
     unit = parse(
-        "SELECT * { STREAM <s> [NOW] { ?a ?b ?c } STREAM <s> [RANGE 1s] { ?a ?d ?e } STREAM <s> [NOW] { ?a ?f ?g } }"
+        "SELECT * { STREAM <s> [NOW] { ?a ?b ?c } STREAM <s> [RANGE 1s] { ?a ?d ?e } "
+        "STREAM <s> [NOW] { ?a ?f ?g } }"
     )
     assert [w.spec for w in unit.windows] == [ast.Instant.NOW, ast.Range(1_000, None)]
     assert (unit.output, unit.reporting.policy) == ("ISTREAM", "change")
@@ -170,7 +172,8 @@ def test_outputs_of_sparqlstream() -> None:
 def test_reports_and_start_of_rspql() -> None:
     window = "SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT5S]"
     unit = parse(
-        f'{window} T0 "1970-01-01T00:00:01Z" REPORT ON_CONTENT_CHANGE, NON_EMPTY_CONTENT, PERIODIC PT1M TICK TIME_DRIVEN'
+        f'{window} T0 "1970-01-01T00:00:01Z" REPORT ON_CONTENT_CHANGE, NON_EMPTY_CONTENT, '
+        "PERIODIC PT1M TICK TIME_DRIVEN"
         " { WINDOW <w> { ?s ?p ?o } }"
     )
     assert unit.reporting == ast.Reporting("change", 60_000, True, 1_000)
@@ -214,7 +217,8 @@ def test_what_is_refused_by_name(text: str, feature: str, span: Span) -> None:
             "SELECT ?s FROM NAMED STREAM <s> { ?s ?p ?o }",
             Span(1, 33),
             '"["',
-            "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. The text was read as SPARQLstream.",
+            "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. "
+            "The text was read as SPARQLstream.",
         ),
     ],
 )

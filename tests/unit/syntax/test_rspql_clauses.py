@@ -110,7 +110,8 @@ def test_lengths(text: str, ms: int) -> None:
 
 def test_windows_and_graphs_in_any_order() -> None:
     unit = parse(
-        "PREFIX : <http://e/> REGISTER DSTREAM :out AS SELECT * FROM NAMED WINDOW :w ON STREAM :s [NOW] FROM <g>\n"
+        "PREFIX : <http://e/> REGISTER DSTREAM :out AS SELECT * "
+        "FROM NAMED WINDOW :w ON STREAM :s [NOW] FROM <g>\n"
         "FROM NAMED <h> FROM NAMED WINDOW <v> ON <s> [ALL] { WINDOW :w { ?s ?p ?o } WINDOW ?x { } }"
     )
     assert unit.register is not None

@@ -58,7 +58,8 @@ def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
         (
             "SELECT * FROM NAMED WINDOW <w> ON <s> [ ] {}",
             39,
-            "Nothing stands in the brackets; a window is said there, such as [RANGE PT10S STEP PT5S] or [NOW].",
+            "Nothing stands in the brackets; a window is said there, "
+            "such as [RANGE PT10S STEP PT5S] or [NOW].",
             (),
         ),
         ("SELECT * {} LIMIT -1", 19, '"-1" cannot stand here.', ("a number",)),
@@ -67,13 +68,15 @@ def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
         (
             "SELECT * { ?s ?p 'x }",
             18,
-            "The string that starts here is not closed, or has an escape that SPARQL does not know.",
+            "The string that starts here is not closed, "
+            "or has an escape that SPARQL does not know.",
             (),
         ),
         (
             "SELECT * { ?s ?p '\\x' }",
             18,
-            "The string that starts here is not closed, or has an escape that SPARQL does not know.",
+            "The string that starts here is not closed, "
+            "or has an escape that SPARQL does not know.",
             (),
         ),
         (
@@ -151,8 +154,10 @@ def test_the_message_shows_the_line_and_a_caret() -> None:
     [
         ("SELECT ?s, ?o {}", 10, "Variables stand one after the other, without commas."),
         ("SELECT ?my-x {}", 11, "A variable's name has letters, digits and _."),
-        ("SELECT COUNT(?s) {}", 8, "What is computed stands in brackets and has a name: (COUNT(?x) AS ?n)."),
-        ("SELECT ?s AS ?x {}", 11, "What is computed stands in brackets and has a name: (COUNT(?x) AS ?n)."),
+        ("SELECT COUNT(?s) {}", 8,
+         "What is computed stands in brackets and has a name: (COUNT(?x) AS ?n)."),
+        ("SELECT ?s AS ?x {}", 11,
+         "What is computed stands in brackets and has a name: (COUNT(?x) AS ?n)."),
         ("SELECT (COUNT(?s)) {}", 18, "What is computed has a name: (COUNT(?x) AS ?n)."),
         ("SELECT * { FILTER ?x > 1 }", 19, "A condition stands in brackets: FILTER(?x > 1)."),
         ("SELECT * { FILTER(?x == 1) }", 22, "= compares."),
@@ -162,9 +167,12 @@ def test_the_message_shows_the_line_and_a_caret() -> None:
         ("SELECT * { FILTER(lower(?x) = 'a') }", 19, "Did you mean LCASE?"),
         ("SELECT * { ?s ?p \u201ca\u201d }", 18, "Strings stand in straight quotes, \" or '."),
         ("SELECT * { ?s ?p ?o ?x ?y ?z }", 21, 'Triples are separated by ".".'),
-        ("SELECT * {} LIMIT 3 ORDER BY ?x", 21, "The clauses stand in this order: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES."),
+        ("SELECT * {} LIMIT 3 ORDER BY ?x", 21,
+         "The clauses stand in this order: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES."),
         ("SELECT * {} FROM NAMED WINDOW <w> ON <s> [NOW]", 13, "FROM stands before WHERE."),
-        ("ASK { STREAM [NOW] { ?s ?p ?o } }", 7, "A stream is read by STREAM <s> [RANGE PT10S] {..}, or by FROM NAMED WINDOW <w> and WINDOW <w> {..}."),
+        ("ASK { STREAM [NOW] { ?s ?p ?o } }", 7,
+         "A stream is read by STREAM <s> [RANGE PT10S] {..}, or by FROM NAMED WINDOW <w> and "
+         "WINDOW <w> {..}."),
         ("SELECT * { FILTER(REGEX(?o)) }", 27, ""),
     ],
 )  # fmt: skip
@@ -175,9 +183,9 @@ def test_what_other_languages_write(text: str, column: int, hint: str) -> None:
 
 def test_a_stream_without_its_window() -> None:
     caught = error("SELECT * FROM STREAM <s> WHERE { ?s ?p ?o }")
-    assert (
-        caught.hint
-        == "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. The text was read as C-SPARQL."
+    assert caught.hint == (
+        "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. "
+        "The text was read as C-SPARQL."
     )
 
 

@@ -18,7 +18,8 @@ from levada.syntax import parse
         "SELECT * { ?s ?p ?o MINUS { ?s ?p ?z } BIND(1 AS ?z) }",
         "SELECT * { { SELECT ?s { ?s ?p ?o } } BIND(1 AS ?o) }",
         "SELECT (COUNT(*) AS ?n) (?n + 1 AS ?m) { ?s ?p ?o }",
-        "SELECT ?k (SUM(?o) AS ?n) { ?s ?p ?o } GROUP BY (STR(?p) AS ?k) HAVING (SUM(?o) > 1) ORDER BY COUNT(?s)",
+        "SELECT ?k (SUM(?o) AS ?n) { ?s ?p ?o } GROUP BY (STR(?p) AS ?k) "
+        "HAVING (SUM(?o) > 1) ORDER BY COUNT(?s)",
         "SELECT (SUM(?o + STRLEN(?p)) / COUNT(*) AS ?n) { ?s ?p ?o }",
         "SELECT * { _:a ?p ?o FILTER(?o > 1) _:a ?q ?r }",
         "CONSTRUCT { _:a ?p ?o } { _:a ?p ?o }",

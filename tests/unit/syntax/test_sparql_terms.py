@@ -125,7 +125,8 @@ def test_base_and_prefixes_take_effect_where_they_stand() -> None:
 
 def test_declarations_may_stand_before_and_after_register() -> None:
     unit = parse(
-        "PREFIX a: <http://a/> REGISTER istream a:o AS PREFIX b: <http://b/> BASE <http://c/> ASK { a:s b:p <o> }"
+        "PREFIX a: <http://a/> REGISTER istream a:o AS PREFIX b: <http://b/> BASE "
+        "<http://c/> ASK { a:s b:p <o> }"
     )
     assert unit.register == ast.Register(
         "ISTREAM", ast.Constant(Iri("http://a/o"), Span(1, 1)), Span(1, 1)

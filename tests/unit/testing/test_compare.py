@@ -171,8 +171,10 @@ BINDINGS = """[
     {"y": {"type": "literal", "value": "a\\"b", "xml:lang": "en"}}
 ]""".replace("\n", " ")
 LINES = (
-    f'{{"query": "q", "report": 7, "head": {{"vars": ["x", "y"]}}, "results": {{"bindings": {BINDINGS}}}}}',
-    '{"query": "r", "report": 7, "change": "insert", "head": {"vars": ["x"]}, "results": {"bindings": []}}',
+    f'{{"query": "q", "report": 7, "head": {{"vars": ["x", "y"]}}, '
+    f'"results": {{"bindings": {BINDINGS}}}}}',
+    '{"query": "r", "report": 7, "change": "insert", "head": {"vars": ["x"]}, '
+    '"results": {"bindings": []}}',
     "",
     r'{"query": "c", "report": 8, "graph": "<a:s> <a:p> \"x\" .\n"}',
     b'{"query": "q", "report": 9, "head": {}, "boolean": false}',

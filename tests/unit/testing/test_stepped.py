@@ -24,7 +24,9 @@ S = "http://e/s"
 WINDOW = "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [RANGE PT4S STEP PT2S]"
 BODY = "<http://e/w> { ?x <http://e/p> ?y }"
 TEXT = f"SELECT ?x ?y {WINDOW} WHERE {{ WINDOW {BODY} }}"
-ELEMENTS = [Element(500 * i, (f"<http://e/a{i % 3}> <http://e/p> <http://e/b{i}>",)) for i in range(9)]  # fmt: skip
+ELEMENTS = [
+    Element(500 * i, (f"<http://e/a{i % 3}> <http://e/p> <http://e/b{i}>",)) for i in range(9)
+]
 QUESTION = ReferenceQuery(
     f"SELECT ?x ?y WHERE {{ GRAPH {BODY} }}",
     {"http://e/w": (S, Window(WindowKind.CLOSE_OPEN, range=4000, step=2000))},
@@ -51,7 +53,7 @@ def test_elements_may_be_disordered_by_the_lateness_and_no_more() -> None:
 
 
 def test_static_graphs_are_there_and_queries_that_say_nothing_too() -> None:
-    static = {None: ["<http://e/a0> <http://e/name> <http://e/zero>"]}
+    static: dict[str | None, list[str]] = {None: ["<http://e/a0> <http://e/name> <http://e/zero>"]}
     named = f"SELECT ?n {WINDOW} WHERE {{ WINDOW {BODY} ?x <http://e/name> ?n }}"
     nothing = f"SELECT ?n {WINDOW} WHERE {{ WINDOW {BODY} ?x <http://e/none> ?n }}"
     found = run_stepped({"named": named, "nothing": nothing}, {S: ELEMENTS}, static=static)

@@ -49,10 +49,9 @@ def test_rows_count_where_all_windows_say_so(
     for i in range(len(rows)):
         starts, ends = [], []
         for j, w in enumerate((first, second)):
-            lo, hi, prev = (int(columns[f"{n}{j}"][i]) for n in ("lo", "hi", "prev"))  # type: ignore[assignment]
-            counts = lo >= w.start
-            starts.append(max(w.enter(hi), w.leave(prev) if prev >= w.start else MIN))
-            ends.append(w.leave(lo) if counts else MIN)
+            first_at, last_at, prev = (int(columns[f"{n}{j}"][i]) for n in ("lo", "hi", "prev"))
+            starts.append(max(w.enter(last_at), w.leave(prev) if prev >= w.start else MIN))
+            ends.append(w.leave(first_at) if first_at >= w.start else MIN)
         inside = [t for t in range(-200, 260) if max(starts) <= t < min(ends)]
         assert [t for t in range(-200, 260) if s[i] <= t < e[i]] == inside
         assert all(wide_s[i] <= t < wide_e[i] for t in inside)

@@ -46,8 +46,10 @@ def nested(kind: str, k: int) -> tuple[str, bytes]:
         "arrays": ("jsonld", b"[" * k + b"]" * k),
         "blank nodes": ("ttl", start + b"[ <a:p> " * k + b"1" + b"]" * k + b" ."),
         "collections": ("trig", start + b"(" * k + b"1" + b")" * k + b" ."),
-        "triples": ("ttl", start + b"<<( <a:s> <a:p> " * (k // 2) + b"<a:o>" + b" )>>" * (k // 2) + b" ."),
-        "elements": ("rdf", RDF + b"<e:C><e:p>" * ((k - 2) // 2) + b"<e:D/>" + b"</e:p></e:C>" * ((k - 2) // 2) + b"</rdf:RDF>"),
+        "triples": ("ttl",
+            start + b"<<( <a:s> <a:p> " * (k // 2) + b"<a:o>" + b" )>>" * (k // 2) + b" ."),
+        "elements": ("rdf", RDF + b"<e:C><e:p>" * ((k - 2) // 2) + b"<e:D/>"
+            + b"</e:p></e:C>" * ((k - 2) // 2) + b"</rdf:RDF>"),
     }[kind]  # fmt: skip
 
 
@@ -148,7 +150,8 @@ def quoted(text: str, quote: str) -> str:
 
 
 PIECES = (
-    st.sampled_from(["[ ", "] ", "( ", ") ", "{", "}", "<< ", ">> ", "<a:[b> ", "<> ", "a:b\\( ", '"" ', "'' ", ". "])
+    st.sampled_from(["[ ", "] ", "( ", ") ", "{", "}", "<< ", ">> ", "<a:[b> ", "<> ", "a:b\\( ",
+                     '"" ', "'' ", ". "])
     | st.builds(quoted, ODD, st.sampled_from(['"""', "'''"]))
     | st.builds(quoted, ODD.map(lambda t: t.replace("\n", "")), st.sampled_from(['"', "'"]))
     | ODD.map(lambda t: "# " + t.replace("\n", "") + "\n")
@@ -186,7 +189,8 @@ LEAVES = (
 )
 XML = st.recursive(
     LEAVES,
-    lambda x: st.builds(lambda t, c: f'<c d="{t} > /"  e=\'/>"\'>{"".join(c)}</c >', WORDS, st.lists(x, max_size=3)),
+    lambda x: st.builds(lambda t, c: f'<c d="{t} > /"  e=\'/>"\'>{"".join(c)}</c >', WORDS,
+                        st.lists(x, max_size=3)),
     max_leaves=12,
 )  # fmt: skip
 
@@ -300,17 +304,21 @@ def outside(url: str, secret: str) -> dict[str, tuple[str, bytes]]:
         "entity of a file": ("rdf", f'<!DOCTYPE r [<!ENTITY x SYSTEM "file://{secret}">]>{use}'),
         "public entity": ("rdf", f'<!DOCTYPE r [<!ENTITY x PUBLIC "a" "{url}">]>{use}'),
         "parameter": ("rdf", f'<!DOCTYPE r [<!ENTITY % x SYSTEM "{url}"> %x;]>{plain}'),
-        "parameter of a file": ("rdf", f'<!DOCTYPE r [<!ENTITY % x SYSTEM "file://{secret}"> %x;]>{use}'),
+        "parameter of a file": ("rdf",
+                                f'<!DOCTYPE r [<!ENTITY % x SYSTEM "file://{secret}"> %x;]>{use}'),
         "type": ("rdf", f'<!DOCTYPE r SYSTEM "{url}">{plain}'),
         "public type": ("rdf", f'<!DOCTYPE r PUBLIC "a" "{url}" [ ]>{plain}'),
-        "include": ("rdf", plain.replace("<e:p>", f'<e:p><xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="{url}"/>')),
+        "include": ("rdf", plain.replace("<e:p>",
+            f'<e:p><xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="{url}"/>')),
         "stylesheet": ("rdf", f'<?xml version="1.0"?><?xml-stylesheet href="{url}"?>{plain}'),
         "context": ("jsonld", f'{{"@context": "{url}", {term}}}'),
         "contexts": ("jsonld", f'{{"@context": [{{}}, "{url}"], {term}}}'),
         "context of a file": ("jsonld", f'{{"@context": "file://{secret}", {term}}}'),
         "import": ("jsonld", f'{{"@context": {{"@import": "{url}"}}, {term}}}'),
-        "scoped": ("jsonld", f'{{"@context": {{"t": {{"@id": "http://e/t", "@context": "{url}"}}}}, "t": {{"a": 1}}}}'),
-        "imports": ("ttl", f"@prefix : <{url}#> . <a:a> <http://www.w3.org/2002/07/owl#imports> <{url}> . @base <{url}> . <> a :x ."),
+        "scoped": ("jsonld", f'{{"@context": {{"t": {{"@id": "http://e/t", '
+                   f'"@context": "{url}"}}}}, "t": {{"a": 1}}}}'),
+        "imports": ("ttl", f"@prefix : <{url}#> . <a:a> <http://www.w3.org/2002/07/owl#imports> "
+                    f"<{url}> . @base <{url}> . <> a :x ."),
         "base": ("trig", f"@base <{url}> . <y> {{ <a> <b> <file://{secret}> }}"),
     }  # fmt: skip
     return {name: (form, text.encode()) for name, (form, text) in found.items()}

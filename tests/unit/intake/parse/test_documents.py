@@ -49,7 +49,8 @@ ANONYMOUS = {
     "trig": b"@prefix : <http://e/> . :g { [] :p [ :q 1 ] } [] :p [] .",
     "jsonld": b'{"http://e/p": {"http://e/q": [{"http://e/r": 1}, {"http://e/r": 2}]}}',
     "rdf": b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>"
-    b"<rdf:Description><e:p rdf:parseType='Resource'><e:q>x</e:q></e:p></rdf:Description></rdf:RDF>",
+    b"<rdf:Description><e:p rdf:parseType='Resource'><e:q>x</e:q></e:p></rdf:Description>"
+    b"</rdf:RDF>",
 }
 
 
@@ -73,9 +74,12 @@ def test_blank_nodes_are_named_alike_every_time(form: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("form", "data", "where", "says"),
     [
-        ("ttl", b"<http://e/a> <http://e/b> 1 .\n<http://e/a> <<", ", line 2, column 14", "end of file"),
-        ("trig", b"<http://e/g> {\n <http://e/a> <http://e/b> }", ", line 2, column 28", "RDF object"),
-        ("rdf", b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>\n<a", ", line 2, column 1", "tag"),
+        ("ttl", b"<http://e/a> <http://e/b> 1 .\n<http://e/a> <<", ", line 2, column 14",
+         "end of file"),
+        ("trig", b"<http://e/g> {\n <http://e/a> <http://e/b> }", ", line 2, column 28",
+         "RDF object"),
+        ("rdf", b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>\n<a",
+         ", line 2, column 1", "tag"),
         ("rdf", b"<?xml version='1.0'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>"
          b"<rdf:Description rdf:ID='a b'/></rdf:RDF>", "", "rdf:ID"),
         ("jsonld", b'{"@id": "http://e/a",\n "http://e/p": }', ", line 2, column 16", "closing"),

@@ -28,7 +28,8 @@ def texts(found: Triples, column: TermColumn) -> list[str]:
 
 def test_a_chunk_with_everything() -> None:
     found = read(
-        f'# a comment\n\n<a:s> <a:p> <a:o> .\r\n  <a:s>\t<a:q> "x"^^<{XSD}string> . # why\nbroken\n<a:s> <a:q> "\\u00E9"@EN .'
+        "# a comment\n\n<a:s> <a:p> <a:o> .\r\n"
+        f'  <a:s>\t<a:q> "x"^^<{XSD}string> . # why\nbroken\n<a:s> <a:q> "\\u00E9"@EN .'
     )
     assert found.n == 3 and found.line.tolist() == [13, 34, 110]
     assert texts(found, found.o) == ["<a:o>", '"x"', '"é"@en']
@@ -36,9 +37,8 @@ def test_a_chunk_with_everything() -> None:
     assert found.g is None and found.time.tolist() == [MIN] * 3
     ((place, reason, text),) = found.bad
     assert (place, text) == (103, "broken")
-    assert (
-        reason
-        == "Malformed between columns 1 and 7: The subject of a triple must be an IRI or a blank node."
+    assert reason == (
+        "Malformed between columns 1 and 7: The subject of a triple must be an IRI or a blank node."
     )
 
 

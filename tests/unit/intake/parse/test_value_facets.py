@@ -111,14 +111,17 @@ def kernel(lexical: str, name: str) -> tuple[str, ...]:
 DIGITS = st.text("0123456789", max_size=22)
 SIGN = st.sampled_from(["", "", "+", "-"])
 NUMBERS = st.builds(
-    lambda sign, whole, point, part, e, exponent: sign + whole + point + (part if point else "") + (e + exponent if e else ""),
+    lambda sign, whole, point, part, e, exponent: (
+        sign + whole + point + (part if point else "") + (e + exponent if e else "")
+    ),
     SIGN, DIGITS, st.sampled_from(["", "."]), DIGITS, st.sampled_from(["", "", "e", "E"]),
     st.integers(-400, 400).map(str) | DIGITS,
 )  # fmt: skip
 TIMES = st.builds(
     lambda y, mo, d, h, mi, s, part, zone: f"{y}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}{part}{zone}",
     st.integers(0, 10_100).map("{:04}".format) | st.sampled_from(["-0001", "123456", "00012"]),
-    st.integers(0, 13), st.integers(0, 32), st.integers(0, 25), st.integers(0, 60), st.integers(0, 60),
+    st.integers(0, 13), st.integers(0, 32), st.integers(0, 25), st.integers(0, 60),
+    st.integers(0, 60),
     st.sampled_from(["", "", ".", ".5", ".123", ".1234", ".1230"]),
     st.sampled_from(["", "Z", "z", "+01:00", "-14:00", "+14:01", "+1:00"]),
 )  # fmt: skip

@@ -148,7 +148,8 @@ def test_where_the_time_comes_from(options: Any, field: str, ts: int) -> None:
 
 def test_late_future_cut_and_limit() -> None:
     text = "".join(f"{i},1,1,a,{ts}\n" for i, ts in enumerate([5, 50, 10, 99, 200, 20, 30, 40]))
-    result = run(text, late_below=11, future_above=100, to=1000, limit=6, **{"from": 10})
+    start: dict[str, Any] = {"from": 10, "to": 1000}
+    result = run(text, late_below=11, future_above=100, limit=6, **start)
     assert result.ts.tolist() == [50, 99, 20, 30]
     assert result.late.ts.tolist() == [10]
     assert [d.text for d in result.dead] == ["4,1,1,a,200"]

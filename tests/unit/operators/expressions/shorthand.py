@@ -35,6 +35,13 @@ def term(text: str) -> Term | None:
     return parse_term(re.sub(r"\^\^xsd:(\w+)$", rf"^^<{XSD}\1>", text))
 
 
+def const(text: str) -> Const:
+    """The term of a short form, as an expression."""
+    found = term(text)
+    assert found is not None
+    return Const(found)
+
+
 def split(args: str) -> list[str]:
     """Short forms separated by blanks; strings may hold blanks."""
     return re.findall(r'"(?:\\.|[^"\\])*"[^ ]*|[^ ]+', args)

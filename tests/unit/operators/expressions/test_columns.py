@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shorthand import IDENTIFY, call, column, scope, term, text_column, texts
+from shorthand import IDENTIFY, call, column, const, scope, term, text_column, texts
 
 from levada.intake.parse.literals import facets_of
-from levada.model.expression import Const, Param, Var
 from levada.model.expression import Function as Fn
+from levada.model.expression import Param, Var
 from levada.model.term import XSD, Kind, Literal
 from levada.operators.expressions import (
     Column,
@@ -258,7 +258,7 @@ def test_mantissas_of_nineteen_digits_do_not_overflow() -> None:
             "9.223372036854775807",
             "9223372036854775807",
         ),
-        call(Fn.DIVIDE, Var("v"), Const(term("2"))): (
+        call(Fn.DIVIDE, Var("v"), const("2")): (
             "4.611686018427387903",
             "-4.611686018427387903",
             "4611686018427387903.5",
@@ -267,7 +267,7 @@ def test_mantissas_of_nineteen_digits_do_not_overflow() -> None:
     for expression, lexical in wanted.items():
         expected = [str(Literal(s, XSD + "decimal")) for s in lexical]
         assert evaluate(expression, scope(3, v=v)).texts().to_list() == expected
-    assert truth(call(Fn.GREATER, Var("v"), Const(term("9.5"))), scope(3, v=v)).tolist() == [
+    assert truth(call(Fn.GREATER, Var("v"), const("9.5")), scope(3, v=v)).tolist() == [
         False,
         False,
         True,

@@ -5,10 +5,10 @@
 from typing import Any
 
 import pytest
-from shorthand import call, column, expected, of_columns, of_constants, scope, split, term, texts
+from shorthand import call, column, const, expected, of_columns, of_constants, scope, split, texts
 
-from levada.model.expression import Const, Var
 from levada.model.expression import Function as Fn
+from levada.model.expression import Var
 from levada.operators.expressions import evaluate, truth
 
 TRUE, FALSE, ERROR = "true", "false", '"x"^^<http://u>'
@@ -116,6 +116,6 @@ def test_if_and_coalesce_choose_row_by_row() -> None:
 
 def test_no_rows() -> None:
     empty = scope(0, v=column())
-    for expression in (Var("v"), call(Fn.ADD, Var("v"), Const(term("1"))), call(Fn.STR, Var("v"))):
+    for expression in (Var("v"), call(Fn.ADD, Var("v"), const("1")), call(Fn.STR, Var("v"))):
         assert evaluate(expression, empty).texts().to_list() == []
-    assert truth(call(Fn.LESS, Var("v"), Const(term("1"))), empty).tolist() == []
+    assert truth(call(Fn.LESS, Var("v"), const("1")), empty).tolist() == []

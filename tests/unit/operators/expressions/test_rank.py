@@ -1,5 +1,6 @@
 """ORDER BY, MIN and MAX (SPARQL 1.1, 15.1 and 18.5.1.5)."""
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -114,6 +115,15 @@ def test_rows_in_order_with_ties_broken_by_text() -> None:
     assert order_rows([text_column()], [False], [texts()]).tolist() == []
 
 
+def fraction_of(short: str) -> Fraction:
+    """The value of a number's term."""
+    found = term(short)
+    assert found is not None
+    value = value_of(found)
+    assert isinstance(value, int | Decimal | float)
+    return Fraction(value)
+
+
 @given(
     st.lists(
         st.sampled_from(["1", "1.5", "-2.25", "3e0", "0.1", '"0.5"^^xsd:float', "100", "0"]),
@@ -121,9 +131,7 @@ def test_rows_in_order_with_ties_broken_by_text() -> None:
     )
 )
 def test_numbers_are_ranked_by_value(short: Any) -> None:
-    values = [
-        Fraction(value_of(term(s))) if "." not in s or "^" in s else Fraction(s) for s in short
-    ]
+    values = [Fraction(s) if "." in s and "^" not in s else fraction_of(s) for s in short]
     rank = compare_rank(column(*short)).tolist()
     for i, a in enumerate(values):
         for j, b in enumerate(values):

@@ -74,7 +74,7 @@ def test_numbers_that_came_without_texts_have_their_strings() -> None:
     v = Column(
         n,
         kind=np.full(n, 10, np.uint8),
-        dbl=np.arange(n) * 1.0,
+        dbl=np.arange(n, dtype=np.float64),
         man=np.arange(n),
         scale=np.zeros(n, np.uint8),
     )

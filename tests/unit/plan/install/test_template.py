@@ -24,7 +24,10 @@ TEXT = """PREFIX : <http://e/>
 REGISTER QUERY q AS SELECT *
 FROM STREAM :s [RANGE 4s STEP 2s] FROM STREAM :t [TRIPLES 9]
 WHERE {{ {} }}"""
-GROUP = "?x :p ?v . ?y :p ?w . ?x :q ?y . ?y :q ?z . ?z :r ?z . ?x ?k :a . ?y ?k :b . :a :p ?v . :c :p ?w FILTER(?v < ?w)"
+GROUP = (
+    "?x :p ?v . ?y :p ?w . ?x :q ?y . ?y :q ?z . ?z :r ?z . ?x ?k :a . ?y ?k :b . :a :p ?v . "
+    ":c :p ?w FILTER(?v < ?w)"
+)
 
 
 def _topology(group: str = GROUP) -> list[tuple[object, object]]:

@@ -79,7 +79,10 @@ def test_the_order_is_that_of_all_pairs(
 
 
 def text(patterns: str) -> str:
-    return f"SELECT * FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT2S STEP PT1S] WHERE {{ WINDOW <w> {{ {patterns} }} }}"
+    return (
+        f"SELECT * FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT2S STEP PT1S] WHERE {{ "
+        f"WINDOW <w> {{ {patterns} }} }}"
+    )
 
 
 def test_a_path_of_hundreds_of_steps_is_planned_in_a_moment() -> None:

@@ -11,7 +11,9 @@ from levada.plan.physical import build
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay
 
-BASE = build.match(TriplePattern(Var("x"), Iri("http://e/p"), Var("y")), "http://e/s", (), 0, raw=False)  # fmt: skip
+BASE = build.match(
+    TriplePattern(Var("x"), Iri("http://e/p"), Var("y")), "http://e/s", (), 0, raw=False
+)
 
 
 def rows(*variables: str, stage: int = 0, placed: tuple[str, ...] = (), maybe: str = "") -> Op:

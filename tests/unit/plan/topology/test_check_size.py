@@ -16,7 +16,10 @@ STREAM = "http://e/s"
 def star(patterns: int, more: str = "") -> Query:
     """Patterns of one subject: a tree as deep as they are many."""
     group = " . ".join(f"?s <http://e/p{i}> ?v{i}" for i in range(patterns))
-    text = f"SELECT * FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT2S] {{ WINDOW <w> {{ {group} }} {more} }}"
+    text = (
+        f"SELECT * FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT2S] {{ "
+        f"WINDOW <w> {{ {group} }} {more} }}"
+    )
     return translate(parse(text), text=text)
 
 

@@ -23,7 +23,10 @@ STREAM = "http://e/s"
 
 def query(number: int, window: str = "RANGE PT10S STEP PT5S") -> Query:
     """Queries of one shape."""
-    text = f"SELECT ?s ?o FROM NAMED WINDOW <w> ON <{STREAM}> [{window}] WHERE {{ WINDOW <w> {{ ?s <http://e/p{number}> ?o }} }}"
+    text = (
+        f"SELECT ?s ?o FROM NAMED WINDOW <w> ON <{STREAM}> [{window}] WHERE {{ "
+        f"WINDOW <w> {{ ?s <http://e/p{number}> ?o }} }}"
+    )
     return translate(parse(text), QueryOptions(), text=text)
 
 

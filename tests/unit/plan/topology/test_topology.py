@@ -32,7 +32,10 @@ def text(
 ) -> str:
     """A query over one window."""
     window = f"FROM NAMED WINDOW :w ON <{STREAM}> {clause}"
-    return f"{PREFIX}REGISTER {output} :q AS {head} {window} WHERE {{ WINDOW :w {{ {group} }} }} {tail}"
+    return (
+        f"{PREFIX}REGISTER {output} :q AS {head} {window} WHERE {{ "
+        f"WINDOW :w {{ {group} }} }} {tail}"
+    )
 
 
 def topology(*texts: str, unique: bool = False) -> Topology:

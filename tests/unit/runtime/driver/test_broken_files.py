@@ -5,7 +5,7 @@ a single one, is a wrong use.
 import gzip
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,7 +49,9 @@ def packed_stream(folder: Any) -> None:
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 @pytest.mark.parametrize("rows", [1, 1000])
-def test_packed_files_that_are_damaged(tmp_path: Path, files: str, rows: int) -> None:
+def test_packed_files_that_are_damaged(
+    tmp_path: Path, files: Literal["sequence", "parallel"], rows: int
+) -> None:
     packed_stream(tmp_path / "in")
     with Engine(spark=False, letters=tmp_path / "out", epoch_rows=rows) as engine:
         engine.stream(S, tmp_path / "in", format="nt", files=files)

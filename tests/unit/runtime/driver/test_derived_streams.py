@@ -28,13 +28,23 @@ from levada.testing.streams import lines, write_lines
 P = "PREFIX : <http://e/>\n"
 ELEMENTS = [element(1000 * i, f"a{i % 3} p {i % 4}", f"a{i % 2} q a{i % 3}") for i in range(24)]
 MOST = (
-    f"{P}REGISTER RSTREAM :most AS CONSTRUCT {{ ?a :most ?m }} FROM NAMED WINDOW :w ON <{S}> {step(4000, 2000).rspql} "
+    f"{P}REGISTER RSTREAM :most AS CONSTRUCT {{ ?a :most ?m }} "
+    f"FROM NAMED WINDOW :w ON <{S}> {step(4000, 2000).rspql} "
     "WHERE { { SELECT ?a (MAX(?n) AS ?m) WHERE { WINDOW :w { ?a :p ?n } } GROUP BY ?a } }"
 )
-READ = f"{P}SELECT ?a ?m FROM NAMED WINDOW :w ON :most [RANGE PT6S STEP PT3S] WHERE {{ WINDOW :w {{ ?a :most ?m }} }}"
-WORDS = "REGISTER STREAM hot AS CONSTRUCT { ?a <http://e/most> ?n } FROM STREAM <http://e/s> [RANGE 4s STEP 2s] "
+READ = (
+    f"{P}SELECT ?a ?m FROM NAMED WINDOW :w ON :most [RANGE PT6S STEP PT3S] WHERE {{ "
+    f"WINDOW :w {{ ?a :most ?m }} }}"
+)
+WORDS = (
+    "REGISTER STREAM hot AS CONSTRUCT { ?a <http://e/most> ?n } "
+    "FROM STREAM <http://e/s> [RANGE 4s STEP 2s] "
+)
 CSPARQL = WORDS + "WHERE { ?a <http://e/p> ?n }"
-OF_HOT = "REGISTER QUERY r AS SELECT ?a FROM STREAM <http://e/hot> [RANGE 6s STEP 3s] WHERE { ?a <http://e/most> ?m }"
+OF_HOT = (
+    "REGISTER QUERY r AS SELECT ?a FROM STREAM <http://e/hot> [RANGE 6s STEP 3s] "
+    "WHERE { ?a <http://e/most> ?m }"
+)
 
 
 @pytest.fixture
@@ -140,9 +150,9 @@ def test_what_makes_no_triples_makes_no_stream(engine: Any) -> None:
     window = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"
     for form, head in (("SELECT", "SELECT ?a"), ("ASK", "ASK")):
         message = refused(engine, f"{P}REGISTER RSTREAM :most AS {head} {window}", READ)
-        assert (
-            message
-            == f"The {form} query q0 makes no triples, and so not the stream http://e/most. Use CONSTRUCT."
+        assert message == (
+            f"The {form} query q0 makes no triples, and so not the stream http://e/most. "
+            "Use CONSTRUCT."
         )
     assert engine.queries() == [], "all or none"
 
@@ -162,7 +172,10 @@ def test_two_makers_of_one_stream(engine: Any) -> None:
 
 
 def test_queries_that_read_each_other(engine: Any) -> None:
-    copy = "CONSTRUCT { ?s ?p ?o } FROM NAMED WINDOW :w ON :SOURCE [RANGE PT4S] WHERE { WINDOW :w { ?s ?p ?o } }"
+    copy = (
+        "CONSTRUCT { ?s ?p ?o } FROM NAMED WINDOW :w ON :SOURCE [RANGE PT4S] WHERE { "
+        "WINDOW :w { ?s ?p ?o } }"
+    )
     pairs = (("a", "b"), ("b", "c"), ("c", "a"))
     loop = [f"{P}REGISTER RSTREAM :{a} AS {copy.replace('SOURCE', b)}" for a, b in pairs]
     assert "queries cannot read each other's streams in a circle" in refused(engine, *loop)
@@ -307,7 +320,10 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
     with Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt", idle="50ms")
         engine.stream(T, tmp_path / "t.nt")
-        both = f"FROM NAMED WINDOW :v ON <{T}> [RANGE PT6S STEP PT3S] WHERE {{ WINDOW :v {{ ?a :q ?b }}"
+        both = (
+            f"FROM NAMED WINDOW :v ON <{T}> [RANGE PT6S STEP PT3S] WHERE {{ "
+            f"WINDOW :v {{ ?a :q ?b }}"
+        )
         engine.register_all([Asked(READ.replace("WHERE {", both), "r"), Asked(MOST, "m")])
         engine.start()
         wait_for(
@@ -370,11 +386,13 @@ def test_watermark_of_a_made_stream_after_each_epoch(engine: Any, tmp_path: Path
 
 def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engine: Any) -> None:
     text = (
-        f"{P}REGISTER RSTREAM :b AS CONSTRUCT {{ _:n :of ?a . _:n :n ?m }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
+        f"{P}REGISTER RSTREAM :b AS CONSTRUCT {{ _:n :of ?a . _:n :n ?m }} "
+        f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
         "WHERE { WINDOW :w { ?a :p ?m } }"
     )
     count = (
-        f"{P}SELECT (COUNT(DISTINCT ?x) AS ?n) (COUNT(*) AS ?k) FROM NAMED WINDOW :w ON :b [RANGE PT6S STEP PT6S] "
+        f"{P}SELECT (COUNT(DISTINCT ?x) AS ?n) (COUNT(*) AS ?k) "
+        "FROM NAMED WINDOW :w ON :b [RANGE PT6S STEP PT6S] "
         "WHERE { WINDOW :w { ?x :of ?a . ?x :n ?m } }"
     )
     counted, made = engine.register_all([Asked(count, "c"), Asked(text, "b")])
@@ -405,7 +423,8 @@ def test_a_node_of_the_input_that_comes_through_is_still_itself(
     window = "FROM NAMED WINDOW :w ON :u [RANGE PT2S STEP PT2S] WHERE { WINDOW :w { ?b :k ?o } }"
     engine.register(f"{P}REGISTER RSTREAM :k AS CONSTRUCT {{ ?b :k2 ?o }} {window}", name="k")
     both = engine.register(
-        f"{P}SELECT ?b ?o ?x FROM NAMED WINDOW :w ON :k [RANGE PT8S STEP PT8S] FROM NAMED WINDOW :u ON :u [RANGE PT8S STEP PT8S] "
+        f"{P}SELECT ?b ?o ?x FROM NAMED WINDOW :w ON :k [RANGE PT8S STEP PT8S] "
+        "FROM NAMED WINDOW :u ON :u [RANGE PT8S STEP PT8S] "
         "WHERE { WINDOW :w { ?b :k2 ?o } WINDOW :u { ?b :l ?x } }"
     )
     ended(engine)

@@ -21,9 +21,11 @@ from levada.testing.streams import write_lines
 ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(12)]
 WINDOW = f"ON <{S}> {step(1000, 500).rspql}"
 QUERIES = {
-    "reader": "SELECT ?a ?m ?n FROM NAMED WINDOW :w ON :most [RANGE PT2S STEP PT1S] FROM NAMED WINDOW :v ON :back [RANGE PT1S] "
+    "reader": "SELECT ?a ?m ?n FROM NAMED WINDOW :w ON :most [RANGE PT2S STEP PT1S] "
+    "FROM NAMED WINDOW :v ON :back [RANGE PT1S] "
     "WHERE { WINDOW :w { ?a :most ?m } WINDOW :v { [] :of ?a ; :n ?n } }",
-    "back": "REGISTER ISTREAM :back AS CONSTRUCT { [] :of ?a ; :n ?m } FROM NAMED WINDOW :w ON :most [RANGE PT1S] "
+    "back": "REGISTER ISTREAM :back AS CONSTRUCT { [] :of ?a ; :n ?m } "
+    "FROM NAMED WINDOW :w ON :most [RANGE PT1S] "
     "WHERE { WINDOW :w { ?a :most ?m } }",
     "first": f"REGISTER RSTREAM :most AS CONSTRUCT {{ ?a :most ?m }} FROM NAMED WINDOW :w {WINDOW} "
     "WHERE { { SELECT ?a (MAX(?n) AS ?m) WHERE { WINDOW :w { ?a :p ?n } } GROUP BY ?a } }",

@@ -120,7 +120,10 @@ def test_a_filter_on_text_needs_it_and_a_filter_on_numbers_does_not(
 ) -> None:
     left = [element(200 * i, f"key{i % 4} p {100 + i}") for i in range(40)]
     right = [element(300 * i, f"key{i % 4} q m{i}") for i in range(25)]
-    body = "WINDOW :w { ?key :p ?n } WINDOW :v { ?key :q ?m } FILTER(?n > 105 && STRLEN(STR(?m)) + ?n > 3)"
+    body = (
+        "WINDOW :w { ?key :p ?n } WINDOW :v { ?key :q ?m } "
+        "FILTER(?n > 105 && STRLEN(STR(?m)) + ?n > 3)"
+    )
     go(
         tmp_path,
         query("SELECT (COUNT(*) AS ?c)", body, name="q", windows=BOTH),

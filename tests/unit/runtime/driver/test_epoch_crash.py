@@ -77,7 +77,8 @@ def attempt(
     """A run; whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON, roll)
     engine = Engine(
-        spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=out, letters=root / "out", seed=7,
+        spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=out,
+        letters=root / "out", seed=7,
         keep_results=False,
     )  # fmt: skip
     engine.stream(S, data / "s.nt")

@@ -131,7 +131,12 @@ def test_a_stream_that_never_spoke_goes_by_the_clock_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It holds those that it shares a query with back no longer than the beat."""
-    both = query("SELECT ?a ?n", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }", name="both", windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))})  # fmt: skip
+    both = query(
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }",
+        name="both",
+        windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))},
+    )
     e = Clocked(tmp_path, monkeypatch)
     (tmp_path / "t").mkdir()
     with e.engine:

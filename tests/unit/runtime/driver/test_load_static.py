@@ -16,8 +16,10 @@ from levada.testing.streams import write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
 TEXTS = (
-    f"{PREFIX}SELECT ?s ?v ?t FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S] {{ WINDOW :w {{ ?s :p ?o }} ?s :v ?v ; :t ?t }}",
-    f"{PREFIX}SELECT ?g (COUNT(*) AS ?n) {{ GRAPH ?g {{ ?s ?p ?o FILTER(?o != 3.50) }} }} GROUP BY ?g",
+    f"{PREFIX}SELECT ?s ?v ?t FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S] {{ "
+    f"WINDOW :w {{ ?s :p ?o }} ?s :v ?v ; :t ?t }}",
+    f"{PREFIX}SELECT ?g (COUNT(*) AS ?n) {{ GRAPH ?g {{ ?s ?p ?o FILTER(?o != 3.50) }} }} "
+    "GROUP BY ?g",
     f"{PREFIX}SELECT (COUNT(*) AS ?n) {{ ?s :t ?o }}",
 )
 FIRST = [

@@ -26,7 +26,8 @@ from pathlib import Path
 from levada.runtime.driver.loop import Loop
 
 def next_intention(last):
-    return json.dumps({"epoch": json.loads(last)["epoch"] + 1 if last else 1, "by": "crash", "odd": "\\u00e9\\n"})
+    epoch = json.loads(last)["epoch"] + 1 if last else 1
+    return json.dumps({"epoch": epoch, "by": "crash", "odd": "\\u00e9\\n"})
 
 def run_epoch(intention):
     print(intention, flush=True)

@@ -19,12 +19,15 @@ from levada.sources.faults import faults_of
 
 BOM = b"\xef\xbb\xbf"
 CQL = "Istream(Select k, v From S [Now])"
-RDF = """PREFIX : <http://e/> REGISTER ISTREAM :q AS SELECT ?o FROM NAMED WINDOW :w ON <S> [RANGE PT1S]
+RDF = """PREFIX : <http://e/> REGISTER ISTREAM :q AS SELECT ?o
+FROM NAMED WINDOW :w ON <S> [RANGE PT1S]
 WHERE { WINDOW :w { ?s :p ?o } }"""
 
 
 def run(root: Path, path: Any, text: str = CQL, **options: Any) -> tuple[list[str], list[Any], Any]:
-    """The first values of the rows of a run over the files, its dead letters, and the stream's record."""
+    """The first values of the rows of a run over the files, its dead letters, and the stream's
+    record.
+    """
     with Engine(spark=False, letters=root / "out", epoch_rows=options.pop("rows", 1000)) as engine:
         engine.stream("S", path, **options)
         query = engine.register(text, dialect="cql" if text is CQL else "rspql")
@@ -104,7 +107,8 @@ class PanicException(BaseException):  # as libraries in Rust call theirs
 
 
 @pytest.mark.parametrize(
-    "error", [OverflowError("too large"), MemoryError(), PanicException("index"), AssertionError("x")]
+    "error", [OverflowError("too large"), MemoryError(), PanicException("index"),
+              AssertionError("x")]
 )  # fmt: skip
 def test_whatever_a_parser_raises_is_the_files_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -142,10 +146,12 @@ MARKED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "nq": ("s.nq", "<http://e/a> <http://e/p> 1 <http://e/g> 1000 .", {}),
     "ttl": ("s_1000.ttl", "<http://e/a> <http://e/p> 1 .", {"time": "filename:_([0-9]+)"}),
     "trig": ("s_1000.trig", "<http://e/a> <http://e/p> 1 .", {"time": "filename:_([0-9]+)"}),
-    "jsonld": ("s_1000.jsonld", '{"@id": "http://e/a", "http://e/p": 1}', {"time": "filename:_([0-9]+)"}),
+    "jsonld": ("s_1000.jsonld", '{"@id": "http://e/a", "http://e/p": 1}',
+               {"time": "filename:_([0-9]+)"}),
     "rdf": (
         "s_1000.rdf",
-        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"><rdf:Description rdf:about="http://e/a" e:p="1"/></rdf:RDF>',
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+        'xmlns:e="http://e/"><rdf:Description rdf:about="http://e/a" e:p="1"/></rdf:RDF>',
         {"time": "filename:_([0-9]+)"},
     ),
 }  # fmt: skip
@@ -157,7 +163,9 @@ def test_a_byte_order_mark_before_triples_is_skipped(tmp_path: Path, form: str) 
     text = text.replace(" 1 1000", ' "1" 1000').replace(" 1 <", ' "1" <')
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / name).write_bytes(BOM + text.encode() + b"\n")
-    rows, dead, record = run(tmp_path, tmp_path / "in", RDF, format=form if form != "subjects" else "nt", **options)  # fmt: skip
+    rows, dead, record = run(
+        tmp_path, tmp_path / "in", RDF, format=form if form != "subjects" else "nt", **options
+    )
     assert (len(rows), dead, record.elements) == (1, [], 1)
 
 

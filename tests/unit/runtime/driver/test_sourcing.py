@@ -5,7 +5,7 @@ reference judges.
 import gzip
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -60,7 +60,9 @@ def check(
 
 
 @pytest.mark.parametrize("form", ["bare", "quoted", "typed", "dateTime"])
-def test_times_in_a_column(tmp_path: Path, form: str) -> None:
+def test_times_in_a_column(
+    tmp_path: Path, form: Literal["bare", "quoted", "typed", "dateTime"]
+) -> None:
     check(tmp_path, write_lines(tmp_path / "s.nt", ELEMENTS, form))
 
 
@@ -186,10 +188,11 @@ def test_csv_and_parquet_say_the_same(tmp_path: Path) -> None:
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "b.parquet")
     found = []
-    for path, more in (
+    files: tuple[tuple[Path, dict[str, Any]], ...] = (
         (tmp_path / "a.csv", {"schema": "k:integer;v:double"}),
         (tmp_path / "b.parquet", {}),
-    ):
+    )
+    for path, more in files:
         with Engine(spark=False, epoch_rows=2) as engine:
             engine.stream("A", path, time="field:at", **more)
             query = engine.register(
@@ -267,7 +270,12 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.Monke
         assert e.engine._records()[S].dead == 0
 
 
-BOTH = query("SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }", name="both", windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))})  # fmt: skip
+BOTH = query(
+    "SELECT ?a ?n ?m",
+    "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }",
+    name="both",
+    windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))},
+)
 
 
 def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(
@@ -371,13 +379,13 @@ def test_a_silent_file_beside_a_lively_one(tmp_path: Path, monkeypatch: pytest.M
 def test_a_fast_stream_waits_for_the_slow_one(tmp_path: Path) -> None:
     fast = write_lines(tmp_path / "s.nt", ELEMENTS)
     slow = write_lines(tmp_path / "t.nt", [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)])
-    sources = {S: {"path": fast, "ahead": 4}, T: {"path": slow}}
+    sources: dict[str, dict[str, Any]] = {S: {"path": fast, "ahead": 4}, T: {"path": slow}}
     got, _ = run(tmp_path / "ck", sources, [BOTH], epoch_rows=2)
     judge([BOTH], {S: ELEMENTS, T: [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)]}, got)
 
 
 def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path: Path) -> None:
-    sources = {
+    sources: dict[str, dict[str, Any]] = {
         S: {"path": write_lines(tmp_path / "s.nt", ELEMENTS), "ahead": 4},
         T: {"path": tmp_path / "t.nt"},
     }

@@ -40,7 +40,7 @@ def answers(*texts: str, once: bool = True, **graphs: list[str]) -> list[list]:
 
 
 def bindings(text: str, **graphs: list[str]) -> list[tuple]:
-    (reports,) = answers(text, **graphs)
+    (reports,) = answers(text, once=True, **graphs)
     assert [report.time for report in reports] == [None]
     return sorted(reports[0].rows.rows())
 
@@ -127,7 +127,10 @@ def test_beside_a_stream_and_in_the_run_after(tmp_path: Path) -> None:
     elements = [
         Element(1000 * i, (f"<http://e/a> <http://e/p> <http://e/x{i}>",)) for i in range(6)
     ]
-    stream = f"{PREFIX}SELECT ?o ?k FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] {{ WINDOW :w {{ ?s :p ?o }} ?s :kind ?k }}"
+    stream = (
+        f"{PREFIX}SELECT ?o ?k FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] {{ "
+        f"WINDOW :w {{ ?s :p ?o }} ?s :kind ?k }}"
+    )
     text = f"{PREFIX}SELECT ?s ?k {{ ?s :kind ?k }}"
     asked = [("windowed", stream), ("once", text), ("later", text), ("third", stream)]
     found = []
@@ -157,7 +160,8 @@ def test_istream_is_all_of_it_and_dstream_nothing() -> None:
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        (Format.NDJSON, '{"query": "q", "report": null, "head": {"vars": ["s"]}, "results": {"bindings": [{"s": '
+        (Format.NDJSON, '{"query": "q", "report": null, "head": {"vars": ["s"]}, '
+         '"results": {"bindings": [{"s": '
                         '{"type": "uri", "value": "http://e/c"}}]}}\n'),
         (Format.CSV, "report,s\n,http://e/c\n"),
         (Format.TSV, "report\t?s\n\t<http://e/c>\n"),
@@ -228,7 +232,8 @@ def test_what_static_data_alone_say_is_found_once(name: str, tmp_path: Path) -> 
         engine.stream("http://e/s", write_lines(tmp_path / "s.nt", elements))
         engine.static(static)
         engine.register(
-            f"PREFIX : <http://e/> SELECT * {window} WHERE {{ WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}"
+            f"PREFIX : <http://e/> SELECT * {window} WHERE {{ "
+            f"WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}"
         )
         engine._on_epoch(lambda manifest: touched.append(manifest.rows_in + manifest.rows_state))
         engine.start(once=True)

@@ -163,7 +163,7 @@ def test_a_query_that_comes_later_sees_the_newest_and_only_what_reads_the_graph_
 
 
 def run(
-    root: Path, stream: Path, static: list[str], *texts: str, keep_open: bool = False, **how: bool
+    root: Path, stream: Path, static: list[str], *texts: str, keep_open: bool = False, **how: Any
 ) -> list:
     how = how or {"replaceable": True}
     with Engine(spark=False, checkpoint=root / "ck", partitions=2, epoch_rows=2, seed=7) as engine:
@@ -302,8 +302,14 @@ def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
 def test_what_reads_a_stream_that_a_query_makes_sees_the_new_data_after_the_same_instant(
     stream: Path,
 ) -> None:
-    maker = f"{PREFIX}CONSTRUCT {{ ?s :q ?o }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :p ?o }} }}"
-    reader = f"{PREFIX}SELECT ?k FROM NAMED WINDOW :w ON :made [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :q ?o }} ?s :kind ?k }}"
+    maker = (
+        f"{PREFIX}CONSTRUCT {{ ?s :q ?o }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S] "
+        f"{{ WINDOW :w {{ ?s :p ?o }} }}"
+    )
+    reader = (
+        f"{PREFIX}SELECT ?k FROM NAMED WINDOW :w ON :made [RANGE PT1S STEP PT1S] {{ "
+        f"WINDOW :w {{ ?s :q ?o }} ?s :kind ?k }}"
+    )
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)

@@ -55,7 +55,8 @@ def attempt(root: Path, part: int, fate: Fate | None = None, kills: int | None =
     """The run before the replacement (0) or the one with it (1); whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON)
     engine = Engine(
-        spark=False, checkpoint=root / "ck", epoch_rows=5, partitions=2, sink=out, letters=root / "out", seed=7, keep_results=False
+        spark=False, checkpoint=root / "ck", epoch_rows=5, partitions=2, sink=out,
+        letters=root / "out", seed=7, keep_results=False
     )  # fmt: skip
     for i, (name, elements) in enumerate(STREAMS.items()):
         engine.stream(

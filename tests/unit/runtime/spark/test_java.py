@@ -26,7 +26,8 @@ def fake_java(home: Path, version: str) -> Path:
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(
-        f'#!/bin/sh\nif [ "$1" = "-version" ]; then echo \'openjdk version "{version}"\' >&2; exit 0; fi\n'
+        f'#!/bin/sh\nif [ "$1" = "-version" ]; then echo \'openjdk version "{version}"\' '
+        ">&2; exit 0; fi\n"
         'for a; do echo "$a"; done\n'
     )
     java.chmod(0o755)

@@ -74,7 +74,8 @@ def test_a_text_that_is_no_time_is_refused(time: Any) -> None:
 def test_only_a_graph_may_be_missing() -> None:
     columns = ("s", "p", "o", "g", "ts")
     none, named, shifted = lines(
-        ("<a:s>", "<a:p>", "<a:o>", None, 1), ("<a:s>", "<a:p>", "<a:o>", "<a:g>", 1), (None, "<a:p>", "<a:o>", "<a:g>", 1),
+        ("<a:s>", "<a:p>", "<a:o>", None, 1), ("<a:s>", "<a:p>", "<a:o>", "<a:g>", 1),
+        (None, "<a:p>", "<a:o>", "<a:g>", 1),
         columns=columns,
     )  # fmt: skip
     assert read(none, quads=True).texts[3] == "" and read(named, quads=True).texts[3] == "<a:g>"

@@ -274,7 +274,9 @@ def test_another_format_is_refused(ck: Any) -> None:
     (ck / "levada.json").write_text(json.dumps({"format": FORMAT + 1, "other": True}))
     with pytest.raises(
         CheckpointError,
-        match=f"has format {FORMAT + 1}, and this version of Levada reads format {FORMAT}: go on with",
+        match=(
+            f"has format {FORMAT + 1}, and this version of Levada reads format {FORMAT}: go on with"
+        ),
     ):
         open_and_close(ck)
     (ck / "levada.json").write_text(facts[:-9])
@@ -387,7 +389,10 @@ def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path: Path
     have.
     """
     triples, found = tmp_path / "s.nt", []
-    count = f"SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <http://e/w> ON <{S}> [RANGE PT4S STEP PT4S] {{ WINDOW <http://e/w> {{ ?s ?p ?o }} }}"
+    count = (
+        f"SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <http://e/w> ON <{S}> [RANGE PT4S STEP PT4S] "
+        f"{{ WINDOW <http://e/w> {{ ?s ?p ?o }} }}"
+    )
     for unique, times in ((True, (1000,)), (False, (1000, 5000, 6000))):
         triples.write_text(
             "".join(f"<http://e/a> <http://e/p> <http://e/b> {t} .\n" for t in times)

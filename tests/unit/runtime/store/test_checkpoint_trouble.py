@@ -1,5 +1,5 @@
-"""What can happen to a checkpoint while an engine runs on it: a full disk, a folder that is deleted,
-a second engine. Each is a sentence with what to do, and the next start goes on.
+"""What can happen to a checkpoint while an engine runs on it: a full disk, a folder that is
+deleted, a second engine. Each is a sentence with what to do, and the next start goes on.
 """
 
 from __future__ import annotations

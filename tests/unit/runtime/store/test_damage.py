@@ -1,5 +1,5 @@
-"""A checkpoint of which one bit is another says so in a sentence, or gives what it gave: never other
-results, never another exception.
+"""A checkpoint of which one bit is another says so in a sentence, or gives what it gave: never
+other results, never another exception.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Sound files in the place of others, and files that are missing: a sentence, never other results."""
+"""Sound files in the place of others, and files that are missing: a sentence, never other
+results.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from levada.runtime.store.state_files import map_
 from levada.runtime.store.verify import verify
 from levada.testing.streams import write_lines
 
-QUERY = query("SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", tail=" GROUP BY ?a", name="sum",
+QUERY = query("SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", tail=" GROUP BY ?a",
+              name="sum",
               windows={"w": (S, Clause("range", 4000))})  # fmt: skip
 
 

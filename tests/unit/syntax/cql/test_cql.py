@@ -18,7 +18,10 @@ from levada.syntax.cql.ast import (
 )
 from levada.syntax.cql.parser import parse_cql, parse_script
 
-W1 = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
+W1 = (
+    "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] "
+    "Where A.k = B.k)"
+)
 W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"
 
 
@@ -108,7 +111,8 @@ def test_comments_and_words_that_are_not_reserved() -> None:
     [
         W1,
         W2,
-        "select distinct a.*, -b*2 as c, 'q''s' from S [rows 5] as a, T [now] where not (x = 1 or y <> 2.5) and z",
+        "select distinct a.*, -b*2 as c, 'q''s' from S [rows 5] as a, "
+        "T [now] where not (x = 1 or y <> 2.5) and z",
         "Dstream(Select Count(Distinct k) From S Group By k, v+1 Having Count(*) > 3)",
         "Select a From S [Partition By S.k, v Rows 3], (Rstream(Select a From T)) [Now] As u",
         "Istream(A Except (Select k From B) Union Select k From C)",
@@ -161,13 +165,18 @@ def test_a_syntax_error_shows_what_was_expected() -> None:
     ("text", "column", "message", "hint"),
     [
         ("Selct k From S", 1, "No query begins with 'Selct'.", "Did you mean Select?"),
-        ("Istream Select k From S", 1, "Istream takes a query in brackets.", "Write Istream(Select ..)."),
-        ("Select k From S Union All Select k From T", 27, "'Select' does not fit here.", "there is no All."),
-        ("Istream(Select k From S) Union Istream(Select k From T)", 26, "'Union' does not fit here.", "(Istream(..)) Union (..)."),
-        ("Select k From Istream(Select k From S)", 22, "'(' does not fit here.", "(Istream(..)) [Now] As a name."),
+        ("Istream Select k From S", 1, "Istream takes a query in brackets.",
+         "Write Istream(Select ..)."),
+        ("Select k From S Union All Select k From T", 27, "'Select' does not fit here.",
+         "there is no All."),
+        ("Istream(Select k From S) Union Istream(Select k From T)", 26,
+         "'Union' does not fit here.", "(Istream(..)) Union (..)."),
+        ("Select k From Istream(Select k From S)", 22, "'(' does not fit here.",
+         "(Istream(..)) [Now] As a name."),
         ("Select k From S Where k == 1", 25, "'==' does not fit here.", "Write = for equality."),
         ("Select k From S Where k = 1 && v > 2", 29, "'&' does not fit here.", "Write And."),
-        ("Select k From S [Slide 3 s]", 18, "'Slide' does not fit here.", "Write [Range 1 minute Slide 10 seconds]."),
+        ("Select k From S [Slide 3 s]", 18, "'Slide' does not fit here.",
+         "Write [Range 1 minute Slide 10 seconds]."),
         ("Select k From S [Range '5 s']", 24, "\"'5 s'\" does not fit here.", ""),
     ],
 )  # fmt: skip

@@ -40,7 +40,10 @@ def window(text: Any, **options: Any) -> Any:
 
 
 def test_w1_shares_the_join_variable_and_renames_nothing() -> None:
-    text = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
+    text = (
+        "Istream(Select A.k, A.ts, B.ts, A.v, B.w "
+        "From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
+    )
     query = translate_cql(text, STREAMS)
     assert (query.output, query.variables) == (Output.ISTREAM, ("k", "A.ts", "B.ts", "v", "w"))
     assert [(w.name, w.stream, w.window) for w in query.windows] == [

@@ -37,7 +37,10 @@ def test_a_graph_variable_is_a_union_over_the_graphs() -> None:
 
 
 def test_a_graph_variable_goes_over_windows_that_are_graphs_too() -> None:
-    text = "SELECT * FROM NAMED STREAM <http://e/h> [NOW] FROM STREAM <s> [NOW] { GRAPH ?g { ?s ?p 1 } }"
+    text = (
+        "SELECT * FROM NAMED STREAM <http://e/h> [NOW] FROM STREAM <s> [NOW] { "
+        "GRAPH ?g { ?s ?p 1 } }"
+    )
     lines = show_node(translated(text).pattern).splitlines()
     sources = [line.strip() for line in lines if "(bgp" in line]
     assert sources == ["(bgp (graph <http://e/g>)", "(bgp (window 0)"], (

@@ -64,7 +64,10 @@ def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> N
     ],
 )
 def test_exists_is_refused_where_a_join_would_not_be_substitution(inner: str, feature: str) -> None:
-    group = f"?s <p> ?o OPTIONAL {{ ?s <q> ?u ; <q> ?v ; <q> ?w }}\n   FILTER(?o > 1 && !EXISTS {{ {inner} }})"
+    group = (
+        f"?s <p> ?o OPTIONAL {{ ?s <q> ?u ; <q> ?v ; <q> ?w }}\n"
+        f"   FILTER(?o > 1 && !EXISTS {{ {inner} }})"
+    )
     error = refusal(f"SELECT * {WINDOW} {{ {group} }}")
     assert isinstance(error, UnsupportedError)
     assert (error.message, error.span) == (f"{feature} is not supported yet.", Span(2, 22))
@@ -88,9 +91,13 @@ def test_exists_is_refused_where_a_join_would_not_be_substitution(inner: str, fe
     ],
 )
 def test_times_of_what_has_none(asked: str, message: str) -> None:
-    group = "WINDOW <w> { ?o ?p ?x } ?s <k> ?o { SELECT ?o { WINDOW <w> { ?o <q> ?k } } } VALUES ?k { 1 }"
+    group = (
+        "WINDOW <w> { ?o ?p ?x } ?s <k> ?o { SELECT ?o { WINDOW <w> { ?o <q> ?k } } } "
+        "VALUES ?k { 1 }"
+    )
     error = refusal(
-        f"SELECT * {WINDOW} {{ {group}\n BIND(<http://larkc.eu/csparql/sparql/jena/ext#timestamp>({asked}) AS ?t) }}"
+        f"SELECT * {WINDOW} {{ {group}\n"
+        f" BIND(<http://larkc.eu/csparql/sparql/jena/ext#timestamp>({asked}) AS ?t) }}"
     )
     assert (error.message, error.span) == (message, Span(2, 7))
 
@@ -111,9 +118,13 @@ def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_canno
     before: str, name: str
 ) -> None:
     error = refusal(
-        f"SELECT * {WINDOW} {{ ?s <p> ?y {before}\nOPTIONAL {{ ?s <q> ?x FILTER EXISTS {{ ?x <r> ?o, ?u, ?v }} }} }}"
+        f"SELECT * {WINDOW} {{ ?s <p> ?y {before}\n"
+        f"OPTIONAL {{ ?s <q> ?x FILTER EXISTS {{ ?x <r> ?o, ?u, ?v }} }} }}"
     )
-    message = f"EXISTS in the FILTER of an OPTIONAL that uses ?{name} of what stands before is not supported yet."
+    message = (
+        f"EXISTS in the FILTER of an OPTIONAL that uses ?{name} of what stands before is not "
+        "supported yet."
+    )
     assert (error.message, error.span) == (message, Span(2, 29))
 
 
@@ -133,8 +144,10 @@ def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_canno
             "",
             "FILTER(<f>(1))",
             "The function <f> is not known.",
-            "Known: xsd:boolean, xsd:double, xsd:float, xsd:decimal, xsd:integer, xsd:string, xsd:dateTime, xsd:date, xsd:time, "
-            "xsd:duration, xsd:dayTimeDuration, xsd:yearMonthDuration, xsd:gYear, xsd:gYearMonth, xsd:gMonth, xsd:gMonthDay, xsd:gDay.",
+            "Known: xsd:boolean, xsd:double, xsd:float, xsd:decimal, xsd:integer, "
+            "xsd:string, xsd:dateTime, xsd:date, xsd:time, "
+            "xsd:duration, xsd:dayTimeDuration, xsd:yearMonthDuration, xsd:gYear, "
+            "xsd:gYearMonth, xsd:gMonth, xsd:gMonthDay, xsd:gDay.",
             10,
         ),
         (
@@ -181,7 +194,10 @@ def test_a_window_is_declared_once() -> None:
 
 
 def test_report_on_close_needs_a_step() -> None:
-    text = "ASK\nFROM NAMED WINDOW <w> ON <s> [RANGE PT4S] FROM NAMED WINDOW <v> ON <s> [NOW] { WINDOW <w> { ?s ?p ?o } }"
+    text = (
+        "ASK\nFROM NAMED WINDOW <w> ON <s> [RANGE PT4S] FROM NAMED WINDOW <v> ON <s> [NOW] { "
+        "WINDOW <w> { ?s ?p ?o } }"
+    )
     error = refusal(text, QueryOptions(report="close"))
     assert (
         error.message
@@ -213,7 +229,10 @@ def test_what_could_be_parsed_but_not_planned_is_refused(group: str, hint: str) 
 
 
 def test_long_conditions_are_not_deep() -> None:
-    text = f"ASK {WINDOW} {{ WINDOW <w> {{ ?s ?p ?o }} FILTER({' || '.join(f'?o = {i}' for i in range(2000))}) }}"
+    text = (
+        f"ASK {WINDOW} {{ WINDOW <w> {{ ?s ?p ?o }} "
+        f"FILTER({' || '.join(f'?o = {i}' for i in range(2000))}) }}"
+    )
     translate(parse(text), text=text)
 
 

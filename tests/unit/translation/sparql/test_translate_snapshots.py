@@ -48,7 +48,8 @@ SELECT (?x) RSTREAM
 """,
     ),
     "minus_and_exists": (
-        "SELECT * @W{ WINDOW <w> { ?s <p> ?o MINUS { ?s <q> ?x } FILTER(?o > 1 && !EXISTS { ?s <q> ?y FILTER(?y > ?o && ?y < 9) }) } }",
+        "SELECT * @W{ WINDOW <w> { ?s <p> ?o MINUS { ?s <q> ?x } "
+        "FILTER(?o > 1 && !EXISTS { ?s <q> ?y FILTER(?y > ?o && ?y < 9) }) } }",
         """
 SELECT (?s ?o) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -78,7 +79,8 @@ SELECT (?c) RSTREAM
 """,
     ),
     "two_windows_and_static_data": (
-        "SELECT * @W@V{ WINDOW <w> { ?s <p> ?o } ?s a ?t . GRAPH <g> { ?t <q> 'x' } WINDOW <v> { ?u <r> ?s } }",
+        "SELECT * @W@V{ WINDOW <w> { ?s <p> ?o } ?s a ?t . GRAPH <g> { ?t <q> 'x' } "
+        "WINDOW <v> { ?u <r> ?s } }",
         """
 SELECT (?s ?o ?t ?u) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -98,7 +100,8 @@ SELECT (?s ?o ?t ?u) RSTREAM
 """,
     ),
     "triples_of_one_source_are_one_bgp_across_filters": (
-        "SELECT * @W{ WINDOW <w> { ?s <p> ?o FILTER(?o > ?s) ?s <q> ?r } WINDOW <w> { ?r <p> 'x' } }",
+        "SELECT * @W{ WINDOW <w> { ?s <p> ?o FILTER(?o > ?s) ?s <q> ?r } "
+        "WINDOW <w> { ?r <p> 'x' } }",
         """
 SELECT (?s ?o ?r) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -113,7 +116,8 @@ SELECT (?s ?o ?r) RSTREAM
 """,
     ),
     "filters_hold_for_their_whole_group": (
-        "SELECT * @W{ FILTER(?o = ?r && BOUND(?s)) { FILTER(?x != 'a') WINDOW <w> { ?s <p> ?x } } WINDOW <w> { ?s <q> ?o } FILTER(!?r) }",
+        "SELECT * @W{ FILTER(?o = ?r && BOUND(?s)) { FILTER(?x != 'a') "
+        "WINDOW <w> { ?s <p> ?x } } WINDOW <w> { ?s <q> ?o } FILTER(!?r) }",
         """
 SELECT (?s ?x ?o) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -142,7 +146,8 @@ SELECT (?s ?o ?z) RSTREAM
 """,
     ),
     "optional_takes_the_filter_of_its_group": (
-        "SELECT * @W{ WINDOW <w> { ?s <p> ?o } OPTIONAL { ?s <q> ?r FILTER(?r < ?o) } OPTIONAL { { ?s <t> ?u FILTER(?u < ?o) } } }",
+        "SELECT * @W{ WINDOW <w> { ?s <p> ?o } OPTIONAL { ?s <q> ?r FILTER(?r < ?o) } "
+        "OPTIONAL { { ?s <t> ?u FILTER(?u < ?o) } } }",
         """
 SELECT (?s ?o ?r ?u) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -159,7 +164,8 @@ SELECT (?s ?o ?r ?u) RSTREAM
 """,
     ),
     "optional_of_nothing_is_nothing": (
-        "SELECT * @W{ WINDOW <w> { ?s <p> ?o } OPTIONAL { FILTER(?o > ?s) } OPTIONAL { } WINDOW <w> { } }",
+        "SELECT * @W{ WINDOW <w> { ?s <p> ?o } OPTIONAL { FILTER(?o > ?s) } OPTIONAL { } "
+        "WINDOW <w> { } }",
         """
 SELECT (?s ?o) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -181,7 +187,8 @@ SELECT (?s ?o) RSTREAM
 """,
     ),
     "union_from_the_left": (
-        "SELECT * @W@V{ { WINDOW <w> { ?s <p> ?o } } UNION { WINDOW <v> { ?s <p> ?o } } UNION { GRAPH <g> { ?s <p> ?o } } }",
+        "SELECT * @W@V{ { WINDOW <w> { ?s <p> ?o } } UNION { WINDOW <v> { ?s <p> ?o } } "
+        "UNION { GRAPH <g> { ?s <p> ?o } } }",
         """
 SELECT (?s ?o) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -198,7 +205,8 @@ SELECT (?s ?o) RSTREAM
 """,
     ),
     "values_inside_and_behind": (
-        "SELECT * @W{ WINDOW <w> { ?s <p> ?o } VALUES (?o ?x) { ('a' UNDEF) (UNDEF <b>) } } VALUES ?s { <a> }",
+        "SELECT * @W{ WINDOW <w> { ?s <p> ?o } "
+        "VALUES (?o ?x) { ('a' UNDEF) (UNDEF <b>) } } VALUES ?s { <a> }",
         """
 SELECT (?s ?o ?x) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -215,7 +223,8 @@ SELECT (?s ?o ?x) RSTREAM
 """,
     ),
     "nested_sources_the_innermost_names_it": (
-        "SELECT * @W{ GRAPH <g> { ?a <p> ?b WINDOW <w> { ?b <q> ?c { ?c <r> ?d } } GRAPH <h> { ?d <s> ?e } } }",
+        "SELECT * @W{ GRAPH <g> { ?a <p> ?b WINDOW <w> { ?b <q> ?c { ?c <r> ?d } } "
+        "GRAPH <h> { ?d <s> ?e } } }",
         """
 SELECT (?a ?b ?c ?d ?e) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -232,7 +241,8 @@ SELECT (?a ?b ?c ?d ?e) RSTREAM
 """,
     ),
     "sub_select_reads_its_window_and_hides_the_rest": (
-        "SELECT * @W{ WINDOW <w> { { SELECT DISTINCT ?s { ?s <p> ?o } ORDER BY ?o LIMIT 3 } ?s <q> ?o } }",
+        "SELECT * @W{ WINDOW <w> { { SELECT DISTINCT ?s { ?s <p> ?o } "
+        "ORDER BY ?o LIMIT 3 } ?s <q> ?o } }",
         """
 SELECT (?s ?o) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -263,7 +273,8 @@ SELECT (?o ?x) RSTREAM
 """,
     ),
     "star_in_the_order_of_the_text": (
-        "SELECT * @W{ BIND('x' AS ?z) WINDOW <w> { ?b ?a ?z } OPTIONAL { ?d <p> ?c FILTER(?n > ?m) } { SELECT ?k ?j { ?j <p> ?k } } VALUES ?y { 'q' } }",
+        "SELECT * @W{ BIND('x' AS ?z) WINDOW <w> { ?b ?a ?z } OPTIONAL { ?d <p> ?c "
+        "FILTER(?n > ?m) } { SELECT ?k ?j { ?j <p> ?k } } VALUES ?y { 'q' } }",
         """
 SELECT (?z ?b ?a ?d ?c ?k ?j ?y) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -286,7 +297,8 @@ SELECT (?z ?b ?a ?d ?c ?k ?j ?y) RSTREAM
 """,
     ),
     "select_expressions_and_modifiers": (
-        "SELECT DISTINCT (?o / 2 AS ?h) (-?h AS ?n) ?s @W{ WINDOW <w> { ?s <p> ?o } } ORDER BY ?s DESC(?o + 1) LIMIT 10 OFFSET 5",
+        "SELECT DISTINCT (?o / 2 AS ?h) (-?h AS ?n) ?s @W{ WINDOW <w> { ?s <p> ?o } } "
+        "ORDER BY ?s DESC(?o + 1) LIMIT 10 OFFSET 5",
         """
 SELECT (?h ?n ?s) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -325,7 +337,8 @@ SELECT (?s ?m) RSTREAM
 """,
     ),
     "group_by_expressions": (
-        "SELECT ?k (COUNT(DISTINCT ?o) AS ?n) @W{ WINDOW <w> { ?s <p> ?o } } GROUP BY (STR(?s) AS ?k) STRLEN(?o) (?o * 2)",
+        "SELECT ?k (COUNT(DISTINCT ?o) AS ?n) @W{ WINDOW <w> { ?s <p> ?o } } "
+        "GROUP BY (STR(?s) AS ?k) STRLEN(?o) (?o * 2)",
         """
 SELECT (?k ?n) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -340,7 +353,9 @@ SELECT (?k ?n) RSTREAM
 """,
     ),
     "aggregates_in_expressions_are_computed_once": (
-        "SELECT ?s (MAX(?o) - MIN(?o) AS ?d) (?d / COUNT(*) AS ?q) @W{ WINDOW <w> { ?s <p> ?o } } GROUP BY ?s HAVING (MAX(?o) > 5) (COUNT(*) > 1) ORDER BY DESC(SUM(?o + 1)) ?d",
+        "SELECT ?s (MAX(?o) - MIN(?o) AS ?d) (?d / COUNT(*) AS ?q) @W{ "
+        "WINDOW <w> { ?s <p> ?o } } GROUP BY ?s HAVING (MAX(?o) > 5) (COUNT(*) > 1) "
+        "ORDER BY DESC(SUM(?o + 1)) ?d",
         """
 SELECT (?s ?d ?q) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -405,18 +420,23 @@ SELECT (?s) RSTREAM
 """,
     ),
     "functions_by_their_names": (
-        "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT * @W{ WINDOW <w> { ?s <p> ?o } FILTER(xsd:double(?o) NOT IN (1.5, ?s) || isURI(?s) || sameTerm(?s, ?o) || regex(?o, 'a', 'i') || IF(?s, NOW(), +?o) = COALESCE()) }",
+        "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT * @W{ WINDOW <w> { ?s <p> ?o } "
+        "FILTER(xsd:double(?o) NOT IN (1.5, ?s) || isURI(?s) || sameTerm(?s, ?o) || "
+        "regex(?o, 'a', 'i') || IF(?s, NOW(), +?o) = COALESCE()) }",
         """
 SELECT (?s ?o) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o)
-    (filter (|| (|| (|| (NOT IN (CAST <http://www.w3.org/2001/XMLSchema#double> ?o) "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> ?s) (isIRI ?s)) (sameTerm ?s ?o)) (|| (REGEX ?o "a" "i") (= (IF ?s (NOW) (unary + ?o)) (COALESCE))))
+    (filter (|| (|| (|| (NOT IN (CAST <http://www.w3.org/2001/XMLSchema#double> ?o) \
+"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> ?s) (isIRI ?s)) (sameTerm ?s ?o)) \
+(|| (REGEX ?o "a" "i") (= (IF ?s (NOW) (unary + ?o)) (COALESCE))))
       (bgp (window 0)
         (?s <p> ?o))))
 """,
     ),
     "iri_under_base": (
-        "BASE <http://e/a/> SELECT (IRI('x') AS ?i) (URI(<y>) AS ?j) @W{ WINDOW <w> { ?s <p> ?o } }",
+        "BASE <http://e/a/> SELECT (IRI('x') AS ?i) (URI(<y>) AS ?j) @W{ "
+        "WINDOW <w> { ?s <p> ?o } }",
         """
 SELECT (?i ?j) RSTREAM
   window 0 <http://e/a/w> on <http://e/a/s> [RANGE PT4S STEP PT2S close [)]
@@ -437,7 +457,8 @@ ASK ISTREAM
 """,
     ),
     "construct": (
-        "REGISTER DSTREAM <o> AS CONSTRUCT { ?o <q> ?s . ?s <n> ?z } @W{ WINDOW <w> { ?s <p> ?o } BIND(?o * 2 AS ?z) } ORDER BY ?o LIMIT 1",
+        "REGISTER DSTREAM <o> AS CONSTRUCT { ?o <q> ?s . ?s <n> ?z } @W{ "
+        "WINDOW <w> { ?s <p> ?o } BIND(?o * 2 AS ?z) } ORDER BY ?o LIMIT 1",
         """
 CONSTRUCT DSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -465,7 +486,8 @@ CONSTRUCT RSTREAM
 """,
     ),
     "from_names_the_static_graphs": (
-        "SELECT ?s @WFROM <g> FROM <h> FROM <g> FROM NAMED <n> { WINDOW <w> { ?s <p> ?o } GRAPH <n> { ?s <q> 'x' } ?o <r> ?n }",
+        "SELECT ?s @WFROM <g> FROM <h> FROM <g> FROM NAMED <n> { "
+        "WINDOW <w> { ?s <p> ?o } GRAPH <n> { ?s <q> 'x' } ?o <r> ?n }",
         """
 SELECT (?s) RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
@@ -495,7 +517,8 @@ ASK RSTREAM
 """,
     ),
     "all_kinds_of_windows": (
-        "ASK @W@VFROM NAMED WINDOW <n> ON <s> [NOW] FROM NAMED WINDOW <a> ON <s> [ALL] FROM NAMED WINDOW <c> ON <s> [TRIPLES 3] { WINDOW <w> { ?s <p> ?o } }",
+        "ASK @W@VFROM NAMED WINDOW <n> ON <s> [NOW] FROM NAMED WINDOW <a> ON <s> [ALL] "
+        "FROM NAMED WINDOW <c> ON <s> [TRIPLES 3] { WINDOW <w> { ?s <p> ?o } }",
         """
 ASK RSTREAM
   window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]

@@ -75,7 +75,8 @@ def test_a_clause_under_options(
 @pytest.mark.parametrize("operator", ["RSTREAM", "ISTREAM", "DSTREAM"])
 def test_register_sets_the_output(operator: str) -> None:
     unit = parse(
-        f"REGISTER {operator} <o> AS ASK FROM NAMED WINDOW <w> ON <s> [NOW] {{ WINDOW <w> {{ ?s ?p ?o }} }}"
+        f"REGISTER {operator} <o> AS ASK FROM NAMED WINDOW <w> ON <s> [NOW] {{ "
+        f"WINDOW <w> {{ ?s ?p ?o }} }}"
     )
     assert translate(unit).output is Output(operator)
 

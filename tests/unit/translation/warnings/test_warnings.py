@@ -18,7 +18,10 @@ from levada.translation.warnings.warning import QueryWarning
 
 W = "FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S]"
 READ = "WINDOW <w> { ?s <p> ?o }"
-STREAM = "A stream is read through a window: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S], and WINDOW <w> { .. } around the pattern."
+STREAM = (
+    "A stream is read through a window: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP "
+    "PT5S], and WINDOW <w> { .. } around the pattern."
+)
 UNREAD = "The window <v> is declared, and nothing reads it: it only makes reports."
 ELSEWHERE = "?o is bound elsewhere, which is not to be seen from here."
 OUTSIDE = "This pattern is in no window, and there are no static data that it could read."
@@ -49,30 +52,46 @@ def unbound(name: str, clause: str) -> str:
 @pytest.mark.parametrize(
     ("text", "column", "message", "hint"),
     [
-        (f"ASK {W} FROM NAMED WINDOW <v> ON <e:s> [NOW] {{ {READ} }}", 59, UNREAD, "Read it by WINDOW <v> { .. }, or leave it out."),
-        ("ASK FROM NAMED STREAM <v> [NOW] FROM NAMED STREAM <e:s> [NOW] { GRAPH <e:s> { ?s ?p ?o } }", 5, UNREAD, "Read it by GRAPH <v> { .. }, or leave it out."),
+        (f"ASK {W} FROM NAMED WINDOW <v> ON <e:s> [NOW] {{ {READ} }}", 59, UNREAD,
+         "Read it by WINDOW <v> { .. }, or leave it out."),
+        ("ASK FROM NAMED STREAM <v> [NOW] FROM NAMED STREAM <e:s> [NOW] { "
+         "GRAPH <e:s> { ?s ?p ?o } }", 5, UNREAD, "Read it by GRAPH <v> { .. }, or leave it out."),
         (f"SELECT ?s ?oo {W} {{ {READ} }}", 11, unbound("oo", "SELECT"), "Did you mean ?o?"),
         (f"SELECT ?zebra {W} {{ {READ} }}", 8, unbound("zebra", "SELECT"), ""),
         (f"SELECT (?t + 1 AS ?n) {W} {{ {READ} }}", 9, unbound("t", "SELECT"), ""),
         (f"SELECT (SUM(?t) AS ?n) {W} {{ {READ} }}", 13, unbound("t", "SELECT"), ""),
         (f"SELECT ?s {W} {{ {READ} FILTER(?t > 1) }}", 99, unbound("t", "FILTER"), ""),
-        (f"SELECT ?s {W} {{ {READ} {{ FILTER(?o > 1) }} }}", 101, unbound("o", "FILTER"), ELSEWHERE),
+        (f"SELECT ?s {W} {{ {READ} {{ FILTER(?o > 1) }} }}", 101, unbound("o", "FILTER"),
+         ELSEWHERE),
         (f"SELECT ?s {W} {{ BIND(?o AS ?b) {READ} }}", 72, unbound("o", "BIND"), ELSEWHERE),
         (f"SELECT ?s {W} {{ {READ} }} ORDER BY ?t", 103, unbound("t", "ORDER BY"), ""),
-        (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?t", 117, unbound("t", "GROUP BY"), ""),
-        (f"SELECT ?s {W} {{ {READ} }} GROUP BY ?s HAVING(SUM(?t) > 1)", 117, unbound("t", "HAVING"), ""),
+        (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?t", 117, unbound("t", "GROUP BY"),
+         ""),
+        (f"SELECT ?s {W} {{ {READ} }} GROUP BY ?s HAVING(SUM(?t) > 1)", 117, unbound("t", "HAVING"),
+         ""),
         (f"CONSTRUCT {{ ?s <p> ?t }} {W} {{ {READ} }}", 20, unbound("t", "the template"), ""),
         (f"DESCRIBE ?t {W} {{ {READ} }}", 10, unbound("t", "DESCRIBE"), ""),
-        (f"SELECT ?s {W} {{ {READ} FILTER EXISTS {{ ?s <q> ?x FILTER(?x > ?t) }} }}", 130, unbound("t", "FILTER"), ""),
-        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE PT1H STEP PT3H] { WINDOW <w> { ?s ?p ?o } }", 5, "PT2H of each PT3H are in no window: STEP is longer than RANGE.", ""),
-        ("ASK FROM NAMED WINDOW <w> ON <e:s> [FROM NOW-PT5S TO NOW-PT3S STEP PT3S] { WINDOW <w> { ?s ?p ?o } }", 5, "PT1S of each PT3S are in no window: STEP is longer than RANGE.", ""),
-        ("ASK FROM NAMED WINDOW <w> ON <e:s> [ELEMENTS 2 STEP 5] { WINDOW <w> { ?s ?p ?o } }", 5, "3 of each 5 triples are in no window: STEP is more than the window holds.", ""),
-        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE 90000 STEP 60] { WINDOW <w> { ?s ?p ?o } }", 43, "A number alone counts seconds: 90000 is P1DT1H.", "Write PT1M30S if milliseconds are meant, else P1DT1H."),
-        (f"ASK {W} {{ {READ} GRAPH <e:s> {{ ?s ?p ?o }} }}", 92, "<e:s> is a stream, and no static graph.", f"e:s is a stream. {STREAM}"),
-        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE 5M STEP 60s] { WINDOW <w> { ?s ?p ?o } }", 43, minutes(5), MONTHS.format(5, 150)),
-        ("ASK FROM STREAM <e:s> [RANGE 2h STEP 3 M] { ?s ?p ?o }", 38, minutes(3), MONTHS.format(3, 90)),
+        (f"SELECT ?s {W} {{ {READ} FILTER EXISTS {{ ?s <q> ?x FILTER(?x > ?t) }} }}", 130,
+         unbound("t", "FILTER"), ""),
+        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE PT1H STEP PT3H] { WINDOW <w> { ?s ?p ?o } }", 5,
+         "PT2H of each PT3H are in no window: STEP is longer than RANGE.", ""),
+        ("ASK FROM NAMED WINDOW <w> ON <e:s> [FROM NOW-PT5S TO NOW-PT3S STEP PT3S] { "
+         "WINDOW <w> { ?s ?p ?o } }", 5,
+         "PT1S of each PT3S are in no window: STEP is longer than RANGE.", ""),
+        ("ASK FROM NAMED WINDOW <w> ON <e:s> [ELEMENTS 2 STEP 5] { WINDOW <w> { ?s ?p ?o } }", 5,
+         "3 of each 5 triples are in no window: STEP is more than the window holds.", ""),
+        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE 90000 STEP 60] { WINDOW <w> { ?s ?p ?o } }", 43,
+         "A number alone counts seconds: 90000 is P1DT1H.",
+         "Write PT1M30S if milliseconds are meant, else P1DT1H."),
+        (f"ASK {W} {{ {READ} GRAPH <e:s> {{ ?s ?p ?o }} }}", 92,
+         "<e:s> is a stream, and no static graph.", f"e:s is a stream. {STREAM}"),
+        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE 5M STEP 60s] { WINDOW <w> { ?s ?p ?o } }", 43,
+         minutes(5), MONTHS.format(5, 150)),
+        ("ASK FROM STREAM <e:s> [RANGE 2h STEP 3 M] { ?s ?p ?o }", 38, minutes(3),
+         MONTHS.format(3, 90)),
         ("ASK { STREAM <e:s> [RANGE 1M] { ?s ?p ?o } }", 27, minutes(1), MONTHS.format(1, 30)),
-        ("ASK FROM <e:s> { ?s ?p ?o }", 10, "<e:s> is a stream, and no static graph.", f"e:s is a stream. {STREAM}"),
+        ("ASK FROM <e:s> { ?s ?p ?o }", 10, "<e:s> is a stream, and no static graph.",
+         f"e:s is a stream. {STREAM}"),
     ],
 )  # fmt: skip
 def test_each_warning(text: str, column: int, message: str, hint: str) -> None:
@@ -87,10 +106,12 @@ def test_each_warning(text: str, column: int, message: str, hint: str) -> None:
         (f"ASK {W} {{ {READ} ?s <q> ?x }}", frozenset({None}), []),
         (f"ASK {W} {{ {READ} ?s <q> ?x }}", None, []),
         (f"ASK FROM <e:g> {W} {{ {READ} ?s <q> ?x }}", frozenset({"e:g"}), []),
-        (f"ASK FROM NAMED <e:g> {W} {{ {READ} ?s <q> ?x }}", frozenset({"e:g", None}), [(OUTSIDE, PUT)]),
+        (f"ASK FROM NAMED <e:g> {W} {{ {READ} ?s <q> ?x }}", frozenset({"e:g", None}),
+         [(OUTSIDE, PUT)]),
         ("ASK { ?s ?p ?o }", frozenset(), [(NO_WINDOW, f"There is the stream e:s. {STREAM}")]),
         ("ASK { ?s ?p ?o }", frozenset({None}), []),
-        (f"ASK {W} {{ {READ} GRAPH <e:h> {{ ?s <q> ?x }} }}", frozenset({"e:g"}), [("There is no static graph <e:h>.", "Did you mean e:g?")]),
+        (f"ASK {W} {{ {READ} GRAPH <e:h> {{ ?s <q> ?x }} }}", frozenset({"e:g"}),
+         [("There is no static graph <e:h>.", "Did you mean e:g?")]),
         (f"ASK {W} {{ {READ} GRAPH <e:g> {{ ?s <q> ?x }} }}", frozenset({"e:g"}), []),
     ],
 )  # fmt: skip
@@ -104,9 +125,12 @@ def test_what_depends_on_the_data_that_are_there(
     "text",
     [
         f"SELECT ?s (?o + 1 AS ?n) {W} {{ {READ} }} ORDER BY ?n",
-        f"SELECT * {W} {{ {READ} OPTIONAL {{ WINDOW <w> {{ ?s <q> ?x }} FILTER(?x > ?o) }} FILTER(!BOUND(?x)) }}",
-        f"SELECT ?s ?n {W} {{ {READ} {{ SELECT ?s (COUNT(*) AS ?n) {{ {READ} }} GROUP BY ?s }} FILTER(?n > 1) }}",
-        f"SELECT ?s ?v {W} {{ {READ} VALUES ?v {{ 1 }} FILTER NOT EXISTS {{ {READ} FILTER(?o > ?v) }} }}",
+        f"SELECT * {W} {{ {READ} OPTIONAL {{ WINDOW <w> {{ ?s <q> ?x }} "
+        f"FILTER(?x > ?o) }} FILTER(!BOUND(?x)) }}",
+        f"SELECT ?s ?n {W} {{ {READ} {{ SELECT ?s (COUNT(*) AS ?n) {{ {READ} }} "
+        f"GROUP BY ?s }} FILTER(?n > 1) }}",
+        f"SELECT ?s ?v {W} {{ {READ} VALUES ?v {{ 1 }} FILTER NOT EXISTS {{ {READ} "
+        f"FILTER(?o > ?v) }} }}",
         f"SELECT ?w ?s {W} FROM NAMED WINDOW <v> ON <e:s> [NOW] {{ WINDOW ?w {{ ?s ?p ?o }} }}",
         f"SELECT ?s {W} {{ FILTER EXISTS {{ {READ} }} VALUES ?s {{ <a> }} }}",
         f"DESCRIBE <a> {W} {{ }}",
@@ -124,9 +148,12 @@ def test_what_is_no_slip(text: str) -> None:
     ("text", "found"),
     [
         ("Select k From A [Range 1 minute Slide 10 seconds]", []),
-        ("Select k From A [Range 10 s Slide 1 minute]", [(18, "PT50S of each PT1M are in no window: Slide is longer than Range.")]),
-        ("Select k From A [Range 90000]", [(24, "A number alone counts seconds: 90000 is P1DT1H.")]),
-        ("Select k From (Select k From A [Range 1 s Slide 2 s]) [Now] As B", [(33, "PT1S of each PT2S are in no window: Slide is longer than Range.")]),
+        ("Select k From A [Range 10 s Slide 1 minute]",
+         [(18, "PT50S of each PT1M are in no window: Slide is longer than Range.")]),
+        ("Select k From A [Range 90000]",
+         [(24, "A number alone counts seconds: 90000 is P1DT1H.")]),
+        ("Select k From (Select k From A [Range 1 s Slide 2 s]) [Now] As B",
+         [(33, "PT1S of each PT2S are in no window: Slide is longer than Range.")]),
     ],
 )  # fmt: skip
 def test_cql(text: str, found: list[tuple[int, str]]) -> None:

@@ -27,7 +27,7 @@ rows = st.lists(
 
 def frame(given_rows: list[tuple[int, int, int, int, int]]) -> Frame:
     op, x, e, s, w = (np.array([r[i] for r in given_rows], np.int64) for i in range(5))
-    columns = {
+    columns: dict[str, np.ndarray] = {
         "op": op.astype(np.int32),
         "x0": x.astype(np.uint64),
         "#e": e,

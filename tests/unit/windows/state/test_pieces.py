@@ -53,7 +53,7 @@ def known(tables: object) -> set[str]:
 
 def test_pieces_are_found_in_older_files() -> None:
     files = Files()
-    state = State(None, "", files.open)
+    state = State(None, "", files.read)
     first = state.put({"": rows(1, 2)}, 2, (100, 0, 0))
     state.replace("a", [first])
     state = files.close(state, "one")
@@ -66,7 +66,7 @@ def test_pieces_are_found_in_older_files() -> None:
 
 def test_an_epoch_without_changes_has_none() -> None:
     files = Files()
-    state = State(None, "", files.open)
+    state = State(None, "", files.read)
     state.replace("a", [state.put({"": rows(1)}, 1, (100, 0, 0))])
     state = files.close(state, "one")
     assert not state.changed
@@ -82,7 +82,7 @@ def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
     state.
     """
     files = Files()
-    state = State(None, "", files.open)
+    state = State(None, "", files.read)
     counting = rows(1).with_(**{"#s": np.array([5]), "#e": np.array([9])})
     report_buffer.remember(state, "7.live", counting, terms("<a>"))
     term_runs.insert(state, terms("<b>"), 9, 0)
@@ -98,7 +98,7 @@ def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
 
 def test_terms_live_as_long_as_the_last_rows_that_came_with_them() -> None:
     files = Files()
-    state = State(None, "", files.open)
+    state = State(None, "", files.read)
     for at in range(40):
         term_runs.insert(state, terms(f"<{at:04}>"), at + 20, at)
         state = files.close(state, str(at))
@@ -112,7 +112,7 @@ def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(
 ) -> None:
     monkeypatch.setattr(term_runs, "FEW", 3)
     files = Files()
-    state, names = State(None, "", files.open), [f"<{i:03}>" for i in range(100)]
+    state, names = State(None, "", files.read), [f"<{i:03}>" for i in range(100)]
     for epoch, name in enumerate(names):
         there = terms(name, *names[max(epoch - 1, 0) : epoch])
         identity = {"x0": there.x, "y0": there.y}

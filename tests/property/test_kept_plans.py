@@ -55,7 +55,9 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
 def table(topology: Topology) -> dict[str, Any]:
     """All that a topology holds, but for what it looks up anew and orders that nobody sees."""
     held = vars(topology) | {"alike": sorted(topology.alike.values())}
-    return {name: value for name, value in held.items() if name != "_seen"}
+    return {
+        name: value for name, value in held.items() if name not in {"_seen", "_common", "_batch"}
+    }
 
 
 def look(

@@ -100,6 +100,7 @@ class Catalog:
             topology.add(
                 registered.name, query, start, empty_reports=registered.options.empty_reports
             )
+        topology.install()
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._begin(topology, queries)

@@ -273,3 +273,14 @@ def test_each_says_what_it_says_alone() -> None:
 
     each()
     assert shared["there"] * 3 <= shared["needed"] * 2, f"a third of the joins is shared: {shared}"
+
+
+def test_an_earlier_coming_hides_no_later_one_from_a_newcomer() -> None:
+    """Pairs that never count for those that saw both comings do for who saw the second alone."""
+    sketch = Sketch(("?x :q ?y", "?y :q ?z"), shown=(0, 2))
+    coming = [Coming(sketch.query(f"q{i}"), i, PHASES) for i in range(PHASES)]
+    triples = ("<http://e/b> <http://e/q> <http://e/b>",)
+    stream = [Element(ts, triples) for ts in (500, 2500, 3000, 3100, 3200, 7000)]
+    shared: Counter[str] = Counter()
+    check(coming, stream, 0, (2, 4), shared)
+    assert shared["there"] < shared["needed"]

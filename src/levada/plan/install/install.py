@@ -58,6 +58,7 @@ class Installer(Steps):
         *,
         show_empty: bool = False,
         since: int = 0,
+        data: int = 0,
         reread_graphs: Collection[str | None] = (),
     ) -> None:
         super().__init__(
@@ -66,6 +67,7 @@ class Installer(Steps):
             start,
             show_empty=show_empty,
             since=since,
+            data=data,
             reread_graphs=reread_graphs,
         )
         self.intern = intern
@@ -91,7 +93,7 @@ class Installer(Steps):
                 below = [self.number(base, common, found) for base in bases]
                 self.level, self.timing = outer
                 form, member = self._formed(op, [common.known[n].form for n in below], common)
-                parameters = (member, *below)
+                parameters = (self._as_read(op, member), *below)
             number = self.numbers[id(op)] = common.number(form, parameters)
             found(op, Numbered(number, form, member), Place(self.level, self.timing))
         return self.numbers[id(op)]
@@ -105,7 +107,7 @@ class Installer(Steps):
             below = [self._form(look_through(child)[0], common) for child in op.inputs]
             self.level, self.timing = outer
             form, member = self._formed(op, below, common)
-            self.forms[id(op)] = common.form((form, member), form.once)
+            self.forms[id(op)] = common.form((form, self._as_read(op, member)), form.once)
         return self.forms[id(op)]
 
     def _formed(self, op: Op, below: list[Form], common: Common) -> tuple[Form, Member]:
@@ -116,13 +118,18 @@ class Installer(Steps):
             once = all(any(below[i].once for i in side) for side in sides)
         else:
             once = is_static(op.spec) or isinstance(op.spec, p.Constant)
-            if once and not op.weighted and not member.reread_graphs:
-                member = member._replace(since=0)
         read = tuple([(form, *_read(op, i)) for i, form in enumerate(below)])
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
         key = (step, op.stage, read, width, typed, op.weighted, op.windows is None)
         return common.form(key, once), member
+
+    def _as_read(self, op: Op, member: Member) -> Member:
+        """A member as far as it is another: of static data that stay, by the version of the files,
+        whatever version of the plan reads them.
+        """
+        stays = member.since and not op.weighted and not member.reread_graphs
+        return member._replace(since=self.data) if stays else member
 
     # -- installing --
 

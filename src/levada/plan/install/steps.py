@@ -15,7 +15,7 @@ from levada.algebra.nodes import Query, Reporting
 from levada.algebra.properties import Analysis
 from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
-from levada.model.time import WindowKind
+from levada.model.time import MIN, WindowKind
 from levada.plan.install.facets import lift
 from levada.plan.install.leaves import leaf, positions
 from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
@@ -30,10 +30,13 @@ _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _Above = _Border | _PerReport | _ByChanges
+# whose rows are others if elements before the start count
+_FROM_START = p.CountWindow | p.Session | p.SubqueryWindow | p.StaticSubplan
 
 
 class Steps:
-    """The steps of the operators of one query in plan version ``since``, level by level.
+    """The steps of the operators of one query in plan version ``since``, level by level. ``data``:
+    the version of the static files.
 
     ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
     answered anew.
@@ -47,6 +50,7 @@ class Steps:
         *,
         show_empty: bool = False,
         since: int = 0,
+        data: int = 0,
         reread_graphs: Collection[str | None] = (),
     ) -> None:
         read = Analysis().of(query.pattern)
@@ -54,9 +58,9 @@ class Steps:
         self.show_empty = show_empty and not by_changes
         own = replace(query, reports=Reporting()) if by_changes else query
         self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
-        self.since = since
+        self.since, self.data = since, data
         self.name = name
-        self.rows: dict[tuple[int, ...], Member] = {}
+        self.rows: dict[tuple[tuple[int, ...], bool], Member] = {}
         self.level = top(query)
         self.tuples = read.tuples
 
@@ -66,10 +70,18 @@ class Steps:
         return self.timing.kinds(self.level)
 
     def _windows(self, op: Op) -> Member:
-        windows = op.windows or ()
-        if windows not in self.rows:
-            self.rows[windows] = self.timing.of_rows(windows)
-        return self.rows[windows]
+        """The windows of an operator's rows. Which rows are before the query's start their least
+        times tell where they are reported, so that queries share them whenever they come; but not
+        of rows that others take back, which may be gone with these.
+        """
+        timed = (
+            op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
+        )
+        key = (op.windows or (), timed)
+        if key not in self.rows:
+            member = self.timing.of_rows(key[0])
+            self.rows[key] = member if timed else member._replace(start=MIN)
+        return self.rows[key]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
         return self.timing.of_reports(self.level, carried or ())

@@ -20,6 +20,7 @@ import numpy as np
 from levada.algebra.nodes import Query
 from levada.model.arrays import Longs
 from levada.model.names import derived_by, is_derived, shown
+from levada.model.time import MIN
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.install import Installer
@@ -58,6 +59,7 @@ class Topology:
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
         self.replaceable = frozenset(replaceable)
         self.version = 0
+        self.data = 0  # the version of the static files: queries of another one read them again
         self._common = Common()
         self._batch = Batch(self._common, 1)
         self._seen: dict[int, int] = {}
@@ -83,6 +85,7 @@ class Topology:
             self._intern,
             show_empty=lowered.show_empty,
             since=self.version + 1,
+            data=self.data,
             reread_graphs=reread_graphs,
         )
         self._batch.ask(name, installer, lowered.root)
@@ -214,7 +217,11 @@ class Topology:
                 fan = self._fan(node, i, len(self.nodes[producer].members.rows))
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
         homes: dict[int, Longs] = {}
-        nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
+        newest = self._newest()
+        nodes = {
+            n: self._sealed(n, tuple(consumers[n]), had, homes, newest=newest[n])
+            for n in self.nodes
+        }
         order = self.order()
         stages = max((nodes[n].stage for n in order), default=1)
         return Plan(
@@ -239,7 +246,13 @@ class Topology:
         return self._seen[number]
 
     def _sealed(
-        self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, Longs]
+        self,
+        number: int,
+        consumers: tuple[Consumer, ...],
+        had: int,
+        homes: dict[int, Longs],
+        *,
+        newest: Longs,
     ) -> PlanNode:
         node = self.nodes[number]
         numbers = {n: i for i, n in enumerate(self.streams)}
@@ -260,8 +273,23 @@ class Topology:
             WindowTable.of(living, numbers).at(places),
             Schedules.of(living, places, numbers),
             node.members.born_after(had),
+            newest,
             self._home(number, homes),
         )
+
+    def _newest(self) -> dict[int, Longs]:
+        """Of each node's members the latest start of those that read them, and their own."""
+        tables = {n: node.members.table() for n, node in self.nodes.items()}
+        found = {
+            n: np.array([m.start if m.windows else MIN for m in table], np.int64)
+            for n, table in tables.items()
+        }
+        for number in reversed(self.order()):
+            if int(found[number].max()) > MIN:
+                for i, below in enumerate(self.nodes[number].inputs):
+                    at = np.array([m.inputs[i] for m in tables[number]], np.int64)
+                    np.maximum.at(found[below], at, found[number])
+        return found
 
     def _home(self, number: int, homes: dict[int, Longs]) -> Longs:
         """What is exchanged by itself is at home there; what follows in place has the same home."""

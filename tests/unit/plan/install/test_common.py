@@ -107,3 +107,21 @@ def test_nothing_stays_of_queries_that_are_gone() -> None:
     assert not found.nodes
     assert not found._common.known and not found._common._numbers
     assert not found._common._forms and not found._common._of
+
+
+def test_instant_of_registration_keeps_nothing_below_the_reports_apart() -> None:
+    found = topology(("SELECT ?x ?v", GROUP))
+    before = members(found)
+    for start in (5, 7):
+        topology(("SELECT ?x ?v", GROUP), into=found, start=start)
+    assert members(found) - before == Counter(Report=2, Emit=2)
+
+
+@pytest.mark.parametrize("window", ["TRIPLES 3", "SESSION PT2S"])
+def test_rows_that_elements_before_the_start_decide_are_not_shared(window: str) -> None:
+    found = Topology({STREAM: StreamFacts()})
+    text = TEXT.format("SELECT *", GROUP).replace("RANGE PT4S STEP PT2S", window)
+    for start in (MIN, 5):
+        found.add(f"q{start}", optimize(translate(parse(text), text=text)), start)
+        found.seal()
+    assert members(found)["Join"] == 4

@@ -52,10 +52,14 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
     return next((told for told in found if told), None)
 
 
+OF_A_RUN = {"_seen", "_common", "_batch", "data"}
+"""What a topology looks up anew, and by what newcomers of one run find what is there."""
+
+
 def table(topology: Topology) -> dict[str, Any]:
     """All that a topology holds, but for what it looks up anew and orders that nobody sees."""
     held = vars(topology) | {"alike": sorted(topology.alike.values())}
-    return {name: value for name, value in held.items() if name != "_seen"}
+    return {name: value for name, value in held.items() if name not in OF_A_RUN}
 
 
 def look(

@@ -7,7 +7,8 @@
 A document runs from top to bottom in an empty folder. `levada run` steps its epochs in this
 process, without Spark, and gives the same results; `levada demo --keep` leaves the first days of
 the year. A command with an "&" at its end is a process of its own, as long as the document goes on;
-`levada run` has made an epoch before the next command comes. Whatever other commands a document shows are not run.
+`levada run` has made an epoch before the next command comes. Whatever other commands a document
+shows are not run.
 """
 
 import doctest

@@ -21,7 +21,7 @@ import msgspec
 from levada import kernels
 from levada.engine.registry import Registry
 from levada.engine.requests import Fits, Requests
-from levada.engine.since_last_run import StaticStamps, edited
+from levada.engine.since_last_run import StaticStamps, edited, stamps
 from levada.engine.suspended import Suspended
 from levada.errors import EngineError, ExcessError, LevadaError, ManyReportsError, unreadable
 from levada.model.limits import MOST_ROWS
@@ -243,7 +243,8 @@ class Driver:
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
-            plan = self._catalog.follow(queries, dropped, epochs.checkpoint.last)
+            static = stamps(self._statics.files)
+            plan = self._catalog.follow(queries, dropped, epochs.checkpoint.last, static)
             registry.changed = False
             registry.dropped.clear()
         edited(self._catalog.edited)

@@ -153,6 +153,7 @@ def share(queries: Iterable[Prepared], known: Known) -> Topology:
             MIN,
             empty_reports=query.asked.options.empty_reports,
         )
+    topology.install()
     return topology
 
 

@@ -53,7 +53,7 @@ class StaticStamps:
 
     def __init__(self, root: Path, files: Sequence[StaticFile]) -> None:
         self._path = root / STAMPS
-        self._now = {f.path: _stamp(f.path) for f in files if f.path and not f.replaceable}
+        self._now = dict(stamps(files))
         self._compared = not self._now
 
     def compare(self, *, old: bool) -> None:
@@ -79,6 +79,11 @@ class StaticStamps:
             with suppress(CheckpointError, msgspec.MsgspecError):
                 return msgspec.json.decode(read_sealed(self._path), type=dict[str, Stamp])
         return {}
+
+
+def stamps(files: Sequence[StaticFile]) -> tuple[tuple[str, Stamp], ...]:
+    """Sizes and times of the files that are read where they are."""
+    return tuple((f.path, _stamp(f.path)) for f in files if f.path and not f.replaceable)
 
 
 def _stamp(path: str) -> Stamp:

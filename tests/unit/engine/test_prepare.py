@@ -165,8 +165,8 @@ TEXTS = {
     "last": f"{PREFIX}SELECT ?v {OVER.replace('[RANGE PT10S STEP PT5S]', '[TRIPLES 3]')}",
     "once": f"{PREFIX}SELECT ?s {{ ?s a :Room }}",
     "make": MAKE,
-    "read": READ,
     "tuples": CQL,
+    "read": READ,
 }
 
 

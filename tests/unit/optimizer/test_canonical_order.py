@@ -101,4 +101,5 @@ def _size(texts: list[str]) -> tuple[int, int]:
     topology = Topology({"http://e/s": StreamFacts()})
     for i, text in enumerate(texts):
         topology.add(f"q{i}", optimize(translate(parse(text), text=text)), 0)
+        topology.install()
     return len(topology.nodes), sum(len(n.members.index) for n in topology.nodes.values())

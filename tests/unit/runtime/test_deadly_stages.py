@@ -57,7 +57,8 @@ try:
         engine.start(once=True)
         engine.await_end()
     print(json.dumps(sorted(
-        line for path in (root / "out" / "plain").glob("*.csv") for line in path.read_text().splitlines()[1:]
+        line for path in (root / "out" / "plain").glob("*.csv")
+        for line in path.read_text().splitlines()[1:]
     )))
 except LevadaError as error:
     print(json.dumps(str(error)))

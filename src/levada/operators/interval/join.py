@@ -23,6 +23,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
+from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import too_many
 from levada.operators.interval.occur import as_set, pick
@@ -266,8 +267,17 @@ def _counting(node: PlanNode, joined: Frame) -> Frame:
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined
-    start, end = exact(joined, node.layout, node.windows)
+    start, end = exact(_unhidden(node, joined), node.layout, node.windows)
     return joined.where(start < end)
+
+
+def _unhidden(node: PlanNode, joined: Frame) -> Frame:
+    """Rows without the earlier comings that are before the start of some query that reads them."""
+    newest = node.newest[joined["op"]]
+    if not joined.n or int(newest.max()) <= MIN:
+        return joined
+    names = [col.earlier(j) for j, span in enumerate(node.layout.windows) if span.prev]
+    return joined.with_(**{n: np.where(joined[n] < newest, MIN, joined[n]) for n in names})
 
 
 def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:

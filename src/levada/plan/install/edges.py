@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from levada.plan.install.facets import Needs, read_of_all
+from levada.plan.install.facets import Needs, add, input_needs, read_of_all
 from levada.plan.install.leaves import is_static
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
@@ -20,6 +20,39 @@ class Installed(NamedTuple):
     shape: Shape
     member: int
     names: tuple[str, ...]
+
+
+class Read(NamedTuple):
+    """What an operator reads of an input: ``names`` of its slots with their ``needs``, of which the
+    operator ``base`` below projections has ``wants``, by the names that they have there
+    (``source``).
+    """
+
+    names: tuple[str, ...]
+    needs: Needs
+    base: Op
+    source: dict[str, str]
+    wants: Needs
+
+
+def reads(op: Op, needs: Needs) -> list[Read]:
+    """What is read of each input of an operator of which ``needs`` are read."""
+    side_by_side = op.spec.side_by_side
+    wanted = [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
+    found = []
+    for child, child_needs in zip(op.inputs, wanted, strict=True):
+        names = (
+            tuple(child_needs)
+            if side_by_side
+            else tuple([v for v in child.variables if v in child_needs])
+        )
+        base, source = look_through(child)
+        wants: Needs = {}
+        for v, f in child_needs.items():
+            if v in source and f:
+                add(wants, source[v], f)
+        found.append(Read(names, child_needs, base, source, wants))
+    return found
 
 
 def look_through(op: Op) -> tuple[Op, dict[str, str]]:
@@ -91,19 +124,11 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
     return Span(own or any(b.hi for b in below), any(b.prev for b in below))
 
 
-def edge_of(
-    op: Op,
-    i: int,
-    child: Op,
-    names: tuple[str, ...],
-    *,
-    needs: Needs,
-    installed: Installed,
-    source: dict[str, str],
-) -> Edge:
+def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
     """How an input\'s rows become an operator\'s: slot by slot, window by window."""
+    child = op.inputs[i]
     places = {v: n for n, v in enumerate(installed.names)}
-    slots = tuple([places.get(source.get(v, ""), -1) for v in names])
+    slots = tuple([places.get(read.source.get(v, ""), -1) for v in read.names])
     base = installed.shape.layout
     spans = base.windows
     index: tuple[int, ...] = tuple(range(len(spans)))
@@ -111,12 +136,12 @@ def edge_of(
         assert child.windows is not None, "both inputs have event times"
         index = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
         spans = tuple([base.windows[n] if n >= 0 else Span(True, False) for n in index])
-    layout = Layout(tuple([needs[v] for v in names]), spans, base.weighted, base.report)
+    layout = Layout(tuple([read.needs[v] for v in read.names]), spans, base.weighted, base.report)
     exchange = op.exchange[i]
     by = (
         None
         if exchange is None
-        else tuple([names.index(v) for v in exchange if v])
+        else tuple([read.names.index(v) for v in exchange if v])
         if exchange != HOME
         else ()
     )

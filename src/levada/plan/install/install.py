@@ -1,21 +1,18 @@
 """Physical operators -> shapes and members: names become slots, constants become parameters.
 
-``install`` walks an ``Op`` tree with the facets that are needed of each output, and yields for
-every operator its ``Shape`` and ``Member``; ``Topology`` finds or makes the node and the member.
-Projections are no operators: they are in the edges.
+``Installer`` makes of an operator and what is read of it its ``Shape`` and ``Member``, over what is
+installed of its inputs; ``Topology`` finds or makes the node and the member. Before that it numbers
+the operators of a query, so that those that several queries ask for are installed once, for all of
+them (``common``, ``batch``). Projections are no operators: they are in the edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
-from typing import assert_never
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
-from levada.algebra.nodes import Query, Reporting
-from levada.algebra.properties import Analysis
-from levada.model.expression import Const, Expression, random
-from levada.model.query import Output
-from levada.model.time import WindowKind
+from levada.algebra.nodes import Query
+from levada.plan.install.common import Common, Form, Key, Numbered
 from levada.plan.install.edges import (
     Installed,
     align,
@@ -23,33 +20,30 @@ from levada.plan.install.edges import (
     layout_of,
     look_through,
     outputs_of,
-    union_needs,
+    reads,
 )
-from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift
-from levada.plan.install.leaves import leaf, positions
-from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
+from levada.plan.install.facets import Needs
+from levada.plan.install.leaves import is_static
+from levada.plan.install.steps import Steps
 from levada.plan.install.template import Intern, Template
 from levada.plan.install.timing import Timing
-from levada.plan.lowering.levels import top
 from levada.plan.lowering.merge import PLACES
 from levada.plan.physical import operators as p
-from levada.plan.physical.operators import Op
-from levada.plan.sealed import steps as s
+from levada.plan.physical.operators import HOME, Op
 from levada.plan.sealed.layout import NOTHING, Facet
 from levada.plan.sealed.shapes import Member, Shape
 
-_Border = p.Report | p.Deltas | p.Panes | p.Changes
-_PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
-_ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
-_Above = _Border | _PerReport | _ByChanges
+
+class Place(NamedTuple):
+    """Where an operator stands in its query: the level's windows, its times."""
+
+    level: tuple[int, ...]
+    timing: Timing
 
 
-class Installer:
-    """Installs one query in plan version ``since``; ``intern`` makes of a (shape, member) pair what
-    is missing.
-
-    ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
-    answered anew.
+class Installer(Steps):
+    """Installs the operators of one query; ``intern`` makes of a (shape, member) pair what is
+    missing.
 
     It gives the topology's own shape, so that two shapes over equal inputs are over the same ones,
     and compare at once; and the index of the member.
@@ -64,39 +58,100 @@ class Installer:
         *,
         show_empty: bool = False,
         since: int = 0,
+        data: int = 0,
         reread_graphs: Collection[str | None] = (),
     ) -> None:
-        self.q = query
-        read = Analysis().of(query.pattern)
-        by_changes = read.derived  # of these the outermost operator knows the policy, and no other
-        self.show_empty = show_empty and not by_changes
-        own = replace(query, reports=Reporting()) if by_changes else query
-        self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
-        self.since = since
-        self.name = name
+        super().__init__(
+            query,
+            name,
+            start,
+            show_empty=show_empty,
+            since=since,
+            data=data,
+            reread_graphs=reread_graphs,
+        )
         self.intern = intern
+        self.below: Callable[[Op, Needs], Installed] = self._recorded
+        self.numbers: dict[int, int] = {}
+        self.forms: dict[int, Form] = {}
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
         self.template: dict[tuple[int, tuple[tuple[str, Facet], ...]], Template] = {}
-        self.rows: dict[tuple[int, ...], Member] = {}
-        self.level = top(query)
-        self.tuples = read.tuples
 
-    @property
-    def kinds(self) -> tuple[WindowKind, ...]:
-        """The kinds of the windows whose reports are those of the level that is being installed."""
-        return self.timing.kinds(self.level)
+    # -- numbers --
 
-    def root(self, op: Op) -> Installed:
-        """Installs the whole query; the root is its Emit."""
-        return self.install(op, emit_needs(op))
+    def number(self, op: Op, common: Common, found: Callable[[Op, Numbered, Place], None]) -> int:
+        """The number of an operator, after those of all below; ``found`` is told each one."""
+        if id(op) not in self.numbers:
+            if isinstance(op.spec, p.Applied):
+                form = self._form(op.inputs[0], common)
+                form = common.form((form,), form.once)
+                parameters: Key = op.spec.terms
+                member = Member()
+            else:
+                outer = self._go_below(op)
+                bases = [look_through(child)[0] for child in op.inputs]
+                below = [self.number(base, common, found) for base in bases]
+                self.level, self.timing = outer
+                form, member = self._formed(op, [common.known[n].form for n in below], common)
+                parameters = (self._as_read(op, member), *below)
+            number = self.numbers[id(op)] = common.number(form, parameters)
+            found(op, Numbered(number, form, member), Place(self.level, self.timing))
+        return self.numbers[id(op)]
 
-    def install(self, op: Op, needs: Needs) -> Installed:
-        """Finds or makes this operator and all below it."""
+    def _form(self, op: Op, common: Common) -> Form:
+        """The form of an operator in a tree that is installed with other terms; it stays for good,
+        since such trees are few.
+        """
+        if id(op) not in self.forms:
+            outer = self._go_below(op)
+            below = [self._form(look_through(child)[0], common) for child in op.inputs]
+            self.level, self.timing = outer
+            form, member = self._formed(op, below, common)
+            self.forms[id(op)] = common.form((form, self._as_read(op, member)), form.once)
+        return self.forms[id(op)]
+
+    def _formed(self, op: Op, below: list[Form], common: Common) -> tuple[Form, Member]:
+        """The form of an operator over inputs of these forms, and what its member has."""
+        step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
+        if op.inputs:
+            sides = step.starving(len(op.inputs))
+            once = all(any(below[i].once for i in side) for side in sides)
+        else:
+            once = is_static(op.spec) or isinstance(op.spec, p.Constant)
+        read = tuple([(form, *_read(op, i)) for i, form in enumerate(below)])
+        typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
+        width = len(op.variables)
+        key = (step, op.stage, read, width, typed, op.weighted, op.windows is None)
+        return common.form(key, once), member
+
+    def _as_read(self, op: Op, member: Member) -> Member:
+        """A member as far as it is another: of static data that stay, by the version of the files,
+        whatever version of the plan reads them.
+        """
+        stays = member.since and not op.weighted and not member.reread_graphs
+        return member._replace(since=self.data) if stays else member
+
+    # -- installing --
+
+    def make(
+        self, op: Op, place: Place, needs: Needs, below: Callable[[Op], Installed]
+    ) -> tuple[Installed, Shape]:
+        """Installs an operator of which this is read over what is installed ``below``; also the
+        shape of which it was to be.
+        """
+        self.level, self.timing = place
+        self.below = lambda base, _: below(base)
+        if isinstance(op.spec, p.Applied):
+            installed = self._applied(op, needs)
+            return installed, installed.shape
+        shape, member, names = self._shaped(op, needs)
+        return Installed(*self.intern(shape, member), names), shape
+
+    def _recorded(self, op: Op, needs: Needs) -> Installed:
+        """Takes an operator and all below it down."""
         key = (id(op), tuple(sorted(needs.items())))
         if key not in self.done:
-            self.done[key] = (self._applied if isinstance(op.spec, p.Applied) else self._install)(
-                op, needs
-            )
+            self.done[key] = self._install(op, needs)
         return self.done[key]
 
     def _applied(self, op: Op, needs: Needs) -> Installed:
@@ -111,11 +166,11 @@ class Installer:
         wants = {names[v]: needs.get(v, NOTHING) | Facet.ID for v in op.variables}
         key = (id(tree), tuple(sorted(wants.items())))
         if key not in self.template:
-            outer = self.intern, self.done
+            outer = self.intern, self.below
             template = self.template[key] = Template()
-            self.intern, self.done = template.intern, {}
-            template.names = self.install(tree, wants).names
-            self.intern, self.done = outer
+            self.intern, self.done, self.below = template.intern, {}, self._recorded
+            template.names = self._recorded(tree, wants).names
+            self.intern, self.below = outer
         template = self.template[key]
         shown = dict(zip(tree.variables, op.variables, strict=True))
         return Installed(
@@ -124,247 +179,55 @@ class Installer:
         )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
-        side_by_side = op.spec.side_by_side
-        wanted = (
-            [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
-        )
+        shape, member, names = self._shaped(op, needs)
+        return Installed(*self.intern(shape, member), names)
+
+    def _shaped(self, op: Op, needs: Needs) -> tuple[Shape, Member, tuple[str, ...]]:
         inputs, edges, ins = [], [], []
-        for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
-            names = (
-                tuple(child_needs)
-                if side_by_side
-                else tuple([v for v in child.variables if v in child_needs])
-            )
-            base, source = look_through(child)
-            wants: Needs = {}
-            for v, f in child_needs.items():
-                if v in source and f:
-                    add(wants, source[v], f)
-            installed = self._below(op, base, wants)
-            edges.append(
-                edge_of(op, i, child, names, needs=child_needs, installed=installed, source=source)
-            )
+        outer = self._go_below(op)
+        for i, read in enumerate(reads(op, needs)):
+            installed = self.below(read.base, read.wants)
+            edges.append(edge_of(op, i, read, installed))
             inputs.append(installed)
-            ins.append(names)
-        if side_by_side:
+            ins.append(read.names)
+        self.level, self.timing = outer
+        if op.spec.side_by_side:
             edges = align(edges)
         names = outputs_of(op, needs, ins)
         layout = layout_of(op, names, needs, edges)
-        step, member = self._step(op, names, ins)
+        step, member = self.step(op, names, ins)
         shape = Shape(
             step,
             op.stage,
             tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]),
             layout,
         )
-        member = member.over(tuple([i.member for i in inputs]))
-        return Installed(*self.intern(shape, member), names)
+        return shape, member.over(tuple([i.member for i in inputs])), names
 
-    def _below(self, op: Op, base: Op, wants: Needs) -> Installed:
-        """An input; what is below a lift belongs to a level of its own, and so does what is
-        evaluated once: one without windows.
+    def _go_below(self, op: Op) -> Place:
+        """Goes to the inputs of an operator; what is below a lift belongs to a level of its own,
+        and so does what is evaluated once: one without windows. Returns where that was.
         """
-        outer = self.level, self.timing
+        outer = Place(self.level, self.timing)
         if isinstance(op.spec, p.SubqueryWindow):
             self.level = op.spec.level
         elif isinstance(op.spec, p.StaticSubplan):
             self.level, self.timing = (), self.timing.windowless(op.spec.reread_graphs)
-        installed = self.install(base, wants)
-        self.level, self.timing = outer
-        return installed
+        return outer
 
-    def _windows(self, op: Op) -> Member:
-        windows = op.windows or ()
-        if windows not in self.rows:
-            self.rows[windows] = self.timing.of_rows(windows)
-        return self.rows[windows]
 
-    def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
-        return self.timing.of_reports(self.level, carried or ())
-
-    def _drawing(self, *expressions: Expression) -> str:
-        """The query that random expressions belong to: its values are its own."""
-        return self.name if any(map(random, expressions)) else ""
-
-    def _step(
-        self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> tuple[s.Step, Member]:
-        spec = op.spec
-        match spec:
-            case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
-                return leaf(spec, op.variables, names, self.since, self.timing.reread_graphs)
-            case p.CountWindow(_, _, keys, bag):
-                return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
-            case p.Session(_, ended, bag):
-                return s.Session(bag, ended), self._windows(op)
-            case p.SubqueryWindow(_, _, weighted):
-                return s.SubqueryWindow(weighted), self._windows(op)
-            case p.StaticSubplan(graphs):
-                member = self._windows(op)._replace(reread_graphs=graphs)
-                return s.StaticSubplan(op.weighted), member
-            case p.Select(pattern, beside):
-                places, constants = positions(pattern.positions, op.variables, names)
-                slots = (*places, *map(op.variables.index, beside))
-                kept_slots = tuple(op.variables.index(v) for v in names)
-                return s.Select(slots, kept_slots), Member(constants=constants)
-            case p.Filter(condition, draw):
-                lifted, terms = parametrise(condition, ins[0])
-                member = Member(constants=terms, query=self._drawing(condition))
-                kept_ = tuple(ins[0].index(v) for v in names)
-                return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
-            case p.Extend(expression, draw):
-                lifted, terms = parametrise(expression, ins[0])
-                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                member = self._windows(op)._replace(
-                    constants=terms, query=self._drawing(expression)
-                )
-                return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
-            case p.Closure(many, ends, seed):
-                given = (ends[0] is not None, ends[1] is not None)
-                shown = tuple(op.variables.index(v) for v in names)
-                return s.Closure(many, given, shown, seed), Member(constants=ends)
-            case p.Union():
-                return s.Union(), Member()
-            case p.Occur() | p.Hold():
-                return s.Occur() if isinstance(spec, p.Occur) else s.Hold(), self._windows(op)
-            case p.Join():
-                return self._join(op, spec, names, ins), self._windows(op)
-            case p.Emit():
-                member = (
-                    self._schedule()._replace(query=self.name)
-                    if self.show_empty
-                    else Member(query=self.name)
-                )
-                return s.Emit(
-                    op.inputs[0].weighted, self.show_empty, self.kinds if self.show_empty else ()
-                ), member
-            case p.Rename() | p.Applied():
-                raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
-            case _:
-                return self._above(op, spec, names, ins)
-
-    def _join(
-        self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> s.Join:
-        left, right = op.inputs
-        assert op.windows is not None and left.windows is not None and right.windows is not None, (
-            "event times"
-        )
-        windows = tuple(
-            (
-                left.windows.index(w) if w in left.windows else -1,
-                right.windows.index(w) if w in right.windows else -1,
-            )
-            for w in op.windows
-        )
-        sides, out, fills = key_sides(spec.keys, names, ins)
-        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
-
-    def _above(
-        self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> tuple[s.Step, Member]:
-        """The steps of the border and above it."""
-        carried = op.inputs[0].windows
-        rows = None if carried is None else self.timing.places(self.level, carried)
-        match spec:
-            case p.Report(enumerated, instant):
-                return s.Report(self.kinds, rows or (), enumerated, instant), self._schedule(
-                    carried
-                )
-            case p.Deltas(enumerated):
-                return s.Deltas(self.kinds, rows or (), enumerated), self._schedule(carried)
-            case p.Running() | p.Multiplicity() | p.Net() | p.Snapshot() | p.Standing():
-                return self._by_changes(op, spec, names, ins)
-            case p.RExcept():
-                return s.RExcept(), Member()
-            case p.Panes(keys, aggregates, enumerated):
-                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                slots = tuple(ins[0].index(k) for k in keys)
-                return s.Panes(
-                    self.kinds, rows or (), enumerated, slots, folded, kept, self.tuples
-                ), self._schedule(carried)
-            case p.RGroup(keys, aggregates, enumerated):
-                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                slots = tuple(ins[0].index(k) for k in keys)
-                return s.RGroup(
-                    self.kinds, enumerated, slots, folded, kept, self.tuples
-                ), self._schedule()
-            case p.ReportJoin(kind, keys, _, condition, lasting):
-                seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
-                sides, out, fills = key_sides(keys, seen, ins)
-                lifted, member = self._condition(op, condition, ins)
-                return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
-            case p.RDistinct():
-                return s.RDistinct(), Member()
-            case p.ROrder(keys, offset, limit, in_order):
-                constants: list[Const] = []
-                lifted_keys = tuple((by_slots(lift(e, constants), ins[0]), d) for e, d in keys)
-                terms = tuple(c.term for c in constants)
-                member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
-                return s.ROrder(lifted_keys, offset, limit, in_order), member
-            case p.Changes(output, enumerated):
-                certain = not op.weighted and output is Output.ISTREAM
-                return s.Changes(output, self.kinds, rows, enumerated, certain), self._schedule(
-                    carried
-                )
-            case _:
-                assert_never(spec)
-
-    def _by_changes(
-        self, op: Op, spec: _ByChanges, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> tuple[s.Step, Member]:
-        """The steps of what is kept by changes."""
-        match spec:
-            case p.Running(keys, aggregates, enumerated):
-                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                keyed = tuple(ins[0].index(k) for k in keys)
-                kinds = self.kinds if enumerated else ()
-                member = self._schedule() if enumerated else Member()
-                return s.Running(keyed, folded, kept, kinds, enumerated, self.tuples), member
-            case p.Standing():
-                return s.Standing(self.kinds), self._schedule()
-            case p.Multiplicity(shown):
-                return s.Multiplicity(shown), Member()
-            case p.Net(output):
-                return s.Net(output), Member()
-            case p.Snapshot(output, windows, reports, enumerated, show_empty):
-                member = self.timing.of_snapshot(windows, reports, show_empty=show_empty)
-                member = member._replace(query=self.name if show_empty else "")
-                kinds = self.timing.snapshot_kinds(windows, reports)
-                return s.Snapshot(
-                    output,
-                    kinds,
-                    reports.clock is not None,
-                    reports.nonempty,
-                    enumerated,
-                    show_empty,
-                ), member
-            case _:
-                assert_never(spec)
-
-    def _condition(
-        self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
-    ) -> tuple[Expression | None, Member]:
-        """What pairs of rows must satisfy; a member has the windows of rows with event times."""
-        member = self._windows(op) if op.windows else Member()
-        if condition is None:
-            return None, member
-        lifted, terms = parametrise(condition, (*ins[0], *ins[1]))
-        return lifted, member._replace(constants=terms, query=self._drawing(condition))
-
-    def _aggregates(
-        self,
-        op: Op,
-        keys: tuple[str, ...],
-        specs: tuple[p.AggregateSpec, ...],
-        names: tuple[str, ...],
-        ins: tuple[str, ...],
-    ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:
-        """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
-        folded = tuple(
-            s.Aggregate(
-                a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator
-            )
-            for a in specs
-        )
-        return folded, tuple(op.variables.index(v) for v in names)
+def _read(op: Op, i: int) -> Key:
+    """How an operator reads an input: where each variable, window and key of an exchange stands."""
+    child = op.inputs[i]
+    names = op.variables if op.spec.side_by_side else child.variables
+    slots: tuple[int, ...] = ()  # as they come
+    if op.spec.side_by_side or isinstance(child.spec, p.Rename):
+        base, source = look_through(child)
+        places = {v: at for at, v in enumerate(base.variables)}
+        slots = tuple([places.get(source.get(v, ""), -1) for v in names])
+    windows: tuple[int, ...] = ()
+    if isinstance(op.spec, p.Union) and op.windows is not None and child.windows is not None:
+        windows = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
+    exchange = op.exchange[i]
+    by = exchange if exchange in (None, HOME) else tuple([names.index(v) for v in exchange if v])
+    return slots, windows, by

@@ -63,7 +63,11 @@ class Consumer:
 
 @dataclass(frozen=True)
 class PlanNode(Generic[S_co]):
-    """A node as workers see it. ``fresh``: members that no epoch had before this version."""
+    """A node as workers see it. ``fresh``: members that no epoch had before this version.
+
+    ``newest``: the latest start of a query that reads a member; what came before it is nothing to
+    that query, so an earlier coming hides no later one from it.
+    """
 
     id: int
     step: S_co
@@ -77,6 +81,7 @@ class PlanNode(Generic[S_co]):
     windows: WindowTable
     schedules: Schedules
     fresh: npt.NDArray[np.bool_]
+    newest: Longs
     # of each member, the number that decides its partition where all its rows are together; else -1
     home: Longs
 

@@ -68,6 +68,7 @@ CATALOGS = Registry(
 
 def encode_catalog(topology: Topology, identities: Mapping[str, str]) -> bytes:
     """A topology and the identities of its queries as the bytes of their file."""
+    topology.install()
     catalog = Catalog(
         topology.version,
         topology.numbers,
@@ -86,7 +87,7 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     """The topology in a file, and the identities of its queries. Raises ``CheckpointError``."""
     catalog = read_file(path, Catalog, CATALOGS)
     topology = Topology(catalog.facts, catalog.replaceable)
-    topology.version, topology.numbers = catalog.version, catalog.numbers
+    topology.go_on(catalog.version, catalog.numbers)
     topology.streams, topology.made = catalog.streams, dict(catalog.made)
     topology.queries = {query.name: query for query in catalog.queries}
     try:

@@ -69,6 +69,7 @@ def show(topology: Topology) -> str:
 
 def describe(topology: Topology) -> tuple[SharedNode, ...]:
     """The nodes, inputs before those that read them, each with its members and their users."""
+    topology.install()
     users = _users(topology)
     names: dict[int, str] = {}
     counts: dict[str, int] = {}

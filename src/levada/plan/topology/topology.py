@@ -1,10 +1,10 @@
 """The topology: one shared dataflow for all queries: nodes (shapes) with members (operators).
 
 A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over
-equal inputs are one member, whichever query asks for them (hash-consing); members are counted and
-removed with the last query that uses them, nodes with their last member. Numbers of nodes and
-members never change and are never used again, because state refers to them
-(``plan/topology/members``).
+equal inputs are one member, whichever query asks for them and whatever it reads of them
+(``plan/install/common``); members are counted and removed with the last query that uses them, nodes
+with their last member. Numbers of nodes and members never change and are never used again, because
+state refers to them (``plan/topology/members``).
 
 ``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
 with arrays instead of dictionaries; ``plan/encoding`` writes it, once per version.
@@ -20,6 +20,9 @@ import numpy as np
 from levada.algebra.nodes import Query
 from levada.model.arrays import Longs
 from levada.model.names import derived_by, is_derived, shown
+from levada.model.time import MIN
+from levada.plan.install.batch import Batch
+from levada.plan.install.common import Common
 from levada.plan.install.install import Installer
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
@@ -56,10 +59,18 @@ class Topology:
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
         self.replaceable = frozenset(replaceable)
         self.version = 0
+        self.data = 0  # the version of the static files: queries of another one read them again
+        self._common = Common()
+        self._batch = Batch(self._common, 1)
         self._seen: dict[int, int] = {}
 
+    def go_on(self, version: int, numbers: int) -> None:
+        """Goes on from this plan version and so many nodes."""
+        self.version, self.numbers = version, numbers
+        self._batch = Batch(self._common, version + 1)
+
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
-        """Fits a query in: reuses what is there, makes what is not. Holds at the next ``seal``."""
+        """A query that is to be fitted in by the next ``install``."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
             query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable
@@ -74,11 +85,10 @@ class Topology:
             self._intern,
             show_empty=lowered.show_empty,
             since=self.version + 1,
+            data=self.data,
             reread_graphs=reread_graphs,
         )
-        root = installer.root(lowered.root)
-        node = self.index[root.shape]
-        self._count(node, root.member, 1)
+        self._batch.ask(name, installer, lowered.root)
         self.queries[name] = QueryPlan(
             name,
             query.form,
@@ -86,8 +96,8 @@ class Topology:
             query.variables,
             query.template,
             tuple(dict.fromkeys(w.stream for w in query.windows)),
-            node,
-            root.member,
+            -1,
+            -1,
             start,
             empty_reports,
             query.windows,
@@ -95,10 +105,21 @@ class Topology:
             self.version + 1,
         )
 
+    def install(self) -> None:
+        """Fits the queries in that have been added since: reuses what is there, makes what is not.
+        Holds at the next ``seal``.
+        """
+        batch, self._batch = self._batch, Batch(self._common, self.version + 1)
+        for name, root in batch.install().items():
+            node = self.index[root.shape]
+            self._count(node, root.member, 1)
+            self.queries[name] = replace(self.queries[name], node=node, member=root.member)
+
     def remove(self, name: str) -> None:
         """Takes a query out; members that no other query uses die with it. The stream that it made
         keeps its number.
         """
+        self.install()
         query = self.queries.pop(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
@@ -174,6 +195,7 @@ class Topology:
         inputs = table[member].inputs
         if after == 0:
             table.drop(member)
+            self._common.forget(entry.shape, member)
             if not table.index:
                 self._drop(node)
         for i, m in zip(entry.inputs, inputs, strict=True):
@@ -183,8 +205,10 @@ class Topology:
         """The next version of the plan, for workers. ``had``: the last version that an epoch has
         had; None: that before.
         """
+        self.install()
         had = self.version if had is None else had
         self.version += 1
+        self._batch = Batch(self._common, self.version + 1)
         consumers: dict[int, list[Consumer]] = {n: [] for n in self.nodes}
         for number, node in self.nodes.items():
             for i, (producer, (_, edge)) in enumerate(
@@ -193,7 +217,11 @@ class Topology:
                 fan = self._fan(node, i, len(self.nodes[producer].members.rows))
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
         homes: dict[int, Longs] = {}
-        nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
+        newest = self._newest()
+        nodes = {
+            n: self._sealed(n, tuple(consumers[n]), had, homes, newest=newest[n])
+            for n in self.nodes
+        }
         order = self.order()
         stages = max((nodes[n].stage for n in order), default=1)
         return Plan(
@@ -218,7 +246,13 @@ class Topology:
         return self._seen[number]
 
     def _sealed(
-        self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, Longs]
+        self,
+        number: int,
+        consumers: tuple[Consumer, ...],
+        had: int,
+        homes: dict[int, Longs],
+        *,
+        newest: Longs,
     ) -> PlanNode:
         node = self.nodes[number]
         numbers = {n: i for i, n in enumerate(self.streams)}
@@ -239,8 +273,23 @@ class Topology:
             WindowTable.of(living, numbers).at(places),
             Schedules.of(living, places, numbers),
             node.members.born_after(had),
+            newest,
             self._home(number, homes),
         )
+
+    def _newest(self) -> dict[int, Longs]:
+        """Of each node's members the latest start of those that read them, and their own."""
+        tables = {n: node.members.table() for n, node in self.nodes.items()}
+        found = {
+            n: np.array([m.start if m.windows else MIN for m in table], np.int64)
+            for n, table in tables.items()
+        }
+        for number in reversed(self.order()):
+            if int(found[number].max()) > MIN:
+                for i, below in enumerate(self.nodes[number].inputs):
+                    at = np.array([m.inputs[i] for m in tables[number]], np.int64)
+                    np.maximum.at(found[below], at, found[number])
+        return found
 
     def _home(self, number: int, homes: dict[int, Longs]) -> Longs:
         """What is exchanged by itself is at home there; what follows in place has the same home."""

@@ -12,7 +12,7 @@ checkpoint with data starts behind the largest event time that its streams have 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -74,21 +74,29 @@ class Catalog:
         self._new_streams = False  # there are some that the last plan does not know
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
+        self._static: Hashable = None  # what the static files were at the last call
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
         self.goes_on = False  # a query does, from before the last call
 
     def follow(
-        self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None
+        self,
+        queries: Mapping[str, Registered],
+        dropped: Collection[str],
+        last: Manifest | None,
+        static: Hashable = None,
     ) -> Plan | None:
         """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
 
         ``dropped``: names that have been unregistered since; one that is registered again starts
-        anew.
+        anew. ``static``: what the static files are; where it is another than before, queries that
+        come read them again.
         """
         first = self._topology is None
         topology = self._loaded(last)
         anew = not topology.version
         topology.version = max(topology.version, self._dropped)
+        topology.data += static != self._static
+        self._static = static
         gone = self._gone(topology, queries, dropped)
         self.goes_on = len(topology.queries) > len(gone)
         for name in gone:
@@ -103,6 +111,7 @@ class Catalog:
             topology.add(
                 registered.name, query, start, empty_reports=registered.options.empty_reports
             )
+        topology.install()
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._begin(topology, queries)

@@ -4,6 +4,7 @@ would be by themselves.
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -34,6 +35,7 @@ def _topology(group: str = GROUP) -> list[tuple[object, object]]:
     topology = Topology(STREAMS)
     text = TEXT.format(group)
     topology.add("q", optimize(translate(parse(text), text=text)), 0)
+    topology.install()
     return [(node.shape, node.members.rows) for node in topology.nodes.values()]
 
 
@@ -48,18 +50,18 @@ def test_what_is_recorded_is_what_is_planned(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Installer, "_applied", anew)
     assert _topology() == recorded
-    assert len(read) == 9
+    assert len(read) == 7, "of nine patterns two are others by other names"
 
 
 def test_a_further_pattern_of_a_form_costs_its_join(monkeypatch: pytest.MonkeyPatch) -> None:
     planned = []
-    plain = Installer._install
+    plain = Installer._shaped
 
-    def counted(self: Installer, op: Op, needs: dict[str, Facet]) -> Installed:
+    def counted(self: Installer, op: Op, needs: dict[str, Facet]) -> Any:
         planned.append(op)
         return plain(self, op, needs)
 
-    monkeypatch.setattr(Installer, "_install", counted)
+    monkeypatch.setattr(Installer, "_shaped", counted)
     costs = []
     for n in (4, 12):
         planned.clear()
@@ -77,6 +79,7 @@ def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over
         for n in range(6):
             text = TEXT.format(f"?x :p{n} ?v . ?y :q{n} ?v . ?x ?k :c{n} . ?x ?k :d{n}")
             topology.add(f"q{n}", optimize(translate(parse(text), text=text)), n)
+            topology.install()
             if n % 3 < 2:
                 topology.remove(f"q{n}")
             assert all(

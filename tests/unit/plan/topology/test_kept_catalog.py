@@ -45,6 +45,7 @@ def kept() -> Topology:
                 topology.remove(name)
         text = TEXT.replace(":p", ":q")
         topology.add("r", translate(parse(text), text=text), 0)
+        topology.install()
     topology.seal()
     return topology
 
@@ -69,6 +70,7 @@ def test_queries_share_and_go_across_processes(path: Path) -> None:
     nodes = set(topology.nodes)
     assert any(node.shape.generation for node in topology.nodes.values())
     topology.add("again", translate(parse(TEXT), text=TEXT), 0)
+    topology.install()
     assert set(topology.nodes) == nodes, "a query of the same shape makes no node"
     for name in ("q", "r", "again"):
         topology.remove(name)

@@ -1,0 +1,275 @@
+"""The steps of operators, and what members add to them: names by slots, constants as parameters.
+
+A step follows from an operator, the names of its output slots and those of its inputs' slots; so it
+is made of what is read of an operator (``install``), and of all its variables, to tell whether two
+operators are one (``common``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import assert_never
+
+from levada.algebra.nodes import Query, Reporting
+from levada.algebra.properties import Analysis
+from levada.model.expression import Const, Expression, random
+from levada.model.query import Output
+from levada.model.time import MIN, WindowKind
+from levada.plan.install.facets import lift
+from levada.plan.install.leaves import leaf, positions
+from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
+from levada.plan.install.timing import Timing
+from levada.plan.lowering.levels import top
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.shapes import Member
+
+_Border = p.Report | p.Deltas | p.Panes | p.Changes
+_PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
+_ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
+_Above = _Border | _PerReport | _ByChanges
+# whose rows are others if elements before the start count
+_FROM_START = p.CountWindow | p.Session | p.SubqueryWindow | p.StaticSubplan
+
+
+class Steps:
+    """The steps of the operators of one query in plan version ``since``, level by level. ``data``:
+    the version of the static files.
+
+    ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
+    answered anew.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        name: str,
+        start: int,
+        *,
+        show_empty: bool = False,
+        since: int = 0,
+        data: int = 0,
+        reread_graphs: Collection[str | None] = (),
+    ) -> None:
+        read = Analysis().of(query.pattern)
+        by_changes = read.derived  # of these the outermost operator knows the policy, and no other
+        self.show_empty = show_empty and not by_changes
+        own = replace(query, reports=Reporting()) if by_changes else query
+        self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
+        self.since, self.data = since, data
+        self.name = name
+        self.rows: dict[tuple[tuple[int, ...], bool], Member] = {}
+        self.level = top(query)
+        self.tuples = read.tuples
+
+    @property
+    def kinds(self) -> tuple[WindowKind, ...]:
+        """The kinds of the windows whose reports are those of the level that is being installed."""
+        return self.timing.kinds(self.level)
+
+    def _windows(self, op: Op) -> Member:
+        """The windows of an operator's rows. Which rows are before the query's start their least
+        times tell where they are reported, so that queries share them whenever they come; but not
+        of rows that others take back, which may be gone with these.
+        """
+        timed = (
+            op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
+        )
+        key = (op.windows or (), timed)
+        if key not in self.rows:
+            member = self.timing.of_rows(key[0])
+            self.rows[key] = member if timed else member._replace(start=MIN)
+        return self.rows[key]
+
+    def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
+        return self.timing.of_reports(self.level, carried or ())
+
+    def _drawing(self, *expressions: Expression) -> str:
+        """The query that random expressions belong to: its values are its own."""
+        return self.name if any(map(random, expressions)) else ""
+
+    def step(
+        self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The step of an operator whose output slots have these ``names``, its inputs' ``ins``."""
+        spec = op.spec
+        match spec:
+            case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
+                return leaf(spec, op.variables, names, self.since, self.timing.reread_graphs)
+            case p.CountWindow(_, _, keys, bag):
+                return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
+            case p.Session(_, ended, bag):
+                return s.Session(bag, ended), self._windows(op)
+            case p.SubqueryWindow(_, _, weighted):
+                return s.SubqueryWindow(weighted), self._windows(op)
+            case p.StaticSubplan(graphs):
+                member = self._windows(op)._replace(reread_graphs=graphs)
+                return s.StaticSubplan(op.weighted), member
+            case p.Select(pattern, beside):
+                places, constants = positions(pattern.positions, op.variables, names)
+                slots = (*places, *map(op.variables.index, beside))
+                kept_slots = tuple(op.variables.index(v) for v in names)
+                return s.Select(slots, kept_slots), Member(constants=constants)
+            case p.Filter(condition, draw):
+                lifted, terms = parametrise(condition, ins[0])
+                member = Member(constants=terms, query=self._drawing(condition))
+                kept_ = tuple(ins[0].index(v) for v in names)
+                return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
+            case p.Extend(expression, draw):
+                lifted, terms = parametrise(expression, ins[0])
+                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
+                member = self._windows(op)._replace(
+                    constants=terms, query=self._drawing(expression)
+                )
+                return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
+            case p.Closure(many, ends, seed):
+                given = (ends[0] is not None, ends[1] is not None)
+                shown = tuple(op.variables.index(v) for v in names)
+                return s.Closure(many, given, shown, seed), Member(constants=ends)
+            case p.Union():
+                return s.Union(), Member()
+            case p.Occur() | p.Hold():
+                return s.Occur() if isinstance(spec, p.Occur) else s.Hold(), self._windows(op)
+            case p.Join():
+                return self._join(op, spec, names, ins), self._windows(op)
+            case p.Emit():
+                member = (
+                    self._schedule()._replace(query=self.name)
+                    if self.show_empty
+                    else Member(query=self.name)
+                )
+                return s.Emit(
+                    op.inputs[0].weighted, self.show_empty, self.kinds if self.show_empty else ()
+                ), member
+            case p.Rename() | p.Applied():
+                raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
+            case _:
+                return self._above(op, spec, names, ins)
+
+    def _join(
+        self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> s.Join:
+        left, right = op.inputs
+        assert op.windows is not None and left.windows is not None and right.windows is not None, (
+            "event times"
+        )
+        windows = tuple(
+            (
+                left.windows.index(w) if w in left.windows else -1,
+                right.windows.index(w) if w in right.windows else -1,
+            )
+            for w in op.windows
+        )
+        sides, out, fills = key_sides(spec.keys, names, ins)
+        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
+
+    def _above(
+        self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The steps of the border and above it."""
+        carried = op.inputs[0].windows
+        rows = None if carried is None else self.timing.places(self.level, carried)
+        match spec:
+            case p.Report(enumerated, instant):
+                return s.Report(self.kinds, rows or (), enumerated, instant), self._schedule(
+                    carried
+                )
+            case p.Deltas(enumerated):
+                return s.Deltas(self.kinds, rows or (), enumerated), self._schedule(carried)
+            case p.Running() | p.Multiplicity() | p.Net() | p.Snapshot() | p.Standing():
+                return self._by_changes(op, spec, names, ins)
+            case p.RExcept():
+                return s.RExcept(), Member()
+            case p.Panes(keys, aggregates, enumerated):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                slots = tuple(ins[0].index(k) for k in keys)
+                return s.Panes(
+                    self.kinds, rows or (), enumerated, slots, folded, kept, self.tuples
+                ), self._schedule(carried)
+            case p.RGroup(keys, aggregates, enumerated):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                slots = tuple(ins[0].index(k) for k in keys)
+                return s.RGroup(
+                    self.kinds, enumerated, slots, folded, kept, self.tuples
+                ), self._schedule()
+            case p.ReportJoin(kind, keys, _, condition, lasting):
+                seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
+                sides, out, fills = key_sides(keys, seen, ins)
+                lifted, member = self._condition(op, condition, ins)
+                return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
+            case p.RDistinct():
+                return s.RDistinct(), Member()
+            case p.ROrder(keys, offset, limit, in_order):
+                constants: list[Const] = []
+                lifted_keys = tuple((by_slots(lift(e, constants), ins[0]), d) for e, d in keys)
+                terms = tuple(c.term for c in constants)
+                member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
+                return s.ROrder(lifted_keys, offset, limit, in_order), member
+            case p.Changes(output, enumerated):
+                certain = not op.weighted and output is Output.ISTREAM
+                return s.Changes(output, self.kinds, rows, enumerated, certain), self._schedule(
+                    carried
+                )
+            case _:
+                assert_never(spec)
+
+    def _by_changes(
+        self, op: Op, spec: _ByChanges, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The steps of what is kept by changes."""
+        match spec:
+            case p.Running(keys, aggregates, enumerated):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                keyed = tuple(ins[0].index(k) for k in keys)
+                kinds = self.kinds if enumerated else ()
+                member = self._schedule() if enumerated else Member()
+                return s.Running(keyed, folded, kept, kinds, enumerated, self.tuples), member
+            case p.Standing():
+                return s.Standing(self.kinds), self._schedule()
+            case p.Multiplicity(shown):
+                return s.Multiplicity(shown), Member()
+            case p.Net(output):
+                return s.Net(output), Member()
+            case p.Snapshot(output, windows, reports, enumerated, show_empty):
+                member = self.timing.of_snapshot(windows, reports, show_empty=show_empty)
+                member = member._replace(query=self.name if show_empty else "")
+                kinds = self.timing.snapshot_kinds(windows, reports)
+                return s.Snapshot(
+                    output,
+                    kinds,
+                    reports.clock is not None,
+                    reports.nonempty,
+                    enumerated,
+                    show_empty,
+                ), member
+            case _:
+                assert_never(spec)
+
+    def _condition(
+        self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
+    ) -> tuple[Expression | None, Member]:
+        """What pairs of rows must satisfy; a member has the windows of rows with event times."""
+        member = self._windows(op) if op.windows else Member()
+        if condition is None:
+            return None, member
+        lifted, terms = parametrise(condition, (*ins[0], *ins[1]))
+        return lifted, member._replace(constants=terms, query=self._drawing(condition))
+
+    def _aggregates(
+        self,
+        op: Op,
+        keys: tuple[str, ...],
+        specs: tuple[p.AggregateSpec, ...],
+        names: tuple[str, ...],
+        ins: tuple[str, ...],
+    ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:
+        """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
+        folded = tuple(
+            s.Aggregate(
+                a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator
+            )
+            for a in specs
+        )
+        return folded, tuple(op.variables.index(v) for v in names)

@@ -30,6 +30,7 @@ def plan(text: str) -> Topology:
     query = optimize(translate(parse(text), text=text))
     topology = Topology({window.stream: StreamFacts() for window in query.windows})
     topology.add("q", query, MIN)
+    topology.install()
     return topology
 
 

@@ -62,6 +62,7 @@ class Terminal:
             cwd=str(folder),
             env=environment(folder),
             encoding="utf-8",
+            codec_errors="replace",  # the echo of a key may stand within a character
             dimensions=(40, 80),
         )
         self.shown = ""

@@ -73,6 +73,7 @@ def test_a_watched_run_has_a_panel_for_each_query_and_ends_with_ctrl_c(folder: P
         cwd=str(folder),
         env={**os.environ, "TERM": "xterm"},
         encoding="utf-8",
+        codec_errors="replace",  # the echo of a key may stand within a character
         dimensions=(40, 120),
         timeout=120,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from levada.plan.install.common import Common, Made, Numbered, Wanted
-from levada.plan.install.edges import Installed, look_through, reads
+from levada.plan.install.edges import Installed, Read, look_through, reads
 from levada.plan.install.facets import Needs, emit_needs
 from levada.plan.install.install import Installer, Place
 from levada.plan.physical.operators import Applied, Constant, Op
@@ -41,6 +41,7 @@ class Batch:
     roots: dict[str, int] = field(default_factory=dict)
     _asked: dict[int, _Asked] = field(default_factory=dict)
     _wanted: dict[int, dict[int, Facet]] = field(default_factory=dict)
+    _found: dict[int, list[Read]] = field(default_factory=dict)
     _made: dict[int, Made] = field(default_factory=dict)
 
     def ask(self, name: str, installer: Installer, root: Op) -> None:
@@ -81,7 +82,9 @@ class Batch:
         asked = self._asked[number]
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:
-            form.reads[key] = _reads(asked.op, _needs(asked.op, key)) if asked.below else ()
+            found = reads(asked.op, _needs(asked.op, key)) if asked.below else []
+            self._found[number] = found
+            form.reads[key] = tuple([_places(read.base, read.wants) for read in found])
         for below, wants in zip(asked.below, form.reads[key], strict=True):
             self._want(below, wants)
         return True
@@ -104,16 +107,13 @@ class Batch:
         def made_below(base: Op) -> Installed:
             return self._made[installer.numbers[id(base)]].named(base.variables)
 
-        (own, member_number, names), shape = installer.make(op, place, _needs(op, key), made_below)
+        needs = _needs(op, key)
+        found = self._found.pop(number, None) or reads(op, needs)
+        (own, member_number, names), shape = installer.make(op, place, needs, made_below, found)
         places = tuple([op.variables.index(name) for name in names])
         if not isinstance(op.spec, Applied | Constant):  # constants are those that are read
             numbered.form.shapes[key] = shape, places
         return Made(own, member_number, places, self.version)
-
-
-def _reads(op: Op, needs: Needs) -> tuple[Wanted, ...]:
-    """What an operator of which this is read asks each input for."""
-    return tuple([_places(read.base, read.wants) for read in reads(op, needs)])
 
 
 def _places(op: Op, needs: Needs) -> Wanted:

@@ -8,13 +8,14 @@ them (``common``, ``batch``). Projections are no operators: they are in the edge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from levada.algebra.nodes import Query
 from levada.plan.install.common import Common, Form, Key, Numbered
 from levada.plan.install.edges import (
     Installed,
+    Read,
     align,
     edge_of,
     layout_of,
@@ -134,17 +135,22 @@ class Installer(Steps):
     # -- installing --
 
     def make(
-        self, op: Op, place: Place, needs: Needs, below: Callable[[Op], Installed]
+        self,
+        op: Op,
+        place: Place,
+        needs: Needs,
+        below: Callable[[Op], Installed],
+        found: Sequence[Read],
     ) -> tuple[Installed, Shape]:
-        """Installs an operator of which this is read over what is installed ``below``; also the
-        shape of which it was to be.
+        """Installs an operator of which this is read, and that reads what is ``found``, over what
+        is installed ``below``; also the shape of which it was to be.
         """
         self.level, self.timing = place
         self.below = lambda base, _: below(base)
         if isinstance(op.spec, p.Applied):
             installed = self._applied(op, needs)
             return installed, installed.shape
-        shape, member, names = self._shaped(op, needs)
+        shape, member, names = self._shaped(op, needs, found)
         return Installed(*self.intern(shape, member), names), shape
 
     def _recorded(self, op: Op, needs: Needs) -> Installed:
@@ -179,13 +185,15 @@ class Installer(Steps):
         )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
-        shape, member, names = self._shaped(op, needs)
+        shape, member, names = self._shaped(op, needs, reads(op, needs))
         return Installed(*self.intern(shape, member), names)
 
-    def _shaped(self, op: Op, needs: Needs) -> tuple[Shape, Member, tuple[str, ...]]:
+    def _shaped(
+        self, op: Op, needs: Needs, found: Sequence[Read]
+    ) -> tuple[Shape, Member, tuple[str, ...]]:
         inputs, edges, ins = [], [], []
         outer = self._go_below(op)
-        for i, read in enumerate(reads(op, needs)):
+        for i, read in enumerate(found):
             installed = self.below(read.base, read.wants)
             edges.append(edge_of(op, i, read, installed))
             inputs.append(installed)

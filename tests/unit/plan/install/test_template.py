@@ -4,13 +4,14 @@ would be by themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from levada.optimizer.pipeline import optimize
-from levada.plan.install.edges import Installed
+from levada.plan.install.edges import Installed, Read
 from levada.plan.install.install import Installer
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.physical.operators import Op
@@ -57,9 +58,9 @@ def test_a_further_pattern_of_a_form_costs_its_join(monkeypatch: pytest.MonkeyPa
     planned = []
     plain = Installer._shaped
 
-    def counted(self: Installer, op: Op, needs: dict[str, Facet]) -> Any:
+    def counted(self: Installer, op: Op, needs: dict[str, Facet], found: Sequence[Read]) -> Any:
         planned.append(op)
-        return plain(self, op, needs)
+        return plain(self, op, needs, found)
 
     monkeypatch.setattr(Installer, "_shaped", counted)
     costs = []

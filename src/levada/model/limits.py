@@ -5,7 +5,7 @@
 MOST_ROWS = 50_000_000
 """How many rows an operator may make in an epoch, unless the engine is told otherwise."""
 
-LONGEST_TEXT = 64 << 20
+LONGEST_TEXT = 32 << 20
 """Bytes of one computed text; a longer one is an error, as in an expression that has no value."""
 
 MOST_TEXTS = 1 << 30

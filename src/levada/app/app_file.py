@@ -18,6 +18,7 @@ those of the application. Cost: linear in the file.
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -313,7 +314,7 @@ def _required(options: Mapping[str, Any], key: str, place: str) -> Any:
 
 def _path(base: Path, place: str, value: Any) -> str:
     """A path of the app file; relative ones are relative to its folder."""
-    return str(base / Path(_text(value, place)).expanduser())
+    return str(base / os.path.expanduser(_text(value, place)))
 
 
 def _text(value: Any, place: str) -> str:

@@ -195,3 +195,9 @@ def test_tables_on_standard_output_are_for_one_query() -> None:
     App(queries=queries, options=Options(format="csv", out="dir")).check_output()
     with pytest.raises(UsageError, match=r"tsv on standard output is for one query, these are 2\."):
         App(queries=queries, options=Options(format="tsv")).check_output()
+
+
+def test_a_tilde_of_nobody_is_a_name_like_others(write: Any, tmp_path: Path) -> None:
+    """Found by damaged app files: it was an exception, since nobody's folder is known."""
+    app = load_app(write("streams: {temp: {path: ~nobody-of-that-name/t.nt}}"))
+    assert app.streams[0].path == str(tmp_path / "~nobody-of-that-name" / "t.nt")

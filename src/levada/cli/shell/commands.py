@@ -5,6 +5,7 @@ A command is a function of the shell and of what stands behind its name; its doc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, cast, get_args
@@ -103,7 +104,7 @@ def _times(shell: Shell, given: str) -> None:
 
 def _save(shell: Shell, given: str) -> None:
     """FILE: the last answer (.ndjson, .csv, .tsv, .nq, .trig, .parquet, .arrow), or query (.rq)"""
-    path = Path(_needed(given, "FILE")).expanduser()
+    path = Path(os.path.expanduser(_needed(given, "FILE")))
     shell.say(f"{save(shell.session, path)} is in {path}.")
 
 

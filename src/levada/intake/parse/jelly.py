@@ -7,15 +7,54 @@ decoder is Python.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyoxigraph as ox
 from google.protobuf.message import DecodeError
 from pyjelly.errors import JellyConformanceError
 from pyjelly.parse.decode import Adapter, Decoder
 from pyjelly.parse.ioutils import get_options_and_frames
+
+BLOCK = 1 << 20
+
+
+class _InBlocks:
+    """A file that is read in blocks: a frame may say any length, and only what is there is held.
+
+    pyjelly looks at the first bytes and goes back to them, which is all the ``seek`` there is.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._last = self._again = b""
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int) -> None:
+        assert whence == os.SEEK_CUR and 0 <= -offset <= len(self._last), "back to what was read"
+        self._again = self._last[len(self._last) + offset :]
+
+    def read(self, size: int = -1) -> bytes:
+        again, self._again = self._again, b""
+        if size < 0:
+            self._last = again + self._file.read()
+        else:
+            first, self._again = again[:size], again[size:]
+            self._last = first + self._read(size - len(first))
+        return self._last
+
+    def _read(self, size: int) -> bytes:
+        if size <= BLOCK:
+            return self._file.read(size)
+        parts = []
+        while size > 0 and (part := self._file.read(min(size, BLOCK))):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
 
 class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
@@ -63,7 +102,7 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
 def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
     """The statements of a Jelly file, in order; a ``SyntaxError``, as pyoxigraph's, for others."""
     try:
-        options, frames = get_options_and_frames(file)
+        options, frames = get_options_and_frames(cast(IO[bytes], _InBlocks(file)))
         decoder = Decoder(_Terms(options))
         yield from filter(None, chain.from_iterable(map(decoder.iter_rows, frames)))
     # What pyjelly raises for bytes that are not Jelly, or Jelly that it does not read, which it

@@ -47,7 +47,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from levada.errors import CheckpointError, FileFault, SourceError
+from levada.errors import FileFault, SourceError
 from levada.sources.faults import shown
 from levada.sources.fingerprints import Fingerprints
 from levada.sources.listing import Listing, is_glob
@@ -73,6 +73,7 @@ class FileSource:
         self.overtaken: list[str] = []
         self.gone: list[str] = []
         self.broken: dict[str, str] = {}
+        self.away = ""
         self._told: set[str] = set()
         self._begun = False
         self._cutter = Cutter(config, scratch)
@@ -150,6 +151,15 @@ class FileSource:
             after |= rows_behind(taken, position, parallel=not sequence)
         return references_of(taken, position, self._cutter, prints), after
 
+    def begun(self, position: Position) -> Position:
+        """A position: files are read from their beginnings."""
+        return position
+
+    def read(self, position: Position) -> Collection[str]:
+        """The files of a stream with a partition for each that have been read from."""
+        files: dict[str, int] = position.get("files", {})
+        return files
+
     def backlog(self, position: Position) -> bool:
         """Whether a take would give anything."""
         return bool(self.take(position, 1)[0])
@@ -197,24 +207,6 @@ class FileSource:
             return self.frozen
         file = self._files.get(partition)
         return file is None or file.finished
-
-    def check_grown(self, position: Position) -> None:
-        """Raises ``CheckpointError`` if there is data behind where the stream once ended."""
-        self.discover(final=True)
-        if self.backlog(position):
-            where = position.get("file", self.config.path)
-            message = (
-                f"The stream {self.config.name} has grown behind {where} since "
-                "the run on this checkpoint ended."
-            )
-            if not position:
-                message = (
-                    "The run on this checkpoint has ended, "
-                    f"and has read nothing of the stream {self.config.name}."
-                )
-            raise CheckpointError(
-                message, hint="Use a new checkpoint, or run with --keep-open from the beginning."
-            )
 
     # -- discovery --
 

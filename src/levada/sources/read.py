@@ -22,6 +22,7 @@ import pyarrow as pa
 from levada.errors import FileFault, SourceError
 from levada.kernels.text.bytes_ import parsing_room
 from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
+from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
 from levada.sources.fingerprint import check_same
 from levada.sources.inflate import is_packed
@@ -37,7 +38,6 @@ memory."""
 _HEADER = 1 << 16
 _BLOCK = 1 << 22
 _BOM = b"\xef\xbb\xbf"
-_RETURN = re.compile(b"\r")
 _LINE_END = re.compile(b"\r\n|[\r\n]")
 
 
@@ -152,7 +152,7 @@ def end_lines(data: Bytes) -> Bytes:
     >>> end_lines(np.frombuffer(bytearray(b"a\rb\r\nc\r"), np.uint8)).tobytes()
     b'a\nb\r\nc\n'
     """
-    if _RETURN.search(data.data) is None:
+    if not count_byte(data, len(data), 13):  # a regular expression takes 40 times as long
         return data
     at = np.flatnonzero(data == 13)
     alone = np.ones(len(at), np.bool_)

@@ -1,9 +1,11 @@
 """References: what the driver tells a task to read, in place of rows
 (docs/architecture.md#a-triples-way).
 
-A reference is a range of one file that holds whole elements. It is small, JSON-able (msgspec) and
-says everything that a task needs beside the stream's configuration: where the bytes are, which
-document they belong to, how the file is called.
+A reference is small, JSON-able (msgspec) and says everything that a task needs beside the stream's
+configuration. There is a kind for each sort of source, and the kind stands in what is written: a
+range of a file, offsets of a partition of Kafka, what a query made. All kinds have a ``stream``, a
+source ``partition``, a ``name`` for people, a place ``start``, the ``elements`` that the driver
+counted (at most so many), and a ``size`` in bytes, by which work is shared among tasks.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import msgspec
 import xxhash
 
 
-class Reference(msgspec.Struct, frozen=True):
+class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     """A range of whole elements of one file.
 
     ``partition`` is the source partition (the stream, or the file with ``files=parallel``),
@@ -22,8 +24,6 @@ class Reference(msgspec.Struct, frozen=True):
     scopes blank nodes. ``elements`` is how many elements the driver counted, well-formed or not.
     ``base``: the IRI of an RDF document. ``row``: the
     number of its first record in the file, for a table with a mapping.
-    ``segments``: of a stream that a query makes, the files of the checkpoint with its results; then
-    ``name`` is the query's and ``path`` the file of the plan that it was in.
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for
     the task to apply).
     ``fingerprint``: of the file that is meant (``sources.fingerprint``), so that no other one that
@@ -43,8 +43,84 @@ class Reference(msgspec.Struct, frozen=True):
     limit_left: int | None = None
     base: str = ""
     row: int = 0
-    segments: tuple[str, ...] = ()
     fingerprint: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes; of Parquet rows, which are few."""
+        return self.stop - self.start
+
+
+class MadeReference(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
+    """What a query made in an epoch, as a stream: ``segments`` are files of the checkpoint with its
+    results, ``name`` is the query's, and ``path`` the file of the plan that it was in.
+    """
+
+    stream: str
+    name: str
+    path: str
+    segments: tuple[str, ...]
+    size: int
+    elements: int
+    document: int
+    start: int = 0
+
+    @property
+    def partition(self) -> str:
+        """The stream is one partition."""
+        return self.stream
+
+    def text(self, size: int, form: str) -> Reference:
+        """The reference to ``size`` bytes of text that these results were written as."""
+        return Reference(
+            self.stream, self.partition, self.name, self.path, form, 0, size, 0,
+            self.document, self.elements,
+        )  # fmt: skip
+
+
+class KafkaReference(msgspec.Struct, frozen=True, tag="kafka", tag_field="kind"):
+    """The offsets ``start`` to ``stop`` (exclusive) of a partition of a topic, of which fewer may
+    hold a message: transactions and compaction leave gaps. ``bytes_each``: what a message is
+    guessed to have. ``document`` scopes blank nodes, together with a message's offset.
+    """
+
+    stream: str
+    topic: str
+    number: int
+    start: int
+    stop: int
+    bytes_each: int
+    document: int
+
+    @property
+    def partition(self) -> str:
+        """Each partition of the topic is one of the stream."""
+        return str(self.number)
+
+    @property
+    def name(self) -> str:
+        """The topic and the partition."""
+        return f"{self.topic}/{self.number}"
+
+    @property
+    def elements(self) -> int:
+        """At most so many messages."""
+        return self.stop - self.start
+
+    @property
+    def size(self) -> int:
+        """Bytes, guessed."""
+        return self.elements * self.bytes_each
+
+    def text(self, size: int, form: str) -> Reference:
+        """The reference to ``size`` bytes of text that the messages are."""
+        return Reference(
+            self.stream, self.partition, self.name, "", form, 0, size, 0, self.document,
+            self.elements,
+        )  # fmt: skip
+
+
+AnyReference = Reference | MadeReference | KafkaReference
 
 
 def document_id(stream: str, name: str, life: int = 0) -> int:

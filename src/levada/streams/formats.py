@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+STDIN, PUSH = "-", "push:"
 LINES = ("nt", "nq")
 DOCUMENTS = ("ttl", "trig", "rdf", "jsonld", "jelly")
 TABLES = ("csv", "ndjson", "parquet")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from levada.errors import UsageError, near
 from levada.model.counts import check_count
 from levada.model.durations import parse_duration, parse_time
+from levada.streams import kafka
 from levada.streams.formats import RDF, TABLES, word_of
 from levada.streams.time_format import check_format, check_zone
 
@@ -24,7 +25,8 @@ TYPES = ("integer", "double", "string", "boolean")
 
 class StreamOptions(TypedDict, total=False):
     """The words of ``engine.stream``: what they mean is in ``streams.stream_config``. Durations and
-    times are ms, or texts. The last three are of sources that are no files.
+    times are ms, or texts. From ``start`` on they are of streams of Kafka (``streams.kafka``); the
+    last three are of sources that are neither files nor topics.
     """
 
     format: str
@@ -33,7 +35,7 @@ class StreamOptions(TypedDict, total=False):
     time_format: str
     zone: str
     lateness: int | str
-    element: Literal["line", "subject", "graph", "blankline", "document"]
+    element: Literal["line", "subject", "graph", "blankline", "document", "message"]
     schema: str | Mapping[str, str] | Sequence[tuple[str, str]]
     sign: str
     unique: bool | str
@@ -47,16 +49,26 @@ class StreamOptions(TypedDict, total=False):
     to: int | str
     limit: int | str
     separator: str
+    start: str | int
+    lost: Literal["stop", "skip"]
+    isolation: Literal["read_committed", "read_uncommitted"]
+    tls: bool | str
+    ca: str | os.PathLike[str]
+    cert: str | os.PathLike[str]
+    key: str | os.PathLike[str]
+    sasl: Literal["plain", "scram-sha-256", "scram-sha-512"]
+    user: str
+    password: str
     columns: Sequence[str]
     text: str
     tuples: bool
 
 
-_ELEMENTS = ("line", "subject", "graph", "blankline", "document")
+_ELEMENTS = ("line", "subject", "graph", "blankline", "document", "message")
 AUTO = (("auto", "auto"),)
 """The schema of a table whose columns are to be looked for (``intake.tables.sniff``)."""
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-_TIMES = ("column", "graph", "predicate", "filename", "field")
+_TIMES = ("column", "graph", "predicate", "filename", "field", "timestamp")
 
 
 def say_one_of(words: tuple[str, ...], prefix: str = "") -> str:
@@ -84,7 +96,7 @@ def _time(value: Any) -> str:
     kind, colon, argument = str(value).partition(":")
     if kind not in _TIMES:
         raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=near(kind, _TIMES))
-    if kind in ("column", "graph"):
+    if kind in ("column", "graph", "timestamp"):
         if colon:
             raise UsageError(f"{kind} takes nothing behind a colon.")
         return kind
@@ -207,5 +219,6 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "from": parse_time,
     "to": parse_time,
     "limit": _count,
+    **kafka.CONVERTERS,
 }
 OPTIONS = tuple(CONVERTERS)

@@ -28,6 +28,9 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     ahead     elements that a stream may run ahead of those of its queries        1,000,000
     from, to  event times [from, to); what is outside is no element
     limit     the most elements, counted after from and to
+    start, lost, isolation, tls, ca, cert, key, sasl, user, password
+              of streams of Kafka (``streams.kafka``), which also have element=message and
+              time=timestamp
 
 At the right is what holds unless given: of ``time`` for RDF and for tuples, of ``element`` for
 lines and for documents.
@@ -36,21 +39,21 @@ lines and for documents.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
 from levada.model.durations import UNITS
-from levada.streams.formats import DOCUMENTS, NAMES, QUADS, TABLES, format_of
-from levada.streams.options import AUTO, CONVERTERS, FORMATS, say_one_of
+from levada.streams.format_at import format_at
+from levada.streams.formats import DOCUMENTS, NAMES, QUADS, TABLES
+from levada.streams.kafka import KafkaConfig, check_messages, with_kafka
+from levada.streams.options import AUTO, CONVERTERS, say_one_of
 from levada.streams.time_format import UTC
 
 if TYPE_CHECKING:
     from levada.streams.mapping import RowMapping
-
-STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class StreamConfig:
     to: int | None = None
     limit: int | None = None
     mapping: RowMapping | None = None
+    kafka: KafkaConfig | None = None
     settled: bool = (
         False  # a file is whole as soon as it is there (no user's option: a spool's files)
     )
@@ -107,7 +111,8 @@ class StreamConfig:
             if value is not None:
                 values["from_" if word == "from" else word] = _convert(name, word, value)
         location = os.path.expanduser(os.fspath(path))
-        values["format"] = values.get("format") or _format_at(name, location, values)
+        values = with_kafka(name, location, values)
+        values["format"] = values.get("format") or format_at(name, location, values)
         if values["format"] in TABLES and values.get("time", "column") == "column":
             values["time"] = "field:ts"
         if values["format"] in DOCUMENTS:
@@ -119,6 +124,7 @@ class StreamConfig:
             and sign not in dict(schema)
         ):
             values["schema"] = (*schema, (sign, "string"))
+        check_messages(name, values)
         config = cls(name, location, **values)
         _check(config)
         return config
@@ -135,8 +141,14 @@ class StreamConfig:
 
     @property
     def header(self) -> tuple[str, ...]:
-        """The names of the columns of CSV files that have no header; empty: they have one."""
-        return () if self.mapping is None else self.mapping.header
+        """The names of the columns of CSV that has no header; empty: it has one. Messages have the
+        columns of the schema and, if that does not name it, the time's.
+        """
+        if self.mapping is not None or self.kafka is None:
+            return () if self.mapping is None else self.mapping.header
+        names = tuple(dict(self.schema))
+        field = self.time_field
+        return names if field is None or field in names else (*names, field)
 
     @property
     def read_columns(self) -> tuple[tuple[str, str], ...]:
@@ -175,7 +187,7 @@ class StreamConfig:
 
     @property
     def time_kind(self) -> str:
-        """``column``, ``graph``, ``predicate``, ``filename`` or ``field``."""
+        """``column``, ``graph``, ``predicate``, ``filename``, ``field`` or ``timestamp``."""
         return self.time.partition(":")[0]
 
     @property
@@ -203,8 +215,13 @@ class StreamConfig:
         return self.from_ is not None or self.to is not None
 
     @property
+    def partitioned(self) -> bool:
+        """Whether the stream has source partitions of its own."""
+        return self.files == "parallel" or self.kafka is not None
+
+    @property
     def documents(self) -> bool:
-        """Whether each file is an RDF document, which one task reads whole."""
+        """Whether each file, or message, is an RDF document, which one task reads whole."""
         return self.format in DOCUMENTS
 
     @property
@@ -220,28 +237,6 @@ class StreamConfig:
         return self.limit is not None and (
             self.bounded or (self.documents and self.element != "document")
         )
-
-
-def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
-    """The format by ending; a directory's by its files, else by what the options need."""
-    if found := format_of(path):
-        return found
-    if path == STDIN:
-        return "nt"
-    if os.path.isdir(path):
-        endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
-        if known := [word for word in _PREFERRED if word in endings]:
-            return known[0]
-        if "schema" in values:
-            return "csv"
-        return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
-    raise UsageError(
-        f"The format of the stream {name} does not show in its path {path}.",
-        hint=say_one_of(FORMATS, "format="),
-    )
-
-
-_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
 
 
 def _convert(name: str, key: str, value: Any) -> Any:
@@ -271,7 +266,7 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             "Say time=field:NAME.",
         ),
         (
-            tuples and config.element != "line",
+            tuples and config.element not in ("line", "message"),
             "the elements of a table are its rows.",
             "Leave element= out.",
         ),

@@ -30,6 +30,10 @@ class Counts(Protocol):
         """Files that were read anew."""
 
     @property
+    def nulls(self) -> int:
+        """Messages without a value."""
+
+    @property
     def unit(self) -> str:
         """The unit that most times seem to be in, if it is another than the stream's."""
 
@@ -54,6 +58,8 @@ def _of(counts: Counts) -> Iterator[str]:
         yield f"{_files(counts.gone)} not read to the end: {it} went, or another took the name."
     if counts.replaced:
         yield f"{_files(counts.replaced)} replaced by another of the name, and read anew."
+    if counts.nulls:
+        yield f"{counts.nulls:,} messages without a value, which are no elements."
     if counts.unit:
         yield (
             f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "

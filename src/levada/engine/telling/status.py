@@ -12,19 +12,22 @@ least watermark of the query's streams reaches r (windows on close with bounds `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
+from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
-from levada.engine.telling.summary import Ever, Progress, StreamCounts
+from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, shown
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
-from levada.runtime.store.manifest import Manifest, StreamRecord
+from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
 
 ATTEMPTS = 5
 
@@ -54,14 +57,35 @@ class QueryStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedStatus:
+    """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
+    tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
+    executors (``remote``) of all that were ``read``; the executor of each machine ("": none).
+    """
+
+    name: str
+    machines: int
+    wanted: int = 0
+    missed: int = 0
+    remote: int = 0
+    read: int = 0
+    executors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """A checkpoint after its last epoch. ``suspended``: why, of each such query."""
+    """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
+    far they are behind. ``placed``: what became of the preferences of the last run that had a
+    placement.
+    """
 
     epoch: int
     ended: bool
     streams: dict[str, StreamCounts]
     queries: tuple[QueryStatus, ...]
     suspended: dict[str, str] = field(default_factory=dict)
+    outputs: tuple[OutputStatus, ...] = ()
+    placed: PlacedStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -80,7 +104,8 @@ def read_status(root: Path) -> Status:
             if manifest is None:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
-            return status_of(manifest, plan, read_suspended(root))
+            found = status_of(manifest, plan, read_suspended(root))
+            return replace(found, outputs=outputs_of(root))
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
                 raise
@@ -94,7 +119,15 @@ def status_of(
     queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
-    return Status(manifest.epoch, manifest.ended, streams, queries, why)
+    return Status(
+        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed)
+    )
+
+
+def _placed(told: Preferences | None) -> PlacedStatus | None:
+    if told is None:
+        return None
+    return PlacedStatus(**msgspec.structs.asdict(told) | {"executors": tuple(told.executors)})
 
 
 def reasons(status: Status) -> dict[str, str]:
@@ -115,6 +148,7 @@ def counts_of(record: StreamRecord) -> StreamCounts:
         record.replaced,
         record.unit,
         tuple(record.reasons),
+        record.nulls,
     )
 
 
@@ -220,5 +254,6 @@ def _wait(least: int, due: int | None, holder: str | None) -> str:
         return "Nothing came through the query's joins, filters and windows."
     if due is not None:
         late = f" {holder} holds it back." if holder is not None else ""
-        return f"The next report can be made when the watermark, at {least}, reaches {due}.{late}"
+        here, there = instant(least), instant(due)
+        return f"The next report can be made when the watermark, at {here}, reaches {there}.{late}"
     return "Nothing has come through the query's joins, filters and windows yet."

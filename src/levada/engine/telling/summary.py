@@ -31,7 +31,8 @@ class StreamCounts:
 
     ``overtaken`` and ``gone``: files that came too late to be read, or went before all of them was,
     which are among the ``dead``; ``replaced``: those that another of the name took the place of.
-    ``unit``: that its times seem to be in; ``reasons``: of some dead letters.
+    ``unit``: that its times seem to be in; ``reasons``: of some dead letters; ``nulls``: messages
+    without a value.
     """
 
     elements: int = 0
@@ -44,6 +45,7 @@ class StreamCounts:
     replaced: int = 0
     unit: str = ""
     reasons: tuple[str, ...] = ()
+    nulls: int = 0
 
 
 @dataclass(frozen=True, slots=True)

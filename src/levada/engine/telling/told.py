@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from levada.engine.delivery.deliveries import Deliveries
+from levada.engine.delivery.lag import outputs_of
 from levada.engine.driver import Driver
 from levada.engine.registry import Registry
 from levada.engine.telling.status import Status, living, progress_of, status_of
@@ -20,6 +22,7 @@ class Told:
 
     _registry: Registry
     _driver: Driver | None
+    _deliveries: Deliveries
 
     @property
     def note(self) -> str:
@@ -51,7 +54,9 @@ class Told:
         if not last.plan:
             return Status(0, False, {}, ())
         plan = self._driver.epochs.checkpoint.load_plan(last.plan)
-        return status_of(last, plan, self._driver.suspended.queries)
+        found = status_of(last, plan, self._driver.suspended.queries)
+        root, now = self._driver.epochs.checkpoint.root, [d.told for d in self._deliveries.all]
+        return replace(found, outputs=outputs_of(root, now))
 
     def streams(self) -> list[str]:
         """The names of the streams from outside."""

@@ -1,0 +1,1 @@
+"""``levada serve`` and ``levada token``."""

@@ -1,0 +1,96 @@
+"""``levada serve``: an engine in this process and the server in one beside it; or a server alone,
+over whatever is on a checkpoint.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from levada.app.app_file import STDOUT, App
+from levada.cli.run import Mode, run_with
+from levada.errors import UsageError
+
+if TYPE_CHECKING:
+    from levada.server.settings import Settings
+
+NEEDED = ("starlette", "uvicorn", "httptools", "websockets")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How to serve. ``keep``: how long results stay."""
+
+    listen: str
+    tokens: Path | None
+    keep: str
+    overwrite: bool = False
+    progress: bool | None = None
+
+
+def serve_only(checkpoint: Path, listen: str, tokens: Path | None) -> None:
+    """Serves a checkpoint until a signal comes. Raises ``UsageError``, ``CheckpointError``."""
+    settings = replace(_settings(checkpoint, listen, tokens), read_only=True)
+    # here: they take half a second to import
+    from levada.runtime.store.checkpoint import facts_of
+    from levada.server.run import bound, serve, shown_address
+
+    facts_of(checkpoint)
+    settings.check()
+    made = bound(settings.host, settings.port)
+    _say(f"{checkpoint} is served at {shown_address(made)}, read-only.")
+    serve(settings, made)
+
+
+def serve(app: App, wish: Wish) -> int:
+    """Runs an application with a server beside it; its exit code."""
+    if app.options.checkpoint is None:
+        raise UsageError(
+            "The server and the engine meet in a checkpoint.", hint="Say --checkpoint DIR."
+        )
+    if not app.streams and not app.queries:
+        raise UsageError(
+            "There is no stream and no query: streams are named before the engine starts.",
+            hint="Say --app APP.yaml, or --stream NAME=PATH; queries may come later.",
+        )
+    settings = _settings(Path(app.options.checkpoint), wish.listen, wish.tokens)
+    settings.check()
+    app.check_output()
+    from levada.app.run import run_app
+    from levada.runtime.store.published import Keep
+    from levada.server.run import Beside, bound, shown_address
+
+    Keep.of(wish.keep)
+    made = bound(settings.host, settings.port)
+    _say(f"{settings.root} is served at {shown_address(made)}.")
+    published = app.options.out != STDOUT
+    mode = Mode(
+        overwrite=wish.overwrite, progress=wish.progress, keep=wish.keep, published=published
+    )
+    with Beside(settings, made, _say).running():
+        return run_with(run_app, app, mode).exit_code
+
+
+def _settings(checkpoint: Path, listen: str, tokens: Path | None) -> Settings:
+    """What the server is told. Raises ``UsageError`` where its libraries are not installed."""
+    absent = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if absent:
+        raise UsageError(
+            f"levada serve needs {', '.join(absent)}, which {_is(absent)} not installed.",
+            hint="pip install 'levada[server]'",
+        )
+    from levada.server.settings import Settings, parse_listen
+
+    host, port = parse_listen(listen)
+    return Settings(checkpoint, host, port, tokens=tokens)
+
+
+def _is(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _say(sentence: str) -> None:
+    print(f"levada: {sentence}", file=sys.stderr, flush=True)

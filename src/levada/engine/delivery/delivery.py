@@ -1,0 +1,162 @@
+"""One output: a thread that takes a query's reports from the index to a target, epoch by epoch.
+
+    open -> position -> (entry behind it -> rows -> write, with the position)*
+
+What fails because the target is away is tried again, from ``open`` on, after pauses that grow: so
+nothing must be known of what was under way. An output that is away needs the epochs that it does
+not have (``needs``), and nobody else waits for it. Every other failure is kept in ``failure``.
+
+Where an output begins that nobody knows yet: at the oldest report that the index has. One that is
+known, and misses reports that the index has given up, fails with a sentence, unless it skips them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from levada.engine.telling.archive import Archive
+from levada.errors import EngineError, LevadaError, SinkError, TargetAwayError
+from levada.model.time import MIN
+from levada.runtime.store.deliveries import Delivered
+from levada.runtime.store.published import Cursor, Entry
+from levada.sinks.target import Piece, Position, Target
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
+LOOK = 0.5  # s without a word after which one looks all the same
+ENDING = 3.0  # s that targets have to end what is under way
+
+
+@dataclass
+class Delivery:
+    """The output of a query of the checkpoint in ``root``. ``known``: how far that knows it to be;
+    None: it is new. ``changed`` is called when it may have come further; with True, when that is to
+    be known at once.
+    """
+
+    query: str
+    target: Target
+    root: Path
+    known: Delivered | None
+    changed: Callable[[bool], None]
+    position: Position = field(init=False)
+    reached: int = field(init=False)  # up to this epoch it needs nothing
+    why: str = ""
+    failure: BaseException | None = None
+    holds: bool = False
+
+    def __post_init__(self) -> None:
+        known = self.known
+        self.position = (
+            Position() if known is None else Position(known.epoch, known.report, known.since)
+        )
+        self.reached = 0 if known is None else known.reached
+        self._archive = Archive(self.root)
+        self._stopping, self._woken = threading.Event(), threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"levada output {self.query}", daemon=True
+        )
+
+    @property
+    def told(self) -> Delivered:
+        """What the checkpoint is to know of it."""
+        at = self.position
+        return Delivered(
+            self.query, self.target.name, at.epoch, at.report, at.since, self.reached, self.why,
+            self.holds,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Begins, on a thread of its own."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is more."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Ends; what is under way is ended or goes back."""
+        self._stopping.set()
+        self._woken.set()
+
+    def join(self, seconds: float) -> None:
+        """Waits for the end, but not for a target that does not answer."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            before = self.position
+            try:
+                self._deliver()
+            except TargetAwayError as error:
+                self._say(str(error))
+                pause = FIRST_PAUSE if self.position != before else min(2 * pause, LONGEST_PAUSE)
+                self._stopping.wait(pause)
+            except LevadaError as error:
+                self._fail(error)
+            except BaseException as error:
+                failure = EngineError(f"The output of {self.query} failed: {error!r}.")
+                failure.__cause__ = error
+                self._fail(failure)
+        with suppress(Exception):
+            self.target.close()
+
+    def _fail(self, error: LevadaError) -> None:
+        self.failure = error
+        self._say(str(error))
+        self._stopping.set()
+
+    def _say(self, why: str) -> None:
+        if why != self.why:
+            self.why = why
+            self.changed(True)
+
+    def _deliver(self) -> None:
+        """Opens the target, and goes on until it fails or is told to end."""
+        known = None if self.known is None else self.position
+        found = self.target.open(known)
+        cursor = Cursor(self.root)
+        entries = cursor.more()
+        self._settle(found, cursor)
+        self._say("")
+        while not self._stopping.is_set():
+            for entry in entries:
+                if self._stopping.is_set():
+                    return
+                if entry.epoch > self.position.epoch and self.query in entry.queries:
+                    self._write(entry)
+                self.reached = max(self.reached, entry.epoch)
+            self.changed(False)
+            self._woken.wait(LOOK)
+            self._woken.clear()
+            entries = cursor.more()
+
+    def _settle(self, found: Position | None, cursor: Cursor) -> None:
+        """Where to go on: where the target says. Raises ``SinkError`` where reports are missing."""
+        gone = cursor.gone.get(self.query, MIN)
+        if found is None:
+            found = Position(report=gone)
+        elif not self.target.skips:
+            unknown = self.known is None and cursor.first > found.epoch + 1
+            if unknown or gone > found.report:
+                raise SinkError(
+                    f"Reports of {self.query} are not kept any more that {self.target.name} has "
+                    "not had: Levada has run without this output.",
+                    hint="Say lost=skip to go on without them, or name another target.",
+                )
+        self.position = found
+        self.known = self.told
+        self.changed(True)  # before anything is written
+
+    def _write(self, entry: Entry) -> None:
+        found = self._archive.read(entry, self.query)
+        if found is None:
+            raise SinkError(f"The results of {self.query} in epoch {entry.epoch} are gone.")
+        position = Position(entry.epoch, entry.last(self.query), found.query.since)
+        self.target.write(Piece(found.query, found.batch, position))
+        self.position = position

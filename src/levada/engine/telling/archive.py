@@ -1,0 +1,255 @@
+"""The results that a checkpoint keeps, for readers in other processes: by query and report time
+(docs/decisions/0025-readers-are-cursors.md).
+
+What is there says the index of published epochs; where the engine keeps none, the manifests that
+are there, which a reader's sign makes it keep (``runtime.store.tails``). The id of a report is its
+time in ms, of a query without windows the epoch of its answer. Ids of a query ascend.
+
+One thread refreshes, any may read. A report is decoded when it is asked for: what is kept costs
+disk, and a few hundred bytes of memory an epoch.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from levada.emission.segments import batch_of, empty_batch, with_empty
+from levada.emission.serialize import Batch
+from levada.errors import CheckpointError
+from levada.model.frame import Frame
+from levada.model.time import TIMELESS, Times, distinct
+from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.store import state_files
+from levada.runtime.store.checkpoint import facts_of, plan_of
+from levada.runtime.store.manifest import read_manifest
+from levada.runtime.store.published import Cursor, Entry, entry_of
+from levada.runtime.store.tails import Sign, epochs_there
+
+HELD = 1000  # epochs that a sign asks for, where there is no index
+
+
+class Found(NamedTuple):
+    """Reports of a query in one epoch. ``ids``: those that are in the batch, ascending."""
+
+    query: QueryPlan
+    entry: Entry
+    batch: Batch
+    ids: list[int]
+
+
+class Archive:
+    """The results that are there. ``sign`` is given where the reader may write."""
+
+    def __init__(self, root: Path, sign: Sign | None = None) -> None:
+        self._root, self._facts = root, facts_of(root)
+        self._index = Cursor(root)
+        self._manifests = Manifests(root, sign)
+        self._lock = threading.Lock()
+        self._of: dict[str, list[Entry]] = {}
+        self._gone: dict[str, int] = {}
+        self._first = 0
+
+    def refresh(self) -> list[Entry]:
+        """What has come since the last look. Raises ``CheckpointError``."""
+        source = self._index if self._index.there else self._manifests
+        new = source.more()
+        with self._lock:
+            self._gone |= source.gone
+            for entry in new:
+                for query in entry.queries:
+                    self._of.setdefault(query, []).append(entry)
+            if source.first > self._first:
+                self._first = source.first
+                for entries in self._of.values():
+                    n = bisect_left(entries, source.first, key=lambda entry: entry.epoch)
+                    if n > FEW_GONE or n == len(entries):
+                        del entries[:n]
+        return new
+
+    def queries(self) -> set[str]:
+        """The queries that have reports here."""
+        with self._lock:
+            return {query for query, entries in self._of.items() if entries}
+
+    def gone(self, query: str) -> int | None:
+        """The id of the last report that is not kept any more; None: none is known."""
+        return self._gone.get(query)
+
+    def last(self, query: str) -> int | None:
+        """The id of the last report."""
+        with self._lock:
+            entries = self._of.get(query)
+            return entries[-1].last(query) if entries else None
+
+    def first(self, query: str) -> int | None:
+        """The id of the first report that is kept."""
+        with self._lock:
+            for entry in self._of.get(query, ()):
+                if entry.epoch >= self._first:
+                    return _first_of(entry, query)
+        return None
+
+    def after(self, query: str, after: int | None) -> Iterator[Found]:
+        """The reports behind an id (None: all that are kept), epoch by epoch; those that go
+        meanwhile are left out.
+        """
+        epoch = -1
+        while (entry := self._next(query, after, epoch)) is not None:
+            epoch = entry.epoch
+            found = self.read(entry, query, after)
+            if found is not None and found.ids:
+                yield found
+
+    def latest(self, query: str) -> Found | None:
+        """The last report."""
+        last = self.last(query)
+        return None if last is None else self.one(query, last)
+
+    def one(self, query: str, report: int) -> Found | None:
+        """The report of this id, if there is one, and it is kept."""
+        for found in self.after(query, report - 1):
+            if found.ids[0] != report:
+                return None
+            return replace_ids(found, report)
+        return None
+
+    def _next(self, query: str, after: int | None, epoch: int) -> Entry | None:
+        """The first entry with reports behind the id, and behind the epoch."""
+        with self._lock:
+            entries = self._of.get(query, [])
+            least = max(epoch + 1, self._first)
+            at = bisect_left(entries, least, key=lambda entry: entry.epoch)
+            if after is not None:
+                behind = bisect_right(entries, after, key=lambda entry: entry.last(query))
+                at = max(at, behind)
+            return entries[at] if at < len(entries) else None
+
+    def read(self, entry: Entry, query: str, after: int | None = None) -> Found | None:
+        """A query's reports in an epoch, behind an id; None if they have gone. Raises
+        ``CheckpointError`` for what is damaged.
+        """
+        try:
+            plan = plan_of(self._root, self._facts, entry.plan)
+            known = plan.queries[query]
+            layout = plan.nodes[known.node].layout
+            shown = np.array(entry.shown_reports.get(query, []), np.int64)
+            batch = batch_of(known, layout, entry.segments, self._open)
+        except CheckpointError:
+            if all((self._root / name).exists() for name in entry.segments):
+                raise
+            return None
+        whole = empty_batch(known, shown) if batch is None else with_empty(batch, shown)
+        timeless = entry.queries[query][1] == TIMELESS
+        if timeless:
+            return Found(known, entry, whole, [entry.epoch])
+        part = whole if after is None else reports_after(whole, after)
+        return Found(known, entry, part, ids_of(part))
+
+    def _open(self, name: str) -> tuple[Mapping[str, Frame], Any]:
+        return state_files.map_(str(self._root), name)
+
+
+FEW_GONE = 256  # entries of what is gone that wait to be dropped together
+
+
+class Manifests:
+    """What is there of an engine that keeps no index."""
+
+    def __init__(self, root: Path, sign: Sign | None) -> None:
+        self._root, self._sign = root, sign
+        self._last = 0
+        self.first = 0
+        self.gone: dict[str, int] = {}
+
+    def more(self) -> list[Entry]:
+        """The epochs that have come since the last look."""
+        there = epochs_there(self._root)
+        newest = max(there, default=0)
+        self.first = min(there, default=0)
+        if self._sign is not None:
+            try:
+                self._sign.needs(max(newest - HELD, self.first, 1))
+            except CheckpointError:
+                self._sign = None  # a folder that may only be read
+        if newest == self._last:
+            return []
+        new = []
+        for epoch in sorted(e for e in there if e > self._last):
+            with suppress(CheckpointError, OSError):
+                path = self._root / "manifests" / str(epoch)
+                entry = entry_of(self._root, read_manifest(path), path.stat().st_mtime_ns // 10**6)
+                if entry.queries:
+                    new.append(entry)
+        if not self._last and self.first > 1:
+            for entry in reversed(new):  # what was before is not known
+                self.gone |= {query: _first_of(entry, query) - 1 for query in entry.queries}
+        self._last = newest
+        return new
+
+
+def _first_of(entry: Entry, query: str) -> int:
+    first = entry.queries[query][0]
+    return entry.epoch if first == TIMELESS else first
+
+
+def ids_of(batch: Batch) -> list[int]:
+    """The times of a batch's reports, each once.
+
+    >>> ids_of(Batch(np.array([5, 5, 7]), empty=np.array([6])))
+    [5, 6, 7]
+    """
+    return [int(time) for time in distinct(np.concatenate([batch.report, batch.empty]))]
+
+
+def reports_after(batch: Batch, after: int) -> Batch:
+    """The reports of a batch behind this one.
+
+    >>> reports_after(Batch(np.array([5, 5, 7])), 5).report
+    array([7])
+    """
+    at = int(np.searchsorted(batch.report, after, "right"))
+    return _rows(batch, at, len(batch.report), batch.empty[batch.empty > after])
+
+
+def one_report(batch: Batch, report: int) -> Batch:
+    """One report of a batch."""
+    start = int(np.searchsorted(batch.report, report, "left"))
+    stop = int(np.searchsorted(batch.report, report, "right"))
+    return _rows(batch, start, stop, batch.empty[batch.empty == report])
+
+
+def first_reports(found: Found, count: int) -> Found:
+    """So many reports from the beginning."""
+    if len(found.ids) <= count or found.ids == [found.entry.epoch]:
+        return found
+    last = found.ids[count - 1]
+    stop = int(np.searchsorted(found.batch.report, last, "right"))
+    empty = found.batch.empty[found.batch.empty <= last]
+    return found._replace(batch=_rows(found.batch, 0, stop, empty), ids=found.ids[:count])
+
+
+def replace_ids(found: Found, report: int) -> Found:
+    """One report of what was found."""
+    if len(found.ids) == 1:
+        return found
+    return found._replace(batch=one_report(found.batch, report), ids=[report])
+
+
+def _rows(batch: Batch, start: int, stop: int, empty: Times) -> Batch:
+    return replace(
+        batch,
+        report=batch.report[start:stop],
+        columns={name: column[start:stop] for name, column in batch.columns.items()},
+        change=None if batch.change is None else batch.change[start:stop],
+        booleans=None if batch.booleans is None else batch.booleans[start:stop],
+        graphs=None if batch.graphs is None else batch.graphs[start:stop],
+        empty=empty,
+    )

@@ -1,0 +1,152 @@
+"""The table of routes, and the application that they make."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from levada.errors import LevadaError
+from levada.server import look, openapi, page, queries, results
+from levada.server.graphs import sparql, static
+from levada.server.graphs.content import TAKES
+from levada.server.guard.door import Door
+from levada.server.guard.tokens import Role, TokenFile, Tokens
+from levada.server.live.socket import events_socket, query_socket
+from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
+from levada.server.push import route
+from levada.server.push.gate import MEDIA
+from levada.server.served import Served, check_role
+from levada.server.way import Endpoint, Way
+
+PLAIN = "text/plain"
+PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
+QUERY = ("application/sparql-query", "application/cql", "text/plain")
+WORDS = ("dialect", "bounds", "t0", "report", "empty_reports", "entailment")
+
+
+async def described(request: Request) -> Response:
+    """This document."""
+    return Json(openapi.document(WAYS))
+
+
+WAYS = (
+    Way("GET", "/health", look.health),
+    Way("GET", "/status", look.status),
+    Way("GET", "/metrics", look.metrics, answers=PLAIN),
+    Way("GET", "/streams", look.streams),
+    Way("GET", "/streams/{stream:path}", look.one_stream),
+    Way(
+        "POST", "/streams/{stream:path}", route.push_rows, Role.PUSH,
+        takes=tuple(filter(None, MEDIA)), gives=(202,),
+    ),
+    Way("PUT", "/streams/{stream:path}", route.name_stream, Role.PUSH),
+    Way("GET", "/queries", queries.list_queries),
+    Way("GET", "/queries/{query}", queries.get_query),
+    Way(
+        "PUT", "/queries/{query}", queries.put_query, Role.REGISTER, WORDS, QUERY, (200, 201)
+    ),
+    Way("DELETE", "/queries/{query}", queries.delete_query, Role.REGISTER),
+    Way(
+        "GET", "/queries/{query}/results", results.results,
+        asks=("after", "limit", "format"), answers="results",
+    ),
+    Way(
+        "GET", "/queries/{query}/results/{report}", results.one, asks=("format",),
+        answers="results",
+    ),
+    Way("GET", "/static", static.list_static),
+    Way("GET", "/static/{graph:path}", static.get_static, answers="application/n-triples"),
+    Way("PUT", "/static/{graph:path}", static.put_static, Role.ADMIN, takes=tuple(TAKES)),
+    Way("DELETE", "/static/{graph:path}", static.delete_static, Role.ADMIN),
+    Way("GET", "/sparql", sparql.get_sparql, asks=PROTOCOL, answers="sparql"),
+    Way(
+        "POST", "/sparql", sparql.post_sparql, asks=PROTOCOL, takes=(sparql.FORM, sparql.DIRECT),
+        answers="sparql",
+    ),
+    Way("GET", "/events", results.events, asks=("query", "after"), answers="text/event-stream"),
+    Way("GET", "/words", queries.known_words),
+    Way("POST", "/check", queries.check, asks=WORDS, takes=QUERY),
+    Way("GET", "/explain", look.topology, answers=PLAIN),
+    Way("POST", "/explain", queries.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN),
+    Way("GET", "/openapi.json", described),
+    Way("GET", "/", page.page, None, answers="text/html"),
+    Way("GET", "/page/{file}", page.part, None, answers=""),
+)  # fmt: skip
+
+
+SOCKETS = {"/events": events_socket, "/queries/{query}/results": query_socket}
+
+
+def application(served: Served, tokens: Tokens) -> Door:
+    """The application of a checkpoint."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        served.feed.start(asyncio.get_running_loop())
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(served.feed.stop)
+
+    app = Starlette(
+        routes=[
+            *(Route(way.path, _guarded(way), methods=[way.method]) for way in WAYS),
+            *(WebSocketRoute(path, _looked_at(socket)) for path, socket in SOCKETS.items()),
+        ],
+        exception_handlers={
+            Problem: on_problem,
+            LevadaError: on_refusal,
+            HTTPException: on_status,
+            Exception: _on_fault,
+        },
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    app.state.served = served
+    door = Door(app, served.settings, TokenFile(served.settings.tokens, tokens))
+    app.state.door = door
+    return door
+
+
+def _guarded(way: Way) -> Endpoint:
+    """The endpoint of a way, for those who may go it."""
+
+    @wraps(way.endpoint)
+    async def guarded(request: Request) -> Any:
+        if way.role is not None:
+            check_role(request, way.role)
+        return await way.endpoint(request)
+
+    return guarded
+
+
+def _looked_at(endpoint: Callable[[WebSocket], Awaitable[None]]) -> Callable[..., Any]:
+    """The endpoint of a WebSocket, for those who may look; else it is refused over HTTP."""
+
+    async def guarded(socket: WebSocket) -> None:
+        try:
+            check_role(socket, Role.READ)
+            await endpoint(socket)
+        except WebSocketDisconnect:
+            pass  # it has gone while it was told
+        except Problem as problem:
+            await problem.response()(socket.scope, socket.receive, socket.send)
+
+    return guarded
+
+
+async def _on_fault(request: Request, error: Exception) -> Response:
+    """What should not happen; what it was is in the log alone."""
+    return Problem(
+        500, "The server failed. This is a fault of Levada; its log says more."
+    ).response()

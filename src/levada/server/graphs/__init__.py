@@ -1,0 +1,1 @@
+"""Graphs over HTTP: static ones, the latest ones that queries make, and SPARQL over both."""

@@ -1,0 +1,103 @@
+"""HTTP/1.1 on a connection: uvicorn's, and bounds that it has not: how large a request's head may
+be, how long it may take, and how many connections there may be.
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_ANSWER = (
+    "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
+    "content-length: {size}\r\n\r\n{body}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``head``: bytes of a request's head; ``seconds`` that it may take. ``refused``: connections
+    that were answered here, by status.
+    """
+
+    head: int
+    seconds: float
+    connections: int
+    refused: Counter[int] = field(default_factory=Counter)
+
+
+class Bounded(HttpToolsProtocol):
+    """A connection: one head after the other, each within its bounds."""
+
+    bounds: Bounds
+    _head = 0
+    _timer: TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begins to count, or says that there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.connections:
+            self._refuse("503 Service Unavailable", "Too many connections.")
+            return
+        self._await_head()
+
+    def _await_head(self) -> None:
+        self._head = 0
+        self._timer = self.loop.call_later(self.bounds.seconds, self._late)
+
+    def _late(self) -> None:
+        if self._head:
+            self._refuse("408 Request Timeout", "The request's head did not come in time.")
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Counts what comes until the head is whole."""
+        if self.transport.is_closing():
+            return
+        if self._timer is not None:
+            self._head += len(data)
+        super().data_received(data)
+        if self._timer is not None and self._head > self.bounds.head:
+            self._refuse(
+                "431 Request Header Fields Too Large",
+                f"The head of a request has at most {self.bounds.head:,} bytes.",
+            )
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._settle()
+        super().on_headers_complete()
+
+    def on_message_begin(self) -> None:
+        """Another request on the connection."""
+        super().on_message_begin()
+        if self._timer is None:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._settle()
+        super().connection_lost(exc)
+
+    def _settle(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+
+    def _refuse(self, status: str, told: str) -> None:
+        self._settle()
+        number, title = status.split(" ", 1)
+        body = f'{{"title": "{title}", "status": {number}, "detail": "{told}"}}\n'
+        answer = _ANSWER.format(status=status, size=len(body), body=body)
+        self.bounds.refused[int(number)] += 1
+        self.transport.write(answer.encode())
+        self.transport.close()
+
+
+def protocol(bounds: Bounds) -> type[Bounded]:
+    """The protocol of a server with these bounds."""
+    return type("Protocol", (Bounded,), {"bounds": bounds})

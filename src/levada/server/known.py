@@ -1,0 +1,141 @@
+"""What a checkpoint says of its queries and streams beside the last manifest: the texts of queries,
+the streams' configurations, and what a new text can name.
+
+All of it comes from files that the engine writes with each plan. It is read again when there is
+another plan, or other static data.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import xxhash
+
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.ontology import Ontology
+from levada.engine.prepare import prepare
+from levada.engine.registry import Registry
+from levada.engine.suspended import read_suspended
+from levada.errors import LevadaError
+from levada.plan.sealed.plan import QueryPlan
+from levada.plan.topology.catalog_file import read_catalog
+from levada.plan.topology.topology import Topology
+from levada.runtime.context import Setup, load_setup
+from levada.runtime.store.checkpoint import facts_of
+from levada.streams.stream_config import StreamConfig
+
+MOST = 2000  # queries of which a new text may read what they make
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A query as it was asked for. ``etag``: of text, dialect and options."""
+
+    name: str
+    dialect: str
+    text: str
+    etag: str
+    suspended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What there is. ``plans``: the queries of the newest plan; ``topology``: what they share."""
+
+    texts: Mapping[str, Text]
+    plans: Mapping[str, QueryPlan]
+    streams: Mapping[str, StreamConfig]
+    setup: Setup
+    topology: Topology | None = None
+
+
+class Facts:
+    """The queries and streams of a checkpoint."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._id = root, facts_of(root).id
+        self._lock = threading.Lock()
+        self._seen: object = None
+        self._now = Now({}, {}, {}, Setup([], []))
+        self._known: Known | None = None
+
+    def now(self) -> Now:
+        """What there is now. Raises ``CheckpointError``."""
+        with self._lock:
+            self._look()
+            return self._now
+
+    def known(self) -> Known:
+        """What a new text can name. It is not to be changed."""
+        with self._lock:
+            self._look()
+            if self._known is None:
+                self._known = _known(self._now)
+            return self._known
+
+    def _look(self) -> None:
+        folder = self._root / "plans"
+        catalog = max(folder.glob("[0-9]*.catalog"), key=_version, default=None)
+        setups = sorted(folder.glob("setup-*"), key=_changed)
+        suspended = read_suspended(self._root)
+        seen = (
+            catalog,
+            setups,
+            catalog and _changed(catalog),
+            {n: s.why for n, s in suspended.items()},
+        )
+        if seen == self._seen:
+            return
+        setup = load_setup(str(setups[-1])) if setups else Setup([], [])
+        plans: Mapping[str, QueryPlan] = {}
+        texts, topology = {}, None
+        if catalog is not None:
+            topology, identities = read_catalog(catalog)
+            plans = dict(topology.queries)
+            texts = {name: text_of(name, said) for name, said in identities.items()}
+        for name, found in suspended.items():
+            texts[name] = text_of(name, found.identity, found.why)
+        self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, topology)
+        self._known, self._seen = None, seen
+
+
+def text_of(name: str, identity: str, suspended: str = "") -> Text:
+    """A query from what makes it the same when it is registered again."""
+    dialect, options, text = identity.split("\n", 2) if identity else ("", "", "")
+    if "entailment=None" not in options and "Regime.NONE" not in options:
+        text = text.rpartition("\n")[0]  # behind it stands what it means
+    return Text(name, dialect, text, etag(dialect, text), suspended)
+
+
+def etag(dialect: str, text: str) -> str:
+    """What tells texts apart."""
+    return f'"{xxhash.xxh3_64_hexdigest(f"{dialect}{chr(10)}{text}".encode())}"'
+
+
+def _known(now: Now) -> Known:
+    registry = Registry()
+    for config in now.streams.values():
+        registry.add_stream(config)
+    registry.name_static(now.setup.static)
+    known = registry.known
+    known.ontology = Ontology(now.setup.static)
+    if len(now.texts) <= MOST:
+        for name, text in now.texts.items():
+            with suppress(LevadaError):
+                known.add_query(name, prepare(Asked(text.text, name, text.dialect), known).algebra)
+    return known
+
+
+def _version(path: Path) -> int:
+    return int(path.name.split("-", 1)[0])
+
+
+def _changed(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_mtime_ns
+    return 0

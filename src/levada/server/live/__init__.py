@@ -1,0 +1,1 @@
+"""Results as they come: one reader of the checkpoint, many clients."""

@@ -1,0 +1,197 @@
+"""One reader of the checkpoint for all clients: what has come is decoded and written as text once
+for each query that somebody listens to, and kept a while in a ring.
+
+A client goes by ids. As long as the ring begins at or before its own it is given what the ring has,
+the same bytes for all; one that has fallen behind reads from the disk, until it has caught up. So
+what a client costs does not grow with how far it is behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import polars as pl
+
+from levada.emission.formats import Format
+from levada.emission.serialize import lines
+from levada.engine.telling.archive import Archive, Found
+from levada.errors import CheckpointError
+from levada.model.names import shown
+from levada.model.time import TIMELESS
+
+LOOK = 0.02  # s between two looks at what is there
+RING = 4 << 20  # bytes of a query
+PAGE = 64 << 10  # bytes that are read from the disk at once
+SILENCE = 15.0  # s without an event after which a client is told that it is still there
+NEVER = -(2**63)
+
+
+class Event(NamedTuple):
+    """A report as it is sent: its id, and what stands behind the id."""
+
+    id: int
+    body: bytes
+
+
+class Topic:
+    """A query that clients listen to. The ring has all events behind ``floor``."""
+
+    def __init__(self, floor: int) -> None:
+        self.floor = self.newest = floor
+        self._ring: deque[Event] = deque()
+        self._size = 0
+        self.wakes: set[Callable[[], None]] = set()
+
+    def take(self, events: list[Event]) -> None:
+        """What has come."""
+        for event in events:
+            if event.id > self.newest:
+                self._ring.append(event)
+                self._size += len(event.body)
+                self.newest = event.id
+        while self._size > RING and len(self._ring) > 1:
+            gone = self._ring.popleft()
+            self._size -= len(gone.body)
+            self.floor = gone.id
+        for wake in list(self.wakes):
+            wake()
+
+    def behind(self, after: int) -> list[Event] | None:
+        """Some events behind an id, at most about a page; None if the ring begins later."""
+        if after < self.floor:
+            return None
+        found: list[Event] = []
+        if after >= self.newest:
+            return found
+        size = 0
+        start = len(self._ring)
+        while start and self._ring[start - 1].id > after:
+            start -= 1
+        for at in range(start, len(self._ring)):
+            if found and size > PAGE:
+                break
+            found.append(self._ring[at])
+            size += len(self._ring[at].body)
+        return found
+
+
+class Feed:
+    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._topics: dict[str, Topic] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="levada feed", daemon=True)
+        self._failed = ""
+        self.clients = 0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Follows from now on."""
+        self._loop = loop
+        self._refresh()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Follows no more."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def listen(self, query: str, wake: Callable[[], None]) -> Topic:
+        """The topic of a query; ``wake`` is called when something has come."""
+        if query not in self._topics:
+            self._topics[query] = Topic(NEVER)  # seen by the thread from now on
+            last = self.archive.last(query)
+            topic = self._topics[query]
+            topic.floor = topic.newest = NEVER if last is None else last
+        self._topics[query].wakes.add(wake)
+        return self._topics[query]
+
+    def leave(self, query: str, wake: Callable[[], None]) -> None:
+        """Nobody is to be woken any more."""
+        topic = self._topics.get(query)
+        if topic is not None:
+            topic.wakes.discard(wake)
+            if not topic.wakes:
+                del self._topics[query]
+
+    def _follow(self) -> None:
+        told = time.monotonic()
+        while not self._stopped.wait(LOOK):
+            self._refresh()
+            if time.monotonic() - told >= SILENCE / 3:
+                told = time.monotonic()
+                self._post(self._tick)
+
+    def _refresh(self) -> None:
+        try:
+            for entry in self.archive.refresh():
+                for query in entry.queries.keys() & set(self._topics):
+                    found = self.archive.read(entry, query)
+                    if found is not None:
+                        self._give(query, list(events_of(found)))
+            self._failed = ""
+        except (CheckpointError, OSError) as error:
+            if str(error) != self._failed:
+                self._failed = str(error)
+                logging.getLogger("levada.server").warning("%s", error)
+
+    def _give(self, query: str, events: list[Event]) -> None:
+        def take() -> None:
+            if query in self._topics:
+                self._topics[query].take(events)
+
+        self._post(take)
+
+    def _tick(self) -> None:
+        for topic in list(self._topics.values()):
+            for wake in list(topic.wakes):
+                wake()
+
+    def _post(self, call: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)
+
+
+def events_of(found: Found) -> Iterator[Event]:
+    """The reports that were found, each as an event; a relation's inserts and deletes at one report
+    are one.
+    """
+    query = found.query
+    texts = lines(Format.NDJSON, shown(query.name), query.variables, found.batch)
+    if found.ids == [found.entry.epoch] and found.entry.queries[query.name][1] == TIMELESS:
+        yield _event(found.entry.epoch, texts.to_list())
+        return
+    reports = texts.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).to_list()
+    own: list[str] = []
+    for at, (report, text) in enumerate(zip(reports, texts, strict=True)):
+        own.append(text)
+        if at + 1 == len(reports) or reports[at + 1] != report:
+            yield _event(report, own)
+            own = []
+
+
+def _event(report: int, texts: list[str]) -> Event:
+    data = "".join(f"data: {text.rstrip()}\n" for text in texts)
+    return Event(report, f"event: report\n{data}\n".encode())
+
+
+def page(archive: Archive, query: str, after: int) -> list[Event]:
+    """Some events from the disk behind an id, at most about a page of an epoch or more."""
+    events: list[Event] = []
+    size = 0
+    for found in archive.after(query, after):
+        for event in events_of(found):
+            events.append(event)
+            size += len(event.body)
+        if size > PAGE:
+            break
+    return events

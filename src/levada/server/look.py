@@ -1,0 +1,217 @@
+"""What a checkpoint says of itself: ``/health``, ``/status``, ``/streams``, ``/metrics``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from levada.engine.telling.status import Status, read_status
+from levada.errors import CheckpointError
+from levada.model.time import MAX, MIN
+from levada.plan.topology.show import describe, describe_edges, show
+from levada.runtime.spool.push import is_pushed
+from levada.runtime.store.checkpoint import facts_of
+from levada.runtime.store.group_tables import GroupTables
+from levada.runtime.store.requests import engine_runs
+from levada.runtime.store.tails import epochs_there
+from levada.server.media import accepted
+from levada.server.problems import Json, Problem
+from levada.server.queries import time_of
+from levada.server.served import Served, off_loop, served
+from levada.streams.stream_config import StreamConfig
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+Sample = tuple[dict[str, str], float]
+
+
+async def health(request: Request) -> Response:
+    """Whether the server answers and an engine runs: 200 if both, else 503."""
+    own = served(request)
+    runs = await off_loop(lambda: engine_runs(own.settings.root))
+    there = own.settings.root.is_dir()
+    said = {"engine": "running" if runs else "stopped", "read_only": own.settings.read_only}
+    return Json(said, 200 if there and (runs or own.settings.read_only) else 503)
+
+
+async def status(request: Request) -> Response:
+    """What ``levada status --json`` says, and whether an engine runs."""
+    own = served(request)
+    return Json(await off_loop(lambda: _told(own)))
+
+
+def _told(own: Served) -> dict[str, Any]:
+    try:
+        found = read_status(own.settings.root)
+    except CheckpointError as error:
+        if epochs_there(own.settings.root):
+            raise
+        raise Problem(503, error.message, headers={"Retry-After": "1"}) from None
+    streams = {
+        name: {**asdict(counts), "watermark": time_of(counts.watermark)}
+        for name, counts in found.streams.items()
+    }
+    queries = [asdict(q) | {"watermark": time_of(q.watermark)} for q in found.queries]
+    return {
+        "epoch": found.epoch,
+        "ended": found.ended,
+        "engine": "running" if engine_runs(own.settings.root) else "stopped",
+        "age": _age(own.settings.root, found.epoch),
+        "streams": streams,
+        "queries": queries,
+        "suspended": found.suspended,
+    }
+
+
+def _age(root: Path, epoch: int) -> float | None:
+    """Seconds since an epoch's commit."""
+    with suppress(OSError):
+        committed = os.stat(root / "manifests" / str(epoch)).st_mtime
+        return round(max(time.time() - committed, 0.0), 3)
+    return None
+
+
+async def streams(request: Request) -> Response:
+    """The streams that there are."""
+    own = served(request)
+    return Json({"streams": await off_loop(lambda: list(_streams(own)))})
+
+
+async def one_stream(request: Request) -> Response:
+    """One stream."""
+    own, name = served(request), request.path_params["stream"]
+    for stream in await off_loop(lambda: list(_streams(own))):
+        if stream["name"] == name:
+            return Json(stream)
+    raise Problem(404, f"There is no stream {name[:200]}.", hint="GET /streams lists them.")
+
+
+def _streams(own: Served) -> Iterator[dict[str, Any]]:
+    counts: dict[str, Any] = {}
+    with suppress(CheckpointError):
+        counts = read_status(own.settings.root).streams
+    configs = own.facts.now().streams
+    for name in dict.fromkeys([*configs, *counts]):
+        found: dict[str, Any] = {"name": name}
+        if name in configs:
+            found |= _config(configs[name])
+        else:
+            found["made"] = True
+        if name in counts:
+            said = asdict(counts[name])
+            found |= said | {"watermark": time_of(counts[name].watermark)}
+        yield found
+
+
+def _config(config: StreamConfig) -> dict[str, Any]:
+    """What may be told of a stream: not where it lies."""
+    return {
+        "format": config.format,
+        "element": config.element,
+        "time": config.time,
+        "lateness": config.lateness,
+        "pushed": is_pushed(config),
+        "schema": dict(config.columns) if config.tabular else None,
+    }
+
+
+async def topology(request: Request) -> Response:
+    """What the queries share, as it runs."""
+    own = served(request)
+    found = (await off_loop(own.facts.now)).topology
+    if found is None:
+        raise Problem(404, "There is no plan yet.", hint="A query makes one.")
+    tables = GroupTables(own.settings.root, facts_of(own.settings.root).id, 0)
+    partitions = tables.load(tables.current).partitions
+    if accepted(request.headers.get("accept", "*/*"))[:1] == [("application/json", 1.0)]:
+        nodes, edges = msgspec.to_builtins((describe(found), describe_edges(found)))
+        return Json({"nodes": nodes, "edges": edges})
+    return Response(await off_loop(lambda: show(found, partitions)) + "\n", media_type="text/plain")
+
+
+async def metrics(request: Request) -> Response:
+    """The same for Prometheus."""
+    own = served(request)
+    door = request.app.state.door
+    return Response(await off_loop(lambda: exposition(own, door.counts)), media_type=PROMETHEUS)
+
+
+def exposition(own: Served, answered: dict[int, int]) -> str:
+    """Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
+    found: Status | None = None
+    with suppress(CheckpointError):
+        found = read_status(own.settings.root)
+    running = float(engine_runs(own.settings.root))
+    lines = [*_metric("levada_engine_running", "Whether an engine runs.", "gauge", [({}, running)])]
+    if found is not None:
+        lines += _of_engine(found, own.settings.root)
+    requests = [({"status": str(status)}, float(n)) for status, n in sorted(answered.items())]
+    lines += _metric(
+        "levada_http_requests_total", "Requests that were answered.", "counter", requests
+    )
+    clients: list[Sample] = [({}, float(own.feed.clients))]
+    lines += _metric("levada_sse_clients", "Clients that are told of results.", "gauge", clients)
+    pushed = [({"stream": name}, float(n)) for name, n in sorted(own.counts.items())]
+    if pushed:
+        lines += _metric("levada_pushed_rows_total", "Rows that were pushed.", "counter", pushed)
+    return "\n".join(lines) + "\n"
+
+
+def _of_engine(found: Status, root: Path) -> Iterator[str]:
+    yield from _metric("levada_epoch", "The last epoch.", "gauge", [({}, float(found.epoch))])
+    age = _age(root, found.epoch)
+    if age is not None:
+        told = "Seconds since the last epoch."
+        yield from _metric("levada_epoch_age_seconds", told, "gauge", [({}, age)])
+    for field, told in (
+        ("elements", "Elements that were read."),
+        ("triples", "Triples that were read."),
+        ("late", "Elements below the watermark."),
+        ("dead", "Dead letters."),
+    ):
+        counts = found.streams.items()
+        samples = [({"stream": name}, float(getattr(c, field))) for name, c in counts]
+        yield from _metric(f"levada_stream_{field}_total", told, "counter", samples)
+    marks = [
+        ({"stream": n}, c.watermark / 1000)
+        for n, c in found.streams.items()
+        if _is_time(c.watermark)
+    ]
+    yield from _metric(
+        "levada_stream_watermark_seconds", "How far a stream is complete.", "gauge", marks
+    )
+    results = [({"query": q.name}, float(q.results)) for q in found.queries]
+    yield from _metric("levada_query_results_total", "Solutions since it came.", "counter", results)
+    own = [({"query": q.name}, q.watermark / 1000) for q in found.queries if _is_time(q.watermark)]
+    yield from _metric("levada_query_watermark_seconds", "How far a query is.", "gauge", own)
+    off = [({"query": name}, 1.0) for name in found.suspended]
+    yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
+
+
+def _is_time(ms: int) -> bool:
+    return MIN < ms < MAX
+
+
+def _metric(name: str, told: str, kind: str, samples: list[Sample]) -> Iterator[str]:
+    r"""A metric's lines.
+
+    >>> list(_metric("n", "How many.", "gauge", [({"q": 'a"b'}, 2.0)]))[2]
+    'n{q="a\\"b"} 2'
+    """
+    yield f"# HELP {name} {told}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        said = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"{name}{{{said}}} {value:.15g}" if said else f"{name} {value:.15g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,79 @@
+"""``/openapi.json``: the routes as OpenAPI 3.1, from the table by which requests are routed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib.metadata import version
+from typing import Any
+
+from levada.server.graphs.sparql import GRAPHS, SOLUTIONS, TABLES
+from levada.server.media import EVENTS, MEDIA
+from levada.server.way import Way
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_TEXT = {"type": "string"}
+SPARQL = [*SOLUTIONS, *TABLES, *GRAPHS]
+_PROBLEM = {"$ref": "#/components/schemas/Problem"}
+_FIELDS = {
+    "title": _TEXT,
+    "status": {"type": "integer"},
+    "detail": _TEXT,
+    "line": {"type": "integer"},
+    "column": {"type": "integer"},
+    "expected": {"type": "array", "items": _TEXT},
+    "hint": _TEXT,
+}
+
+
+def document(ways: tuple[Way, ...]) -> dict[str, Any]:
+    """The document."""
+    paths: dict[str, Any] = {}
+    for way in ways:
+        path = _PARAMETER.sub(r"{\1}", way.path)
+        paths.setdefault(path, {})[way.method.lower()] = _operation(way)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Levada",
+            "version": version("levada"),
+            "summary": "Continuous SPARQL and CQL queries over streams",
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Problem": {"type": "object", "properties": _FIELDS}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(way: Way) -> dict[str, Any]:
+    told = " ".join(inspect.cleandoc(way.endpoint.__doc__ or "").split())
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": _TEXT}
+        for name in _PARAMETER.findall(way.path)
+    ]
+    parameters += [{"name": name, "in": "query", "schema": _TEXT} for name in way.asks]
+    operation: dict[str, Any] = {
+        "operationId": way.endpoint.__name__,
+        "summary": told,
+        "parameters": parameters,
+        "responses": {
+            **{str(status): _answer(way) for status in way.gives},
+            "default": {
+                "description": "What is wrong.",
+                "content": {"application/problem+json": {"schema": _PROBLEM}},
+            },
+        },
+    }
+    if way.takes:
+        content = {media: {"schema": _TEXT} for media in way.takes}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _answer(way: Way) -> dict[str, Any]:
+    medias = {"results": [EVENTS, *MEDIA], "sparql": SPARQL}.get(way.answers, [way.answers])
+    return {"description": "Done.", "content": {media: {} for media in medias if media}}

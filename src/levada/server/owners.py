@@ -1,0 +1,67 @@
+"""Which token has added which query: a file of the checkpoint, so that it outlives the server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from levada.errors import CheckpointError
+from levada.runtime.store.durable import replace_file
+from levada.runtime.store.sealed import read_sealed, seal
+from levada.server.guard.tokens import Role, Token
+from levada.server.problems import Problem
+from levada.server.settings import Limits
+
+FILE = "owners.json"
+_LOCK = threading.Lock()
+
+
+class Owners:
+    """Names of tokens by query."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / FILE
+
+    def _read(self) -> dict[str, str]:
+        if self._path.exists():
+            with suppress(CheckpointError, msgspec.MsgspecError):
+                return msgspec.json.decode(read_sealed(self._path), type=dict[str, str])
+        return {}
+
+    def check(self, token: Token, name: str, there: Collection[str], limits: Limits) -> None:
+        """Whether a token may put a query under a name. Raises ``Problem`` 403, 429."""
+        self.check_own(token, name, new=name not in there)
+        if name in there:
+            return
+        if len(there) >= limits.queries:
+            raise Problem(429, f"There are {len(there):,} queries, and no more are taken.")
+        own = sum(owner == token.name for query, owner in self._read().items() if query in there)
+        if token.name and own >= limits.own_queries:
+            raise Problem(429, f"The token {token.name} has added {own:,} queries, which is all.")
+
+    def check_own(self, token: Token, name: str, *, new: bool = False) -> None:
+        """Whether a token may change a query: its own, with the role admin any."""
+        if not new and Role.ADMIN not in token.roles and self._read().get(name) != token.name:
+            raise Problem(403, f"The token {token.name} has not added the query {name}.")
+
+    def give(self, token: Token, name: str) -> None:
+        """A query is this token's."""
+        if token.name:
+            self._change(name, token.name)
+
+    def forget(self, name: str) -> None:
+        """A query is nobody's."""
+        self._change(name, "")
+
+    def _change(self, name: str, owner: str) -> None:
+        with _LOCK:
+            owners = self._read()
+            before = owners.pop(name, "")
+            if owner:
+                owners[name] = owner
+            if before != owner:
+                replace_file(self._path, seal(msgspec.json.encode(owners)))

@@ -1,0 +1,1 @@
+"""Rows that clients push: looked at, durable, then answered."""

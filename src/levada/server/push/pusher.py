@@ -1,0 +1,81 @@
+"""What came within some milliseconds is one file and one wait for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from levada.runtime.spool.push import PushLog
+
+TOGETHER = 0.005  # s
+LARGEST = 8 << 20  # bytes of a file, unless one body is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A body that is to be durable."""
+
+    data: bytes
+    key: str
+    done: asyncio.Future[None]
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is a document of its own: its blank nodes are."""
+        return b"_:" in self.data
+
+
+class Pusher:
+    """The writer of one stream."""
+
+    def __init__(self, log: PushLog) -> None:
+        self.log = log
+        self._waiting: list[Waiting] = []
+        self._by_key: dict[str, asyncio.Future[None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def add(self, data: bytes, key: str) -> bool:
+        """Returns when it is durable; False for one whose key has been here. Raises
+        ``SinkError``.
+        """
+        if key and key in self.log.seen:
+            return False
+        if key and key in self._by_key:
+            await asyncio.shield(self._by_key[key])
+            return False
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(Waiting(data, key, done))
+        if key:
+            self._by_key[key] = done
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write())
+        await asyncio.shield(done)  # a client that goes does not take the others' with it
+        return True
+
+    async def _write(self) -> None:
+        await asyncio.sleep(TOGETHER)
+        while self._waiting:
+            batch = self._next()
+            data, keys = b"".join(w.data for w in batch), [w.key for w in batch if w.key]
+            failed: BaseException | None = None
+            try:
+                await asyncio.to_thread(self.log.append, data, keys)
+            except Exception as error:
+                failed = error
+            for each in batch:
+                self._by_key.pop(each.key, None)
+                if failed is not None:
+                    each.done.set_exception(failed)
+                else:
+                    each.done.set_result(None)
+
+    def _next(self) -> list[Waiting]:
+        """What is written together."""
+        size = n = 0
+        for each in self._waiting:
+            if n and (each.alone or self._waiting[0].alone or size + len(each.data) > LARGEST):
+                break
+            size += len(each.data)
+            n += 1
+        taken, self._waiting = self._waiting[:n], self._waiting[n:]
+        return taken

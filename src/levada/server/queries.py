@@ -1,0 +1,268 @@
+"""``/queries``: which there are, their texts and states; one more, one less. ``/check`` and
+``/explain``: what is to be said of a text that nobody has registered.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from levada.algebra.options import WORDS, options_of
+from levada.algebra.show import show as show_algebra
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.prepare import Prepared, prepare
+from levada.engine.telling.asking import RefusedError, ask, new_id
+from levada.engine.telling.status import QueryStatus, read_status
+from levada.errors import CheckpointError, LevadaError, QueryError
+from levada.model.names import check_query_name
+from levada.model.time import MAX, MIN
+from levada.plan.lowering.show import show_operators
+from levada.runtime.store.requests import Answer, Asking
+from levada.runtime.store.requests import Request as Wish
+from levada.server.guard.tokens import Role
+from levada.server.known import Text, etag
+from levada.server.owners import Owners
+from levada.server.problems import Json, Problem, place_of
+from levada.server.served import Served, check_role, off_loop, served, text_of, token_of
+from levada.syntax import show as show_tree
+from levada.syntax.cql.ast import Script, show_script
+from levada.syntax.dialects.recognise import DIALECTS
+from levada.syntax.sparql.parser import words
+
+LOOK = 0.01  # s
+_PREFIX = re.compile(r"(?i:PREFIX)\s+([\w.-]*:)\s*(<[^<>\s]*>)")
+_MEDIA = ("application/sparql-query", "application/cql", "text/plain", "")
+
+
+async def list_queries(request: Request) -> Response:
+    """All of them, with their states."""
+    own = served(request)
+    now, states = await off_loop(lambda: (own.facts.now(), _states(own)))
+    found = [_shown(own, text, states.get(name)) for name, text in now.texts.items()]
+    return Json({"queries": found})
+
+
+async def get_query(request: Request) -> Response:
+    """One query: its text and state."""
+    own, name = served(request), request.path_params["query"]
+    now, states = await off_loop(lambda: (own.facts.now(), _states(own)))
+    if name not in now.texts:
+        raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
+    text = now.texts[name]
+    return Json(_shown(own, text, states.get(name)), headers={"ETag": text.etag})
+
+
+def _states(own: Served) -> dict[str, QueryStatus]:
+    try:
+        return {query.name: query for query in read_status(own.settings.root).queries}
+    except CheckpointError:
+        return {}  # no epoch yet
+
+
+def _shown(own: Served, text: Text, state: QueryStatus | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": text.name,
+        "dialect": text.dialect,
+        "text": text.text,
+        "results": f"/queries/{text.name}/results",
+        "state": "suspended" if text.suspended else "running",
+        "last_report": own.archive.last(text.name),
+    }
+    if text.suspended:
+        return found | {"why": text.suspended}
+    if state is None:
+        return found
+    said = asdict(state)
+    said["solutions"] = said.pop("results")
+    said["watermark"] = time_of(state.watermark)
+    return found | {k: v for k, v in said.items() if k != "name"}
+
+
+def time_of(ms: int) -> int | str | None:
+    """An instant for JSON: ms, null before any element, "end" at last."""
+    return None if ms <= MIN else "end" if ms >= MAX else ms
+
+
+async def put_query(request: Request) -> Response:
+    """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
+    check_role(request, Role.REGISTER)
+    own = served(request)
+    name, (text, asked) = check_query_name(request.path_params["query"]), await _asked(request)
+    now = await off_loop(own.facts.now)
+    there = now.texts.get(name)
+    tag = etag(asked.spoken, text)
+    match = request.headers.get("if-match")
+    if there is not None and there.etag == tag and match in (None, "*", tag):
+        return Json(_shown(own, there, None), headers={"ETag": tag})
+    if match is not None and (there is None or match not in ("*", there.etag)):
+        raise Problem(412, f"The query {name} is not what If-Match says.")
+    if there is not None and match is None:
+        raise Problem(
+            409,
+            f"There is a query {name} with another text.",
+            hint=f"Say If-Match: {there.etag} to put this one in its place.",
+        )
+    owners = Owners(own.settings.root)
+    owners.check(token_of(request), name, now.texts, own.settings.limits)
+    wish = Wish(new_id(), [_asking(asked, request)], name if there is not None else "")
+    answer = await _tell(own, wish)
+    owners.give(token_of(request), name)
+    await _until(own, lambda: own.facts.now().texts.get(name), tag)
+    said = {"name": name, "told": answer.told, "results": f"/queries/{name}/results"}
+    return Json(said, 200 if there else 201, headers={"ETag": tag, "Location": f"/queries/{name}"})
+
+
+async def delete_query(request: Request) -> Response:
+    """Takes a query out."""
+    check_role(request, Role.REGISTER)
+    own, name = served(request), request.path_params["query"]
+    there = (await off_loop(own.facts.now)).texts.get(name)
+    if there is None:
+        raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
+    match = request.headers.get("if-match")
+    if match is not None and match not in ("*", there.etag):
+        raise Problem(412, f"The query {name} is not what If-Match says.")
+    owners = Owners(own.settings.root)
+    owners.check_own(token_of(request), name)
+    answer = await _tell(own, Wish(new_id(), drop=name))
+    owners.forget(name)
+    return Json({"name": name, "told": answer.told})
+
+
+async def _asked(request: Request) -> tuple[str, Asked]:
+    """The text of a request and what is asked beside it. Raises ``Problem`` 400, 415."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in _MEDIA:
+        raise Problem(
+            415,
+            f"A query's text is not {media[:100]}.",
+            hint="Send it as application/sparql-query, application/cql or text/plain; "
+            "?dialect=WORD says which language it is.",
+        )
+    dialect = request.query_params.get("dialect") or ("cql" if media == "application/cql" else None)
+    if dialect is not None and dialect not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise Problem(400, f"There is no dialect {dialect[:40]}.", hint=f"Known: {known}.")
+    text = await text_of(request)
+    name = request.path_params.get("query", "query")
+    return text, Asked(text, name, dialect, options_of(_words(request)))
+
+
+def _words(request: Request) -> dict[str, Any]:
+    """The options of a query that the request's query string says."""
+    said: dict[str, Any] = {w: v for w, v in request.query_params.items() if w in WORDS}
+    if "empty_reports" in said:
+        said["empty_reports"] = said["empty_reports"] == "true"
+    return said
+
+
+def _asking(asked: Asked, request: Request) -> Asking:
+    return Asking(asked.name, asked.text, asked.dialect, _words(request))
+
+
+async def _tell(own: Served, wish: Wish) -> Answer:
+    """What the engine answers. Raises ``Problem``, ``EngineError``."""
+    if own.settings.read_only:
+        raise Problem(
+            403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
+        )
+    for asking in wish.add:  # so that a mistake has its place
+        asked = Asked(asking.text, asking.name, asking.dialect, options_of(asking.said))
+        async with own.planning:
+            await off_loop(partial(_ok, asked, own))
+    async with own.asking:
+        answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
+    if answer.refused:
+        raise RefusedError(answer)
+    return answer
+
+
+def _ok(asked: Asked, own: Served) -> None:
+    _ = prepare(asked, own.facts.known()).physical
+
+
+def pause() -> None:
+    """Between two looks for an answer."""
+    time.sleep(LOOK)
+
+
+async def _until(own: Served, look: Callable[[], Text | None], tag: str) -> None:
+    """Waits until the plan has a query, which the engine writes as it answers."""
+    for _ in range(100):
+        found = await off_loop(look)
+        if found is not None and found.etag == tag:
+            return
+        await off_loop(pause)
+
+
+async def known_words(request: Request) -> Response:
+    """What may stand in a text: keywords, streams, static graphs, prefixes that others declare."""
+    own = served(request)
+    now = await off_loop(own.facts.now)
+    found: dict[str, str] = {}
+    for text in now.texts.values():
+        found |= {f"{name} {iri}": "prefix" for name, iri in _PREFIX.findall(text.text)}
+    found |= {name if name.isidentifier() else f"<{name}>": "stream" for name in now.streams}
+    graphs = {graph for file in now.setup.static for graph in file.graphs if graph is not None}
+    found |= {f"<{graph}>": "graph" for graph in sorted(graphs)}
+    found |= dict.fromkeys(sorted(words("rspql")), "")
+    return Json({"words": [{"insert": word, "kind": kind} for word, kind in found.items()]})
+
+
+async def check(request: Request) -> Response:
+    """What is to be said of a text: what it is, its errors and warnings, each with its place."""
+    own, (_, asked) = served(request), await _asked(request)
+    async with own.planning:
+        return Json(await off_loop(lambda: verdict(asked, own.facts.known())))
+
+
+def verdict(asked: Asked, known: Known) -> dict[str, Any]:
+    """The errors (one at the most: the first) and warnings of a text."""
+    query = prepare(asked, known)
+    try:
+        _ = query.physical
+        algebra = query.algebra
+        windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
+        said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
+        warned = [
+            {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
+            for w in query.warnings
+        ]
+        return {"ok": True, "dialect": asked.spoken, **said, "errors": [], "warnings": warned}
+    except QueryError as error:
+        wrong = {"message": error.message, **place_of(error)}
+    except LevadaError as error:
+        wrong = {"message": error.message, "hint": error.hint}
+    return {"ok": False, "errors": [wrong], "warnings": []}
+
+
+async def explain(request: Request) -> Response:
+    """A text at one of its stages: ast, algebra, optimized, physical (if none is said)."""
+    own, (_, asked) = served(request), await _asked(request)
+    stage = request.query_params.get("stage", "physical")
+    if stage not in _STAGES:
+        raise Problem(400, f"There is no stage {stage[:40]}.", hint=f"Known: {', '.join(_STAGES)}.")
+    async with own.planning:
+        text = await off_loop(lambda: _STAGES[stage](prepare(asked, own.facts.known())))
+    return Response(text + "\n", media_type="text/plain")
+
+
+def _tree(query: Prepared) -> str:
+    unit = query.ast
+    return show_script(unit) if isinstance(unit, Script) else show_tree(unit)
+
+
+_STAGES: dict[str, Callable[[Prepared], str]] = {
+    "ast": _tree,
+    "algebra": lambda query: show_algebra(query.algebra),
+    "optimized": lambda query: show_algebra(query.optimized),
+    "physical": lambda query: show_operators(query.physical.root),
+}

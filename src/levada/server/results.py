@@ -1,0 +1,157 @@
+"""``/queries/{q}/results``: the last report, those behind an id, one of them, or live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import xxhash
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+
+from levada.emission.contents import contents
+from levada.emission.formats import REPORTS, Format
+from levada.engine.telling.archive import Archive, Found, first_reports
+from levada.engine.telling.status import read_status
+from levada.errors import CheckpointError
+from levada.model.names import shown
+from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.driver.publishing.rolling import join
+from levada.server.live.events import FARTHEST, EventStream, wanted
+from levada.server.media import chosen, number, wants_events, whole
+from levada.server.problems import Problem
+from levada.server.served import Served, off_loop, served
+
+FOREVER = "private, max-age=31536000, immutable"
+
+
+async def results(request: Request) -> Response | EventStream:
+    """The last report; with ``?after=`` those behind it; as events those that come."""
+    own, query = served(request), plan_of_query(request)
+    after = number(request, "after", -FARTHEST, FARTHEST)
+    if wants_events(request):
+        said = request.headers.get("last-event-id") or request.query_params.get("after")
+        return EventStream(own.feed, wanted([query.name], said, one=True), one=True)
+    if after is not None:
+        return await _behind(request, own, query, after)
+    form, media = chosen(request, query, single=True)
+    found = await off_loop(lambda: own.archive.latest(query.name))
+    if found is None:
+        why = await off_loop(lambda: _why(own, query.name))
+        raise Problem(404, f"There is no report of {query.name} yet.", hint=why)
+    return await _report(request, found, form, media, cache="no-cache")
+
+
+async def one(request: Request) -> Response:
+    """One report, which is never another."""
+    own, query = served(request), plan_of_query(request)
+    report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
+    form, media = chosen(request, query, single=True)
+    found = await off_loop(lambda: own.archive.one(query.name, report))
+    if found is not None:
+        return await _report(request, found, form, media, cache=FOREVER)
+    gone = own.archive.gone(query.name)
+    if gone is not None and report <= gone:
+        raise Problem(410, f"The report of {query.name} at {report} is not kept any more.")
+    last = own.archive.last(query.name)
+    hint = "" if last is None else f"The last one is at {last}."
+    raise Problem(404, f"{query.name} has no report at {report}.", hint=hint)
+
+
+async def events(request: Request) -> EventStream:
+    """The reports of several queries on one connection."""
+    own, names = served(request), names_of(request)
+    said = request.headers.get("last-event-id") or request.query_params.get("after")
+    return EventStream(own.feed, wanted(names, said, one=False), one=False)
+
+
+def names_of(request: HTTPConnection) -> list[str]:
+    """The queries that are named, or else all. Raises ``Problem`` 404."""
+    names = list(dict.fromkeys(request.query_params.getlist("query")))
+    there = served(request).facts.now().plans
+    for name in names:
+        if name not in there:
+            raise _no_query(name)
+    return names or list(there)
+
+
+def plan_of_query(request: HTTPConnection) -> QueryPlan:
+    """The query that the path names. Raises ``Problem`` 404."""
+    own, name = served(request), request.path_params["query"]
+    now = own.facts.now()
+    if name in now.plans:
+        return now.plans[name]
+    if name in now.texts:
+        raise Problem(409, f"The query {name} is suspended.", hint=now.texts[name].suspended)
+    raise _no_query(name)
+
+
+def _no_query(name: str) -> Problem:
+    return Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
+
+
+async def _report(
+    request: Request, found: Found, form: Format, media: str, *, cache: str
+) -> Response:
+    data = await off_loop(lambda: content(form, found.query, [found]))
+    tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
+    report = found.ids[0]
+    headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept", "Levada-Report": str(report)}
+    if tag in [part.strip() for part in request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    return Response(data, headers=headers, media_type=media)
+
+
+async def _behind(request: Request, own: Served, query: QueryPlan, after: int) -> Response:
+    """The reports behind an id, oldest first, and where to ask for more."""
+    form, media = chosen(request, query, single=False)
+    most = own.settings.limits.reports
+    limit = number(request, "limit", 1, most) or most
+    gone = own.archive.gone(query.name)
+
+    def read() -> tuple[bytes, int | None]:
+        found = list(_up_to(own.archive, query.name, after, limit))
+        data = content(form, query, found)
+        return data, found[-1].ids[-1] if found else None
+
+    data, last = await off_loop(read)
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
+    if gone is not None and after < gone:
+        headers["Levada-Gap"] = f"after={after}, up to={gone}"
+    if last is not None:
+        headers["Levada-Report"] = str(last)
+        if last != own.archive.last(query.name):
+            at = f"/queries/{query.name}/results?after={last}&limit={limit}"
+            headers["Link"] = f'<{at}>; rel="next"' if at.isascii() else ""
+    return Response(data, headers={k: v for k, v in headers.items() if v}, media_type=media)
+
+
+def _up_to(archive: Archive, query: str, after: int, limit: int) -> Iterator[Found]:
+    for found in archive.after(query, after):
+        part = first_reports(found, limit)
+        yield part
+        limit -= len(part.ids)
+        if limit <= 0:
+            return
+
+
+def content(form: Format, query: QueryPlan, found: Sequence[Found]) -> bytes:
+    """Reports as one text or table; of formats that have no place for times one report."""
+    if not found:
+        return b""
+    batch = join([each.batch for each in found])
+    name = shown(query.name)
+    if form in REPORTS:
+        return b"".join(
+            data for _, data in contents(form, name, query.variables, batch, lambda sizes: ())
+        )
+    parts = contents(form, name, query.variables, batch, lambda sizes: [(0, len(sizes))])
+    return b"".join(data for _, data in parts)
+
+
+def _why(own: Served, name: str) -> str:
+    """Why a query has no result, as ``levada status`` says it."""
+    try:
+        status = read_status(own.settings.root)
+    except CheckpointError:
+        return "The engine has had no epoch yet."
+    return next((query.why for query in status.queries if query.name == name), "")

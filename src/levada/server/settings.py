@@ -1,0 +1,88 @@
+"""What a server is told when it starts."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from levada.errors import UsageError
+from levada.server.guard.tokens import Tokens, read_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is taken. Sizes in bytes, times in seconds."""
+
+    body: int = 16 << 20
+    text: int = 256 << 10  # of a query
+    head: int = 32 << 10  # the request's line and headers
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    connections: int = 10_000
+    queries: int = 1000  # that are there when one more is asked for
+    own_queries: int = 100  # that one token has added
+    reports: int = 1000  # in one answer
+    own_connections: int = 1000  # of one token
+    sparql_seconds: float = 30.0
+    sparql_memory: int = 1 << 30
+    sparql_dataset: int = 64 << 20  # N-Triples that a query is asked over
+    sparql_answer: int = 64 << 20
+    sparql_waiting: int = 32  # queries that are asked at once
+    backlog: int = 64 << 20  # pushed and not read by the engine yet, of a stream
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``read_only``: nothing is asked of the engine. ``tokens``: the file of their hashes; None
+    where everybody on this machine may do everything.
+    """
+
+    root: Path
+    host: str = "127.0.0.1"
+    port: int = 8790
+    read_only: bool = False
+    tokens: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine reaches the server."""
+        return is_loopback(self.host)
+
+    def check(self) -> Tokens:
+        """Its tokens. Raises ``UsageError`` for a server that others reach and anybody may use."""
+        if self.tokens is None and not self.loopback:
+            raise UsageError(
+                f"Who reaches {self.host} could register queries: there are no tokens.",
+                hint="Say --tokens FILE (levada token makes one), or --listen 127.0.0.1:8790.",
+            )
+        return Tokens(()) if self.tokens is None else read_tokens(self.tokens)
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Host and port of ``--listen``; port 0 is any that is free.
+
+    >>> parse_listen("127.0.0.1:8790"), parse_listen("[::1]:0"), parse_listen(":80")
+    (('127.0.0.1', 8790), ('::1', 0), ('127.0.0.1', 80))
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(
+            f"--listen is HOST:PORT, not {text}.", hint="Say for example 127.0.0.1:8790."
+        )
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name is this machine's own.
+
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0")]
+    [True, True, True, False]
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

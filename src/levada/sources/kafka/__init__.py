@@ -1,0 +1,3 @@
+"""Topics of Kafka: the driver asks for offsets (``source``), tasks read messages (``reader``). The
+one place that imports ``confluent_kafka``.
+"""

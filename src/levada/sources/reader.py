@@ -1,0 +1,80 @@
+"""What a task asks of a reference, whatever its kind: the elements as one text, or as rows.
+
+The kinds of references and their readers meet here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from levada.model.arrays import Bytes
+from levada.sources.kafka.reader import KafkaReader
+from levada.sources.messages import Messages
+from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_tuples
+from levada.sources.reference import KafkaReference, Reference
+from levada.streams.formats import TABLES
+from levada.streams.stream_config import StreamConfig
+
+_R = TypeVar("_R", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read: the text of RDF, or the rows of a table; the reference to it; and which
+    messages it is made of (None: it is one text).
+    """
+
+    text: Bytes | None
+    rows: CsvChunk | JsonChunk | pa.Table | None
+    reference: Reference
+    messages: Messages | None = None
+
+
+class Reader(Protocol[_R]):
+    """What reads references of one kind."""
+
+    def read(self, reference: _R, config: StreamConfig) -> Read:
+        """The elements of a reference, all of them. Raises ``SourceError``."""
+
+
+class FileReader:
+    """Ranges of files."""
+
+    def read(self, reference: Reference, config: StreamConfig) -> Read:
+        """The bytes or rows of a range."""
+        if config.format in TABLES:
+            return Read(None, read_tuples(reference, config), reference)
+        return Read(read_bytes(reference, document=config.whole_files), None, reference)
+
+
+class TopicReader:
+    """Ranges of offsets."""
+
+    def read(self, reference: KafkaReference, config: StreamConfig) -> Read:
+        """The messages of a range, those with a value."""
+        data, messages = KafkaReader.of(config).read(reference)
+        rows: CsvChunk | JsonChunk | None = None
+        if config.format == "csv":
+            rows = CsvChunk(config.header, data, config.separator)
+        elif config.format == "ndjson":
+            rows = JsonChunk(data)
+        return Read(data, rows, reference.text(len(data), config.format), messages)
+
+
+FromOutside = Reference | KafkaReference
+"""What comes from outside; what queries make is read where plans are known."""
+
+_FILES: Reader[Reference] = FileReader()
+_TOPICS: Reader[KafkaReference] = TopicReader()
+
+
+def read(reference: FromOutside, config: StreamConfig) -> Read:
+    """The elements of a reference. Raises ``SourceError``; ``FileFault`` if the reference itself is
+    at fault, and all of it is a dead letter.
+    """
+    if isinstance(reference, KafkaReference):
+        return _TOPICS.read(reference, config)
+    return _FILES.read(reference, config)

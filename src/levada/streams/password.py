@@ -1,0 +1,44 @@
+"""Where a password is: ``env:NAME`` or ``file:PATH``. It is looked up when a connection is made, so
+that no configuration, checkpoint, status or letter can hold one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from levada.errors import SourceError, UsageError
+
+_KINDS = ("env", "file")
+
+
+def password_place(value: Any) -> str:
+    """What says where a password is; a file by its whole path. Raises ``UsageError`` that does not
+    say what it was given.
+
+    >>> password_place("env:KAFKA_PASSWORD")
+    'env:KAFKA_PASSWORD'
+    """
+    kind, colon, place = str(value).partition(":")
+    if kind not in _KINDS or not colon or not place:
+        raise UsageError(
+            "a password does not stand here, where others would read it.",
+            hint="Say password=env:VARIABLE or password=file:PATH.",
+        )
+    return str(value) if kind == "env" else f"file:{os.path.abspath(os.path.expanduser(place))}"
+
+
+def password_at(place: str) -> str:
+    """The password itself, looked up now. Raises ``SourceError`` that does not say it."""
+    kind, _, name = place.partition(":")
+    if kind == "env":
+        if name not in os.environ:
+            raise SourceError(f"The environment has no variable {name} with the password.")
+        return os.environ[name]
+    try:
+        return Path(name).expanduser().read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(
+            f"The file {name} with the password cannot be read: {type(error).__name__}."
+        ) from None

@@ -1,0 +1,289 @@
+"""Reports as messages of a topic, over a real broker: a reader of what is committed sees each once,
+whoever is killed, and whatever others write to the topic.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_broker import Broker
+from levada.engine.engine import Engine
+from levada.errors import SinkError
+from levada.sinks.destination import Destination
+from levada.testing.compare import read_ndjson, same
+
+KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
+CANARY = "canary-out-51c"
+SUMS = """PREFIX : <http://e/> SELECT ?x (COUNT(*) AS ?n) (SUM(?v) AS ?sum)
+FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?x :v ?v } } GROUP BY ?x"""
+GRAPH = """PREFIX : <http://e/> CONSTRUCT { ?x :seen ?v }
+FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?x :v ?v } }"""
+
+
+def stream(path: Path, n: int, at: int = 0) -> Path:
+    typed = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    with path.open("a") as file:
+        file.writelines(
+            f"<http://e/{k % 7}> <http://e/v> {typed.format(k)} {k * 50} .\n"
+            for k in range(at, at + n)
+        )
+    return path
+
+
+def until(done: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.05)
+
+
+def consumed(broker: Broker, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """The messages of a topic of one partition, as a consumer sees them."""
+    consumer = Consumer({
+        "bootstrap.servers": broker.server, "group.id": "judge", "isolation.level": isolation,
+        "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0,
+    })  # fmt: skip
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[Any] = []
+    try:
+        while True:
+            message = consumer.poll(30)
+            assert message is not None, "the topic does not end"
+            if message.error() is not None:
+                return found
+            found.append(message)
+    finally:
+        consumer.close()
+
+
+def own(messages: list[Any]) -> list[str]:
+    """What Levada has written, as texts."""
+    return [m.value().decode() for m in messages if m.key() is not None]
+
+
+def run(root: Path, path: Path, url: str, text: str = SUMS, **options: str) -> Engine:
+    """An engine that has ended."""
+    with Engine(spark=False, checkpoint=root, epoch_rows=100) as engine:
+        engine.stream("http://e/s", str(path))
+        engine.register(text, name="q").to(url, **options)
+        engine.start(once=True)
+        assert engine.await_end(60)
+        assert not engine.status().outputs[0].behind
+        return engine
+
+
+def by_files(root: Path, path: Path) -> list[Any]:
+    """The reports that files have."""
+    with Engine(spark=False, checkpoint=root) as engine:
+        engine.stream("http://e/s", str(path))
+        engine.register(SUMS, name="q", out=root.with_suffix(".out"))
+        engine.start(once=True)
+        assert engine.await_end(60)
+    files = sorted(root.with_suffix(".out").rglob("*.ndjson"))
+    return read_ndjson(line for file in files for line in file.read_text().splitlines())["q"]
+
+
+def test_reports_are_messages(broker: Broker, tmp_path: Path) -> None:
+    path, url = stream(tmp_path / "s.nt", 400), broker.topic("out")
+    run(tmp_path / "ck", path, url)
+    broker.send("out", ["of somebody else"] * 3)
+    run(tmp_path / "ck", path, url)  # it has nothing to add
+    messages = consumed(broker, "out")
+    assert [m.value() for m in messages if m.key() is None] == [b"of somebody else"] * 3
+    found = read_ndjson(own(messages))["q"]
+    assert same(by_files(tmp_path / "files", path), found) is None
+    assert {m.key() for m in messages} == {b"q", None}
+    assert dict(messages[0].headers()) == {"content-type": b"application/json"}
+    assert len(found) > 5
+
+
+def test_formats_and_a_stream_of_what_came_out(broker: Broker, tmp_path: Path) -> None:
+    path = stream(tmp_path / "s.nt", 100)
+    for form, text in (
+        ("csv", SUMS), ("tsv", SUMS), ("srj", SUMS), ("srx", SUMS),
+        ("nq", GRAPH), ("trig", GRAPH), ("nt", GRAPH),
+    ):  # fmt: skip
+        url = broker.topic(f"out-{form}")
+        run(tmp_path / form, path, url, text, format=form)
+        messages = consumed(broker, f"out-{form}")
+        assert messages, form
+        if form in ("srj", "srx", "nt"):
+            times = [int(dict(m.headers())["report"]) for m in messages]
+            assert times == sorted(set(times)), form
+            assert times[0] == 2000, form
+    with Engine(spark=False) as engine:
+        engine.stream("http://e/g", broker.url("out-nt"), format="nt", time="timestamp")
+        asked = engine.register(
+            "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :g "
+            "[RANGE P10000D STEP P10000D] WHERE { WINDOW :w { ?x :seen ?v } }",
+            name="again",
+        )
+        engine.start(once=True)
+        assert len(list(asked.results())) == 1
+
+
+RUN = """
+import sys
+from pathlib import Path
+from levada.engine.engine import Engine
+root, path, url, text = sys.argv[1:]
+engine = Engine(spark=False, checkpoint=Path(root), epoch_rows=100, partitions=2)
+engine.stream("http://e/s", path)
+engine.register(text, name="q").to(url)
+engine.start(once=True)
+engine.await_end()
+engine.close()
+"""
+WITHIN = """
+import os, signal
+from levada.sinks.kafka import KafkaTarget
+produce, seen = KafkaTarget._produce, []
+def dying(self, value, headers):
+    produce(self, value, headers)
+    seen.append(value)
+    if len(seen) == 40:
+        assert self._producer.flush(30) == 0  # the broker has them, and no end of the transaction
+        os.kill(os.getpid(), signal.SIGKILL)
+KafkaTarget._produce = dying
+"""
+
+
+def start(root: Path, path: Path, url: str, before: str = "") -> subprocess.Popen[bytes]:
+    root.mkdir(exist_ok=True)
+    command = [sys.executable, "-c", before + RUN, str(root / "ck"), str(path), url, SUMS]
+    with (root / "said").open("ab") as said:
+        return subprocess.Popen(command, stderr=said)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(120 * (KILLS + 3))
+def test_an_engine_that_is_killed_writes_each_report_once(
+    broker: Broker, tmp_path: Path, random_seed: int
+) -> None:
+    draw = random.Random(random_seed)
+    path, url = stream(tmp_path / "s.nt", 3000), broker.topic("killed-out")
+    began = time.monotonic()
+    assert start(tmp_path / "whole", path, broker.topic("whole-out")).wait(120) == 0
+    took = time.monotonic() - began
+    root = tmp_path / "killed"
+    for _ in range(KILLS):
+        engine = start(root, path, url)
+        try:
+            engine.wait(draw.uniform(0.5, 0.95) * took)
+            break
+        except subprocess.TimeoutExpired:
+            engine.send_signal(signal.SIGKILL)
+            engine.wait()
+            broker.send("killed-out", ["of somebody else"])
+    assert start(root, path, url).wait(180) == 0, (root / "said").read_text()[-3000:]
+    whole, found = (own(consumed(broker, name)) for name in ("whole-out", "killed-out"))
+    assert len(found) == len(set(found)) > 50
+    assert same(read_ndjson(whole)["q"], read_ndjson(found)["q"]) is None
+
+
+def test_a_kill_within_a_transaction(broker: Broker, tmp_path: Path) -> None:
+    path, url = stream(tmp_path / "s.nt", 2500), broker.topic("torn")
+    root = tmp_path / "torn"
+    assert start(root, path, url, WITHIN).wait(120) == -signal.SIGKILL
+    assert start(root, path, url).wait(120) == 0, (root / "said").read_text()[-3000:]
+    found = own(consumed(broker, "torn"))
+    everything = own(consumed(broker, "torn", "read_uncommitted"))
+    assert len(found) == len(set(found))
+    assert same(by_files(tmp_path / "files", path), read_ndjson(found)["q"]) is None
+    torn = len(everything) - len(found)
+    assert 0 < torn <= 40
+    assert torn == len(everything) - len(set(everything))  # they are there twice, once aborted
+    log = broker.folder / "data" / "torn-0" / f"{0:020d}.log"
+    assert "endTxnMarker: ABORT" in broker.tool(
+        "DumpLogSegments", "--print-data-log", "--files", str(log)
+    )
+    said = broker.tool(
+        "consumer.ConsoleConsumer", "--bootstrap-server", broker.server, "--topic", "torn",
+        "--from-beginning", "--isolation-level", "read_committed", "--max-messages",
+        str(len(found)), "--timeout-ms", "60000",
+    )  # fmt: skip
+    assert said.splitlines() == found
+
+
+def test_a_second_engine_is_fenced(broker: Broker) -> None:
+    url = broker.topic("fenced")
+    there = Destination(url)
+    first, second = there.target("q", "id"), there.target("q", "id")
+    assert first.open(None) is None
+    assert second.open(None) is None
+    with Engine(spark=False) as engine:
+        engine.register("SELECT ?x WHERE { BIND(1 AS ?x) }", name="q")
+        engine.start(once=True)
+        engine.await_end(60)
+        piece = _piece(engine)
+    with pytest.raises(SinkError, match="Another engine writes"):
+        first.write(piece)
+    second.write(piece)
+    first.close()
+    second.close()
+    assert there.target("q", "id").open(None) == piece.position
+    assert [json.loads(text)["report"] for text in own(consumed(broker, "fenced"))] == [None]
+
+
+def _piece(engine: Engine) -> Any:
+    from levada.sinks.target import Piece, Position
+
+    publication = engine._publication
+    query, batch = next(iter(publication.read(publication.kept[0])))
+    return Piece(query, batch, Position(1, 1, 1))
+
+
+def test_a_broker_that_goes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", CANARY)
+    another = Broker(tmp_path / "broker", sasl=("writer", CANARY))
+    try:
+        _goes_and_comes(another, tmp_path)
+    finally:
+        another.stop()
+
+
+def _goes_and_comes(another: Broker, tmp_path: Path) -> None:
+    path, root = stream(tmp_path / "s.nt", 200), tmp_path / "ck"
+    another.topic("obs")
+    url = f"kafka://127.0.0.1:{another.secured}/obs"
+    with Engine(spark=False, checkpoint=root, epoch="5ms") as engine:
+        engine.stream("http://e/s", str(path))
+        asked = engine.register(SUMS, name="q")
+        asked.to(url, sasl="plain", user="writer", password="env:KAFKA_PASSWORD")
+        engine.start()
+        until(lambda: engine.progress().epochs and not engine.status().outputs[0].behind)
+        another.stop(signal.SIGKILL)
+        stream(path, 200, 200)
+        until(lambda: engine.status().outputs[0].why)
+        told = engine.status().outputs[0]
+        assert url in told.why and told.behind and not told.holds
+        another.start()
+        until(lambda: engine.await_end(0) or not engine.status().outputs[0].behind, 300)
+        wanted = len({r.time for r in _so_far(asked)})
+    assert len(own(consumed(another, "obs"))) == wanted > 5
+    assert CANARY not in told.why
+    files = [file for file in root.rglob("*") if file.is_file()]
+    assert not [file for file in files if CANARY.encode() in file.read_bytes()]
+
+
+def _so_far(asked: Any) -> list[Any]:
+    from levada.engine.query import all_of
+
+    return all_of(asked).reports
+
+
+def test_a_topic_that_is_not_there(broker: Broker, tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match="has no topic nowhere"):
+        run(tmp_path / "ck", stream(tmp_path / "s.nt", 100), broker.url("nowhere"))

@@ -1,0 +1,169 @@
+"""What befalls an engine over Kafka: it is killed, its broker goes, its password leaks."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_broker import Broker
+from levada.engine.engine import Engine
+from levada.errors import SourceError
+from levada.testing.compare import read_ndjson, same
+from levada.testing.question import Report
+
+KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
+CANARY = "canary-3f9c1d"
+TEXT = """PREFIX : <http://e/> SELECT ?x (COUNT(*) AS ?n) (SUM(?v) AS ?sum)
+FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?x :v ?v } } GROUP BY ?x"""
+RUN = """
+import sys
+from pathlib import Path
+from levada.emission.serialize import Format
+from levada.engine.engine import Engine
+from levada.sinks.files import FileSink
+root, url, text = sys.argv[1:]
+root = Path(root)
+engine = Engine(
+    spark=False, checkpoint=root / "ck", epoch_rows=150, partitions=2,
+    sink=FileSink(root / "out", Format.NDJSON), keep_results=False,
+)
+engine.stream("http://e/s", url, format="nt", time="timestamp")
+engine.register(text, name="q")
+engine.start(once=True)
+engine.await_end()
+engine.close()
+"""
+
+
+def values(n: int) -> list[str]:
+    typed = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    return [f"<http://e/{k % 7}> <http://e/v> {typed.format(k)} ." for k in range(n)]
+
+
+def start(root: Path, url: str) -> subprocess.Popen[bytes]:
+    root.mkdir(exist_ok=True)
+    with (root / "said").open("ab") as said:
+        return subprocess.Popen([sys.executable, "-c", RUN, str(root), url, TEXT], stderr=said)
+
+
+def published(root: Path) -> dict[str, list[Report]]:
+    files = sorted((root / "out").rglob("*.ndjson"))
+    return read_ndjson(line for path in files for line in path.read_text().splitlines())
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(120 * (KILLS + 3))
+def test_an_engine_that_is_killed_publishes_the_same(
+    broker: Broker, tmp_path: Path, random_seed: int
+) -> None:
+    draw = random.Random(random_seed)
+    url = broker.topic("killed", 3)
+    for p in range(3):
+        broker.send("killed", values(3000), p, [10 * k + p for k in range(3000)])
+    began = time.monotonic()
+    assert start(tmp_path / "whole", url).wait(120) == 0
+    took = time.monotonic() - began
+    root, died = tmp_path / "killed", 0
+    for _ in range(KILLS):
+        engine = start(root, url)
+        try:
+            engine.wait(draw.uniform(0.3, 0.95) * took)
+            break
+        except subprocess.TimeoutExpired:
+            engine.send_signal(signal.SIGKILL)
+            engine.wait()
+            died += 1
+    assert start(root, url).wait(180) == 0, (root / "said").read_text()[-3000:]
+    assert died
+    whole, found = published(tmp_path / "whole")["q"], published(root)["q"]
+    assert len(whole) > 10
+    assert same(whole, found) is None, same(whole, found)
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path / "broker", sasl=("reader", CANARY))
+    yield made
+    made.stop()
+
+
+def test_a_broker_that_goes_and_comes_again(another: Broker) -> None:
+    url = another.topic("obs")
+    another.send("obs", values(100), times=[1000] * 100)
+    with Engine(spark=False, epoch="20ms") as engine:
+        engine.stream("http://e/s", url, format="nt", time="timestamp")
+        asked = engine.register(TEXT, name="q")
+        engine.start()
+        _until(lambda: engine._records().get("http://e/s") and read(engine) == 100)
+        another.stop(signal.SIGKILL)
+        _until(lambda: another.server in engine.progress().awaits or not engine.running)
+        if not engine.running:
+            engine.await_end()
+        assert engine.running
+        another.start()
+        another.send("obs", values(50), times=[9000] * 50)
+        _until(lambda: read(engine) == 150)
+        _until(lambda: not engine.progress().awaits)
+        assert next(asked.results()).time == 2000
+
+
+def read(engine: Engine) -> int:
+    return engine._records()["http://e/s"].elements
+
+
+def _until(done: object, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not done():  # type: ignore[operator]
+        assert time.monotonic() < until, "it does not come"
+        time.sleep(0.05)
+
+
+def test_a_password_is_nowhere(
+    another: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    another.topic("obs")
+    another.send("obs", [*values(10), "no statement"], times=[1000] * 11)
+    url = f"kafka://127.0.0.1:{another.secured}/obs"
+    secret = tmp_path / "secret"
+    secret.write_text(f"{CANARY}\n")
+    monkeypatch.setenv("KAFKA_PASSWORD", CANARY)
+    for kind, place in (("env", "KAFKA_PASSWORD"), ("file", str(secret))):
+        root = tmp_path / kind
+        with Engine(spark=False, checkpoint=root) as engine:
+            engine.stream(
+                "http://e/s", url, format="nt", time="timestamp", sasl="plain", user="reader",
+                password=f"{kind}:{place}",
+            )  # fmt: skip
+            engine.register(TEXT, name="q")
+            engine.start(once=True)
+            engine.await_end(60)
+            assert read(engine) == 10
+            said = repr(engine.status()) + repr(engine._registry.streams)
+        files = [path for path in root.rglob("*") if path.is_file()]
+        assert len(files) > 5
+        assert not [path for path in files if CANARY.encode() in path.read_bytes()]
+        out, err = capfd.readouterr()
+        assert CANARY not in said + out + err
+    monkeypatch.setenv("KAFKA_PASSWORD", "wrong")
+    with (
+        pytest.raises(SourceError, match="cannot be reached") as caught,
+        Engine(spark=False) as engine,
+    ):
+        engine.stream(
+            "http://e/s", url, format="nt", time="timestamp", sasl="plain", user="reader",
+            password="env:KAFKA_PASSWORD",
+        )  # fmt: skip
+        engine.register(TEXT, name="q")
+        engine.start(once=True)
+    assert "wrong" not in str(caught.value)

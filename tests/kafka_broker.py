@@ -1,0 +1,213 @@
+"""A broker of Kafka for tests and benchmarks: its jars come from Maven into Levada's cache folder,
+once; it listens on free ports of this host, and is ended by its process id.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from levada.cache import cache_folder
+from levada.errors import JavaError
+from levada.runtime.spark.java import find_java
+
+VERSION = "4.3.1"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>levada</groupId><artifactId>broker</artifactId><version>1</version>
+<packaging>pom</packaging><dependencies>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId>
+<version>{version}</version></dependency>
+<dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId>
+<version>1.7.36</version></dependency></dependencies></project>
+"""
+_JAVA = [
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xmx400m",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+]
+_SASL = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="{user}" password="{password}" user_{user}="{password}";'
+)
+
+
+def jars(name: str = "kafka", artifact: str = "kafka_2.13") -> Path:
+    """The folder of the broker's jars, or of its tools'; skips the test, and says why, if Maven or
+    Java cannot be reached.
+    """
+    folder = cache_folder() / f"{name}-{VERSION}"
+    if folder.is_dir():
+        return folder
+    if shutil.which("mvn") is None:
+        pytest.skip("Kafka is NOT tested: there is no Maven (mvn) to fetch the broker with.")
+    part = folder.with_name(f"{folder.name}.{os.getpid()}")
+    part.mkdir(parents=True)
+    (part / "pom.xml").write_text(_POM.format(artifact=artifact, version=VERSION))
+    run = subprocess.run(
+        ["mvn", "-q", "-B", "-ntp", "dependency:copy-dependencies", f"-DoutputDirectory={part}"],
+        cwd=part, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    if run.returncode:
+        shutil.rmtree(part)
+        pytest.skip(f"Kafka is NOT tested: Maven gives no broker: {run.stdout[-500:]}")
+    try:
+        part.rename(folder)
+    except OSError:  # another process was first
+        shutil.rmtree(part)
+    return folder
+
+
+def _free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])
+
+
+class Broker:
+    """One broker. ``sasl``: user and password of a further listener with SASL PLAIN."""
+
+    def __init__(
+        self, folder: Path, sasl: tuple[str, str] | None = None, settings: Mapping[str, str] = {}
+    ) -> None:
+        self.jars = jars()
+        try:
+            self.java = str(find_java().path / "bin" / "java")
+        except JavaError as error:
+            pytest.skip(f"Kafka is NOT tested: {error}")
+        self.folder = folder
+        self.port, self.control, self.secured = _free_port(), _free_port(), _free_port()
+        self.server = f"127.0.0.1:{self.port}"
+        self.admin = AdminClient({"bootstrap.servers": self.server, "log_level": 0})
+        self.process: subprocess.Popen[bytes] | None = None
+        self._write(sasl, settings)
+        identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._run("kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings)
+        self.start()
+
+    def _write(self, sasl: tuple[str, str] | None, settings: Mapping[str, str]) -> None:
+        listeners = f"PLAINTEXT://{self.server}"
+        protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+        more = dict(settings)
+        if sasl is not None:
+            listeners += f",SASL_PLAINTEXT://127.0.0.1:{self.secured}"
+            protocols += ",SASL_PLAINTEXT:SASL_PLAINTEXT"
+            user, password = sasl
+            more["sasl.enabled.mechanisms"] = "PLAIN"
+            more["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = _SASL.format(
+                user=user, password=password
+            )
+        given = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.control}",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self.control}",
+            "advertised.listeners": listeners,
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": protocols,
+            "log.dirs": str(self.folder / "data"),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "broker.session.timeout.ms": "2000",
+            "broker.heartbeat.interval.ms": "500",
+            "auto.create.topics.enable": "false",
+            "log.retention.ms": "-1",  # messages of 1970 are old
+            "message.max.bytes": str(64 << 20),
+            **more,
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._settings = str(self.folder / "server.properties")
+        Path(self._settings).write_text("".join(f"{k}={v}\n" for k, v in given.items()))
+
+    def _command(self, name: str, *arguments: str) -> list[str]:
+        return [self.java, *_JAVA, "-cp", f"{self.jars}/*", name, *arguments]
+
+    def _run(self, name: str, *arguments: str) -> None:
+        done = subprocess.run(self._command(name, *arguments), capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        with (self.folder / "broker.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command("kafka.Kafka", self._settings), stdout=log, stderr=log
+            )
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            assert self.process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
+            try:
+                self.admin.list_topics(timeout=2)
+                return
+            except Exception:
+                time.sleep(0.2)
+        raise AssertionError("the broker does not answer")
+
+    def stop(self, sign: int = signal.SIGTERM) -> None:
+        """Ends it, and waits."""
+        if self.process is not None:
+            self.process.send_signal(sign)
+            self.process.wait(60)
+            self.process = None
+
+    def topic(self, name: str, partitions: int = 1, **config: str) -> str:
+        """Makes a topic; its URL."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        made = NewTopic(name, partitions, 1, config=settings)
+        self.admin.create_topics([made])[name].result(30)
+        return self.url(name)
+
+    def url(self, name: str) -> str:
+        return f"kafka://{self.server}/{name}"
+
+    def producer(self, **settings: Any) -> Producer:
+        given = {key.replace("_", "."): value for key, value in settings.items()}
+        return Producer({"bootstrap.servers": self.server, "log_level": 0, **given})
+
+    def send(
+        self, topic: str, values: Iterable[bytes | str | None], partition: int = 0,
+        times: Sequence[int] | None = None, **settings: Any
+    ) -> None:  # fmt: skip
+        """Writes messages to a partition, in order."""
+        producer = self.producer(**settings)
+        for k, value in enumerate(values):
+            more: dict[str, Any] = {} if times is None else {"timestamp": times[k]}
+            producer.produce(topic, value, partition=partition, **more)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def tool(self, name: str, *arguments: str) -> str:
+        """What one of Kafka's own tools prints."""
+        tools = jars("kafka-tools", "kafka-tools")
+        command = [self.java, *_JAVA, "-cp", f"{tools}/*", f"org.apache.kafka.tools.{name}"]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    def ends(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        """The first offset, and the one behind the last."""
+        consumer = Consumer({"bootstrap.servers": self.server, "group.id": "test", "log_level": 0})
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)
+            return low, high
+        finally:
+            consumer.close()

@@ -1,0 +1,213 @@
+"""Rows that clients push: durable when they are answered, whole or not at all, once for a key."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from levada import Engine
+from levada.errors import UsageError
+from levada.runtime.spool.push import PushLog
+from levada.server.settings import Limits, Settings
+from levada.streams.formats import PUSH
+from levada.streams.stream_config import StreamConfig
+from serving import last_report, served, until
+
+QUADS = {"Content-Type": "application/n-quads"}
+ROWS = {"Content-Type": "application/x-ndjson"}
+TEXT = """PREFIX : <http://e/>
+SELECT ?a ?n FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
+WHERE { WINDOW :w { ?a :p ?n } } ORDER BY ?n
+"""
+
+
+def line(n: int, subject: str = "<http://e/a>") -> str:
+    return f'{subject} <http://e/p> "{n}" {500 * n} .\n'
+
+
+def config(name: str, **options: object) -> StreamConfig:
+    return StreamConfig.of(name, PUSH, **options)
+
+
+@contextmanager
+def engine(folder: Path) -> Iterator[Engine]:
+    with Engine(spark=False, checkpoint=folder / "ck", keep_results=False, keep="1h") as made:
+        made.stream("s", config("s"))
+        made.stream("k", config("k", schema="k:integer;v:double"))
+        made.register(TEXT, name="hot")
+        made.register("Select k From k [Range 1 s]", name="rows")
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[httpx.Client]:
+    limits = Limits(body=1 << 20, backlog=1 << 16)
+    with engine(tmp_path), served(Settings(tmp_path / "ck", port=0, limits=limits)) as url:
+        client = httpx.Client(base_url=url, timeout=30)
+        until(lambda: client.get("/streams/s").status_code == 200)
+        yield client
+
+
+def read(client: httpx.Client, stream: str, elements: int) -> bool:
+    return client.get(f"/streams/{stream}").json().get("elements", 0) == elements
+
+
+def test_what_is_pushed_comes_through(client: httpx.Client) -> None:
+    body = "".join(map(line, range(8)))
+    found = client.post("/streams/s", content=body, headers=QUADS)
+    assert (found.status_code, found.json()["rows"]) == (202, 8)
+    until(lambda: last_report(client) == 3000)
+    assert client.get("/queries/hot/results/2000", headers={"Accept": "text/csv"}).text == (
+        "report,a,n\n" + "".join(f"2000,http://e/a,{n}\n" for n in range(4))
+    )
+    stream = client.get("/streams/s").json()
+    assert (stream["pushed"], stream["format"]) == (True, "nq")
+    assert client.put("/streams/s").status_code == 200
+    assert 'levada_pushed_rows_total{stream="s"} 8' in client.get("/metrics").text
+
+
+def test_rows_of_a_table(client: httpx.Client) -> None:
+    rows = "".join(f'{{"ts": {1000 * n}, "k": {n}, "v": 0.5}}\n' for n in range(4))
+    assert client.post("/streams/k", content=rows, headers=ROWS).json()["rows"] == 4
+    until(partial(read, client, "k", 4))
+
+
+@pytest.mark.parametrize(
+    ("stream", "bad", "at", "said"),
+    [
+        ("s", '<http://e/a> <http://e/p> "x\n', (3, 1), "No dot stands at the end of the line."),
+        ("s", "<http://e/a> <http://e/p> <http://e/b> .\n", (3, 1), "No event time stands"),
+        ("s", "<http://e/a> <http://e p> <http://e/b> 5 .\n", (3, 14), "Malformed"),
+        ("s", "\udcff <http://e/p> <http://e/b> 5 .\n", (3, 1), "Malformed"),
+        ("k", '{"ts": 1, "k": "one"}\n', (3, 1), "A row cannot be read"),
+        ("k", "[1]\n", (3, 1), "A row cannot be read: not a JSON object."),
+        ("k", '{"k": 1}\n', (3, 1), "A row cannot be read"),
+    ],
+)
+def test_a_body_with_a_mistake_is_not_taken(
+    client: httpx.Client, stream: str, bad: str, at: tuple[int, int], said: str
+) -> None:
+    good = [line(1), line(2)] if stream == "s" else ['{"ts": 1, "k": 1}\n', '{"ts": 2, "k": 2}\n']
+    body = "".join([*good, bad, good[0]]).encode("utf-8", "surrogateescape")
+    found = client.post(
+        f"/streams/{stream}", content=body, headers=QUADS if stream == "s" else ROWS
+    )
+    assert found.status_code == 400
+    problem = found.json()
+    assert problem["detail"].startswith(said)
+    assert (problem["line"], problem["wrong"]) == (at[0], 1)
+    assert problem["column"] >= at[1]
+    assert client.post(f"/streams/{stream}", content="".join(good)).json()["rows"] == 2
+    until(partial(read, client, stream, 2))
+
+
+def test_what_is_sent_again_is_taken_once(client: httpx.Client) -> None:
+    headers = {**QUADS, "Idempotency-Key": "one"}
+    first = client.post("/streams/s", content=line(1), headers=headers)
+    again = client.post("/streams/s", content=line(1), headers=headers)
+    assert (first.json()["again"], again.json()["again"]) == (False, True)
+    assert (again.status_code, again.json()["rows"]) == (202, 0)
+    client.post("/streams/s", content=line(2), headers={**QUADS, "Idempotency-Key": "two"})
+    until(partial(read, client, "s", 2))
+
+
+def test_many_at_once_are_all_there(client: httpx.Client) -> None:
+    taken: list[int] = []
+
+    def send(start: int) -> None:
+        answers = (client.post("/streams/s", content=line(n)) for n in range(start, start + 10))
+        taken.extend(answer.status_code for answer in answers)
+
+    threads = [threading.Thread(target=send, args=(10 * i,)) for i in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert taken == [202] * 50
+    until(lambda: client.get("/streams/s").json()["elements"] + _late(client) == 50)
+
+
+def _late(client: httpx.Client) -> int:
+    found: int = client.get("/streams/s").json()["late"]
+    return found
+
+
+def test_what_is_refused(client: httpx.Client) -> None:
+    assert client.post("/streams/s", content="{}", headers=ROWS).status_code == 415
+    assert client.post("/streams/t", content=line(1)).status_code == 404
+    missing = client.put("/streams/t")
+    assert missing.status_code == 409
+    assert missing.json()["hint"] == "Start it with --stream t=push: and it can be fed here."
+    large = client.post("/streams/s", content=b"#" * (2 << 20), headers=QUADS)
+    assert large.status_code == 413
+    packed = {**QUADS, "Content-Encoding": "gzip"}
+    assert client.post("/streams/s", content=b"\x1f\x8b", headers=packed).status_code == 415
+    long_key = {**QUADS, "Idempotency-Key": "k" * 300}
+    assert client.post("/streams/s", content=line(1), headers=long_key).status_code == 400
+    assert client.post("/streams/s", content=b"", headers=QUADS).json()["rows"] == 0
+
+
+def test_a_stream_of_files_takes_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    with Engine(spark=False, checkpoint=tmp_path / "ck", keep_results=False) as made:
+        made.stream("s", tmp_path / "s", format="nq")
+        made.start()
+        with served(Settings(tmp_path / "ck", port=0)) as url:
+            client = httpx.Client(base_url=url, timeout=30)
+            until(lambda: client.get("/streams/s").status_code == 200)
+            found = client.post("/streams/s", content=line(1), headers=QUADS)
+    assert (found.status_code, "is not pushed" in found.json()["detail"]) == (409, True)
+
+
+def test_a_log_that_nobody_reads_is_full(tmp_path: Path) -> None:
+    with engine(tmp_path) as made:
+        until(lambda: any((tmp_path / "ck" / "plans").glob("setup-*")))
+        made.stop()
+    limits = Limits(backlog=100)
+    with served(Settings(tmp_path / "ck", port=0, limits=limits)) as url:
+        client = httpx.Client(base_url=url, timeout=30)
+        codes = [client.post("/streams/s", content=line(n)).status_code for n in range(8)]
+        assert codes[0] == 202
+        assert codes[-1] == 429
+        full = client.post("/streams/s", content=line(1))
+        assert full.headers["retry-after"] == "1"
+    taken = codes.count(202)
+    with engine(tmp_path) as again:
+        until(lambda: sum(r.elements for r in again._records().values()) == taken)
+
+
+def test_keys_outlive_the_server(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    PushLog(tmp_path / "data", "nq").append(b"x\n", ["one"])
+    (tmp_path / "keys" / "000000000000002").write_text('["never"]')  # it died before the batch
+    again = PushLog(tmp_path / "data", "nq")
+    assert again.seen.keys() == {"one"}
+    again.append(b"y\n", [])
+    assert sorted(p.name for p in (tmp_path / "data").iterdir()) == [
+        "000000000000001.nq",
+        "000000000000002.nq",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"format": "ttl", "time": "predicate:http://e/t"}, "comes as nt, nq, ndjson"),
+        ({"element": "subject"}, "comes by lines"),
+        ({"schema": "auto"}, "needs its schema said"),
+        ({"files": "parallel"}, "is one sequence"),
+    ],
+)
+def test_what_needs_a_file(tmp_path: Path, options: dict[str, str], said: str) -> None:
+    with (
+        Engine(spark=False, checkpoint=tmp_path / "ck") as made,
+        pytest.raises(UsageError, match=said),
+    ):
+        made.stream("s", config("s", **options))

@@ -1,0 +1,117 @@
+"""Queries over HTTP: put once, replaced knowingly, refused with a place; texts looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from serving import TEXT, Run, last_report, until
+
+SPARQL = {"Content-Type": "application/sparql-query"}
+WARM = TEXT.replace("PT2S", "PT4S")
+
+
+def test_a_query_is_put_once(client: httpx.Client, run: Run) -> None:
+    made = client.put("/queries/warm", content=WARM, headers=SPARQL)
+    assert made.status_code == 201
+    assert made.headers["location"] == "/queries/warm"
+    assert made.json()["told"][0].startswith("warm: added, from ")
+    again = client.put("/queries/warm", content=WARM, headers=SPARQL)
+    assert (again.status_code, again.headers["etag"]) == (200, made.headers["etag"])
+    run.feed(10)
+    until(lambda: last_report(client, "warm"))
+    other = client.put("/queries/warm", content=TEXT, headers=SPARQL)
+    assert other.status_code == 409
+    assert made.headers["etag"] in other.json()["hint"]
+    wrong = client.put("/queries/warm", content=TEXT, headers={**SPARQL, "If-Match": '"x"'})
+    assert wrong.status_code == 412
+    replaced = client.put(
+        "/queries/warm", content=TEXT, headers={**SPARQL, "If-Match": made.headers["etag"]}
+    )
+    assert replaced.status_code == 200
+    assert client.get("/queries/warm").json()["text"] == TEXT
+    assert client.delete("/queries/warm").status_code == 200
+    until(lambda: client.get("/queries/warm").status_code == 404)
+    assert client.delete("/queries/warm").status_code == 404
+
+
+def test_a_replacement_that_is_refused_leaves_the_query(client: httpx.Client) -> None:
+    before = client.get("/queries/hot").headers["etag"]
+    wrong = TEXT.replace(":s", ":t")
+    found = client.put("/queries/hot", content=wrong, headers={**SPARQL, "If-Match": "*"})
+    assert found.status_code == 400
+    assert found.json()["detail"] == "There is no stream http://e/t."
+    assert client.get("/queries/hot").headers["etag"] == before
+
+
+def test_refusals_have_a_place(client: httpx.Client) -> None:
+    text = TEXT.replace("WHERE", "WERE")
+    for found in (
+        client.put("/queries/bad", content=text, headers=SPARQL).json(),
+        client.post("/check", content=text, headers=SPARQL).json()["errors"][0],
+    ):
+        assert (found["line"], found["column"]) == (3, 1)
+        assert found["hint"] == "Did you mean WHERE?"
+        assert "WHERE" in found["expected"]
+    bytes_ = client.put("/queries/bad", content=b"SELECT\n \xff", headers=SPARQL).json()
+    assert (bytes_["detail"], bytes_["line"], bytes_["column"]) == ("The text is not UTF-8.", 2, 2)
+    for name, content, headers, status in (
+        ("bad", b"", SPARQL, 400),
+        ("bad", TEXT, {"Content-Type": "image/png"}, 415),
+        ("bad?dialect=latin", TEXT, SPARQL, 400),
+        ("bad?report=noon", TEXT, SPARQL, 400),
+        ("late", TEXT, SPARQL, 400),
+        ("bad", TEXT + "#" * (1 << 20), SPARQL, 413),
+    ):
+        assert client.put(f"/queries/{name}", content=content, headers=headers).status_code == (
+            status
+        )
+
+
+def test_what_would_open_something_is_refused(client: httpx.Client) -> None:
+    inner = "{ ?a :p ?n } SERVICE <http://127.0.0.1:9/> { ?a :p ?n }"
+    found = client.put("/queries/bad", content=TEXT.replace("{ ?a :p ?n }", inner), headers=SPARQL)
+    assert (found.status_code, "SERVICE" in found.json()["detail"]) == (400, True)
+    text = TEXT.replace("FROM NAMED", "FROM <file:///etc/passwd> FROM NAMED")
+    assert client.put("/queries/bad", content=text, headers=SPARQL).status_code == 400
+
+
+def test_a_text_is_looked_at(client: httpx.Client) -> None:
+    found = client.post("/check", content=TEXT, headers=SPARQL).json()
+    assert (found["ok"], found["form"], found["errors"]) == (True, "SELECT", [])
+    assert found["windows"] == ["http://e/s [RANGE PT2S STEP PT1S close [)]"]
+    slip = TEXT.replace("?a ?n", "?a ?m")
+    (warned,) = client.post("/check", content=slip, headers=SPARQL).json()["warnings"]
+    assert (warned["line"], "?m" in warned["message"]) == (2, True)
+    physical = client.post("/explain", content=TEXT, headers=SPARQL).text
+    algebra = client.post("/explain?stage=algebra", content=TEXT, headers=SPARQL).text
+    assert "match" in physical.lower()
+    assert algebra.startswith("SELECT (?a ?n)")
+    assert client.post("/explain?stage=x", content=TEXT, headers=SPARQL).status_code == 400
+
+
+def test_cql_over_http(client: httpx.Client) -> None:
+    found = client.post("/check?dialect=cql", content="Select k From A [Range 5 s", headers=SPARQL)
+    assert found.json()["errors"][0]["line"] == 1
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_read_only_changes_nothing(serve: Callable[..., httpx.Client], method: str) -> None:
+    client = serve(read_only=True)
+    until(lambda: client.get("/queries/hot").status_code == 200)
+    found = client.request(
+        method, "/queries/hot", content=WARM, headers={**SPARQL, "If-Match": "*"}
+    )
+    assert (found.status_code, found.json()["detail"]) == (403, "This server is read-only.")
+
+
+def test_no_engine_is_said(client: httpx.Client, run: Run) -> None:
+    run.engine.stop()
+    run.engine._close()
+    found = client.put("/queries/warm", content=WARM, headers=SPARQL)
+    assert found.status_code == 409
+    assert found.json()["detail"].startswith("No engine runs on the checkpoint")
+    assert client.get("/health").status_code == 503
+    assert client.get("/queries/hot/results").status_code == 200

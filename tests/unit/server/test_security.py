@@ -1,0 +1,257 @@
+"""Who may ask, and what asking can do: hosts, origins, tokens, roles; and bytes that are no
+requests, or never end.
+"""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from levada.errors import UsageError
+from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
+from levada.server.settings import Limits, Settings
+from serving import TEXT, Run, served, until
+
+SPARQL = {"Content-Type": "application/sparql-query"}
+WARM = TEXT.replace("PT2S", "PT4S")
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> dict[str, str]:
+    """A token for each role, by its name, and the file's path as ``file``."""
+    path = tmp_path / "tokens"
+    made = {role.value: add_token(path, role.value, role.value) for role in Role}
+    return {**made, "other": add_token(path, "other", "register"), "file": str(path)}
+
+
+@pytest.fixture
+def guarded(run: Run, tokens: dict[str, str]) -> Iterator[httpx.Client]:
+    settings = Settings(run.root, port=0, tokens=Path(tokens["file"]), limits=Limits(own_queries=1))
+    with served(settings) as url, httpx.Client(base_url=url, timeout=30) as client:
+        until(lambda: client.get("/status", headers=bearer(tokens["read"])).is_success)
+        yield client
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_hosts_and_origins(client: httpx.Client) -> None:
+    for host, status in (
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("", 421),
+        ("localhost:80", 200),
+        ("[::1]:8790", 200),
+    ):
+        assert client.get("/health", headers={"Host": host}).status_code == status, host
+    own = f"http://{client.base_url.host}:{client.base_url.port}"
+    for origin, status in ((own, 200), ("http://evil.example", 403), ("null", 403)):
+        assert client.get("/health", headers={"Origin": origin}).status_code == status, origin
+    picture = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    assert client.get("/sparql?query=ASK{}", headers=picture).status_code == 403
+    assert client.get("/", headers=picture).status_code == 200, "a link may be followed"
+    assert client.get("/health", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+    put = client.put(
+        "/queries/x", content=TEXT, headers={**SPARQL, "Origin": "http://evil.example"}
+    )
+    assert put.status_code == 403
+    found = client.get("/health")
+    assert "access-control-allow-origin" not in found.headers
+    assert found.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in found.headers["content-security-policy"]
+
+
+def test_a_server_that_others_reach_needs_tokens(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are no tokens"):
+        Settings(tmp_path, host="0.0.0.0").check()
+    with pytest.raises(UsageError, match="there are no tokens"):
+        Settings(tmp_path, host="example.org").check()
+    Settings(tmp_path, host="localhost").check()
+
+
+def test_a_token_comes_in_the_header_alone(guarded: httpx.Client, tokens: dict[str, str]) -> None:
+    token = tokens["admin"]
+    for headers in (
+        {},
+        {"Authorization": token},
+        {"Authorization": f"Basic {token}"},
+        {"Cookie": f"token={token}; Authorization=Bearer {token}"},
+        bearer(token[:-1]),
+        bearer(token + "x"),
+        {"Authorization": "Bearer \xff".encode("latin-1")},
+    ):
+        found = guarded.get("/status", headers=headers)  # type: ignore[arg-type]
+        assert found.status_code == 401
+        assert found.headers["www-authenticate"].startswith("Bearer")
+        assert token not in found.text
+    assert guarded.get(f"/status?token={token}&access_token={token}").status_code == 401
+    assert guarded.get("/status", headers=bearer(token)).status_code == 200
+
+
+def test_roles(guarded: httpx.Client, tokens: dict[str, str]) -> None:
+    def code(method: str, path: str, role: str, content: str = "") -> int:
+        headers = {**bearer(tokens[role]), **(SPARQL if content else {})}
+        return guarded.request(method, path, content=content, headers=headers).status_code
+
+    assert [code("GET", "/status", role) for role in Role] == [200, 403, 200, 200]
+    assert [code("POST", "/streams/s", role) for role in ("read", "register")] == [403, 403]
+    assert code("POST", "/streams/s", "push") == 409, "it may, but the stream is one of files"
+    assert [code("PUT", "/queries/w", role, WARM) for role in ("read", "push")] == [403, 403]
+    assert code("PUT", "/queries/w", "register", WARM) == 201
+    assert code("DELETE", "/queries/w", "other") == 403, "another's"
+    assert code("DELETE", "/queries/hot", "register") == 403, "the operator's"
+    assert code("PUT", "/queries/w2", "register", WARM) == 429, "one is all that it may have"
+    assert code("PUT", "/queries/w2", "other", WARM) == 201
+    assert code("DELETE", "/queries/w", "register") == 200
+    assert code("DELETE", "/queries/w2", "admin") == 200
+
+
+def test_the_file_of_tokens_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    first = add_token(path, "a", "read")
+    known = TokenFile(path, read_tokens(path))
+    second = add_token(path, "b", "push")
+    found = known.found(second)
+    assert found is not None and (found.name, found.roles) == ("b", frozenset({Role.PUSH}))
+    path.write_text("no tokens at all, but five words")
+    assert known.found(first) is not None, "a file that is none leaves what was"
+    path.write_text("# nobody\n")
+    assert known.found(first) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("a read", "a line is NAME ROLES"),
+        ("a red sha256:" + 64 * "0", "there is no role red"),
+        ("a read sha256:00", "no SHA-256"),
+        ("a read md5:00", "a line is NAME ROLES"),
+        ("a/b read sha256:" + 64 * "0", "a line is NAME ROLES"),
+        ("a read sha256:" + 64 * "0" + "\na read sha256:" + 64 * "0", "is there twice"),
+    ],
+)
+def test_lines_that_are_no_tokens(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "tokens").write_text(line)
+    with pytest.raises(UsageError, match=said):
+        read_tokens(tmp_path / "tokens")
+
+
+# -- bytes --
+
+
+@pytest.fixture
+def raw(serve: Callable[..., httpx.Client]) -> Iterator[Callable[[bytes], bytes]]:
+    """Sends bytes, and gives what comes back until the server closes."""
+    limits = Limits(body=10_000, head=4_000, head_seconds=0.5, body_seconds=0.5, text=5_000)
+    client = serve(limits)
+    until(lambda: client.get("/health").status_code == 200)
+
+    def send(data: bytes, pause: float = 0.0) -> bytes:
+        found = b""
+        with socket.create_connection((client.base_url.host, client.base_url.port)) as made:
+            made.settimeout(10)
+            try:
+                for at in range(0, len(data), 1 if pause else len(data)):
+                    made.sendall(data[at : at + (1 if pause else len(data))])
+                    time.sleep(pause)
+                while part := made.recv(65536):
+                    found += part
+            except (ConnectionError, BrokenPipeError):
+                pass
+        return found
+
+    yield send
+    assert client.get("/health").status_code == 200, "it goes on"
+
+
+HEAD = b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (HEAD + b"Content-Length: 100\r\n\r\nhalf", 408),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nSELEC\r\n", 408),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n%b\r\n" % (b"x" * 1024) * 20, 413),
+        (HEAD + b"Content-Length: 1000000000\r\n\r\n", 413),
+        (HEAD + b"Content-Length: -1\r\n\r\n", 400),
+        (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
+        (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n" + b"x" * 40, 415),
+        (HEAD + b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", 431),
+        (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", 431),
+        (HEAD, 408),
+        (
+            b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n",
+            400,
+        ),
+        (b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 421),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"HELO there\r\n\r\n", 400),
+    ],
+)
+def test_bytes_that_are_no_request(raw: Callable[[bytes], bytes], data: bytes, status: int) -> None:
+    found = raw(data)
+    unseen = not found and len(data) > 50_000  # who still sends may not see the answer
+    assert unseen or found.startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_a_byte_now_and_then(raw: Callable[..., bytes]) -> None:
+    began = time.monotonic()
+    found = raw(HEAD + b"X: " + b"a" * 1_000, pause=0.05)  # a minute in all
+    assert time.monotonic() - began < 40, "it is not waited for"
+    assert found.startswith(b"HTTP/1.1 408 ") or not found, "who still sends may not see it"
+
+
+def test_nothing_is_unpacked(client: httpx.Client) -> None:
+    bomb = gzip.compress(b"\0" * (1 << 24))
+    found = client.post("/check", content=bomb, headers={**SPARQL, "Content-Encoding": "gzip"})
+    assert found.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/queries/..%2f..%2fetc%2fpasswd",
+        "/queries/%2e%2e/%2e%2e/levada.json",
+        "/queries/hot/results/..%2f..%2flevada.json",
+        "/streams/../levada.json",
+        "/streams/%2e%2e%2flevada.json",
+        "/static/../../levada.json",
+        "/queries/hot%00",
+        "/queries/hot%0d%0aSet-Cookie:%20a=b",
+    ],
+)
+def test_no_path_leads_to_a_file(client: httpx.Client, path: str) -> None:
+    url = client.base_url
+    with socket.create_connection((url.host, url.port)) as made:
+        made.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
+        found = b""
+        while part := made.recv(65536):
+            found += part
+    assert found.split(b" ")[1] in (b"400", b"404")
+    assert b"seed" not in found
+    assert b"set-cookie" not in found.lower().split(b"\r\n\r\n")[0]
+
+
+def test_too_many_connections(serve: Callable[..., httpx.Client]) -> None:
+    client = serve(Limits(connections=3))
+    until(lambda: client.get("/health").status_code == 200)
+    url = client.base_url
+    made = [socket.create_connection((url.host, url.port)) for _ in range(6)]
+    time.sleep(0.2)
+    last = made[-1]
+    last.settimeout(10)
+    assert last.recv(100).startswith(b"HTTP/1.1 503 ")
+    for each in made:
+        each.close()
+    until(lambda: client.get("/health").status_code == 200)

@@ -1,0 +1,94 @@
+"""Events by WebSocket: the server-sent ones, with the same ids; refused as requests are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from levada.server.guard.tokens import add_token
+from levada.server.settings import Limits, Settings
+from serving import EVENTS, GRAPHS, Run, events, last_report, served, until
+
+
+def opened(client: httpx.Client, path: str, **said: Any) -> ClientConnection:
+    return connect(f"ws://{client.base_url.netloc.decode()}{path}", proxy=None, **said)
+
+
+def test_the_same_events_with_the_same_ids(client: httpx.Client, run: Run) -> None:
+    run.engine.register(GRAPHS, name="made")
+    run.feed(4)
+    until(lambda: last_report(client, "hot") == 6000 and last_report(client, "made"))
+    for path, n in (
+        ("/queries/hot/results?after=2000", 4),
+        ("/events?query=hot&query=made&after=hot=4000,made=0", 3),
+    ):
+        with opened(client, path) as socket:
+            messages = [json.loads(socket.recv(timeout=30)) for _ in range(n)]
+        with client.stream("GET", path, headers=EVENTS) as answer:
+            same = events(answer.iter_lines(), n)
+        for message, event in zip(messages, same, strict=True):
+            lines = [json.loads(line) for line in event["data"].split("\n")]
+            assert message == {"id": event["id"], "event": "report", "data": lines}
+
+
+def test_a_socket_goes_on_with_what_comes(client: httpx.Client, run: Run) -> None:
+    with opened(client, "/events", additional_headers={"Last-Event-ID": "hot=3000"}) as socket:
+        assert json.loads(socket.recv(timeout=30))["id"] == "hot=4000"
+        socket.send("what a client says is not looked at")
+        run.feed(2)
+        assert json.loads(socket.recv(timeout=30))["id"] == "hot=5000"
+    assert client.get("/health").status_code == 200
+
+
+def refused(client: httpx.Client, path: str, **said: Any) -> tuple[int, str]:
+    with pytest.raises(InvalidStatus) as error, opened(client, path, **said):
+        pass
+    answer = error.value.response
+    return answer.status_code, json.loads(answer.body or b"{}").get("detail", "")
+
+
+def test_what_is_refused(client: httpx.Client) -> None:
+    assert refused(client, "/events?query=hut") == (404, "There is no query hut.")
+    assert refused(client, "/queries/hut/results") == (404, "There is no query hut.")
+    assert refused(client, "/queries/hot/results?after=noon")[0] == 400
+    assert refused(client, "/status")[0] == 403
+    told = "A page of another origin asks, which is not answered."
+    assert refused(client, "/events", origin="http://evil.example") == (403, told)
+    assert refused(client, "/events", additional_headers={"Last-Event-ID": "4000"})[0] == 400
+
+
+def test_tokens_and_how_much_is_open_of_one(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    read, push = add_token(path, "r", "read"), add_token(path, "p", "push")
+    limits = Limits(own_connections=2)
+    with served(Settings(run.root, port=0, tokens=path, limits=limits)) as url:
+        bearer = {"Authorization": f"Bearer {read}"}
+        client = httpx.Client(base_url=url, timeout=30, headers=bearer)
+        until(lambda: client.get("/queries/hot").status_code == 200)
+        assert refused(client, "/events")[0] == 401
+        other = {"Authorization": f"Bearer {push}"}
+        assert refused(client, "/events", additional_headers=other)[0] == 403
+        with opened(client, "/events", additional_headers=bearer) as one:
+            with opened(client, "/events", additional_headers=bearer):
+                found = client.get("/queries")
+                assert (found.status_code, found.headers["retry-after"]) == (429, "1")
+                assert found.json()["detail"] == "The token r has 2 requests open, which is all."
+            until(lambda: client.get("/queries").status_code == 200)
+            one.close()
+
+
+def test_a_socket_that_says_too_much_is_closed(serve: Callable[..., httpx.Client]) -> None:
+    client = serve()
+    until(lambda: last_report(client) == 4000)
+    with opened(client, "/events") as socket:
+        socket.send("x" * 100_000)
+        with pytest.raises(Exception, match=r"1009|too big|closed"):
+            socket.recv(timeout=30)
+    assert client.get("/health").status_code == 200

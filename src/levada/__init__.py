@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from levada.engine.telling.status import Status
     from levada.engine.telling.summary import Progress
     from levada.streams.options import StreamOptions
+    from levada.terms.group_of import group_of
 
 __all__ = [
     "Asked",
@@ -32,6 +33,7 @@ __all__ = [
     "StreamOptions",
     "UsageError",
     "__version__",
+    "group_of",
     "query",
 ]
 __version__ = "0.1.0"
@@ -47,6 +49,7 @@ _HOMES = {
     "Results": "levada.engine.query",
     "Status": "levada.engine.telling.status",
     "StreamOptions": "levada.streams.options",
+    "group_of": "levada.terms.group_of",
     "query": "levada.engine.python.once",
 }
 

@@ -7,9 +7,12 @@
     │   ├── UnsupportedError        valid, but not there yet: names the feature
     │   └── UnknownNameError        an unknown prefix, stream, graph, function, column
     ├── SourceError           a stream or static file that cannot be read                exit 1
-    │   └── FileFault               one file of a stream: it is a dead letter, the run goes on
+    │   ├── FileFault               one file of a stream: it is a dead letter, the run goes on
+    │   ├── AwayError               a broker that does not answer: it is waited for
+    │   └── LostError               offsets that are gone before they were read
     ├── PromiseError          a stream that breaks what was promised of it               exit 1
     ├── SinkError             results that cannot be written                             exit 1
+    │   └── TargetAwayError         where they go does not answer: it is waited for
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
@@ -115,12 +118,28 @@ class FileFault(SourceError):  # noqa: N818
     """A file of a stream that is not what its name or the stream's columns say."""
 
 
+class AwayError(SourceError):
+    """What a stream is read from does not answer: it is waited for."""
+
+
+class LostError(SourceError):
+    """What a stream was to read is there no more; ``epoch`` is which one was to read it."""
+
+    def at(self, epoch: int) -> LostError:
+        """The error, with the epoch."""
+        return LostError(f"Epoch {epoch}: {self.message}", hint=self.hint)
+
+
 class PromiseError(LevadaError):
     """A stream that breaks what was promised of it (``closed=element``)."""
 
 
 class SinkError(LevadaError):
     """Results that cannot be written."""
+
+
+class TargetAwayError(SinkError):
+    """Where results go does not answer: it is waited for."""
 
 
 class CheckpointError(LevadaError):

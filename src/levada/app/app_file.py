@@ -5,7 +5,7 @@
     static:
       - {path: rooms.ttl, graph: http://example.org/rooms}
     queries:
-      hot: {file: hot.rq}
+      hot: {file: hot.rq, to: "kafka://127.0.0.1:9092/hot"}
       pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
     options: {out: results, format: ndjson, epoch: 1s}
 
@@ -22,18 +22,33 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
 from levada.algebra.schema import Regime
+from levada.app.values import (
+    at,
+    count_at,
+    flag_at,
+    inside,
+    list_at,
+    mapping_at,
+    required,
+    text_at,
+    texts_at,
+    wrong,
+)
 from levada.emission.formats import SHAPES, Format, check_stdout, meant
 from levada.errors import UsageError, near
+from levada.model.counts import check_partitions
 from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
-from levada.streams.formats import RDF, word_of
+from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.streams.formats import PUSH, RDF, STDIN, word_of
+from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
-from levada.streams.stream_config import STDIN, StreamConfig
+from levada.streams.stream_config import StreamConfig
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
 FORMATS = tuple(map(str, Format))
@@ -44,9 +59,7 @@ _FIELDS = {"as": "shape"}
 @dataclass(frozen=True, slots=True)
 class StaticSource:
     """A file of static RDF; ``graph``: the one graph for all of it, None as the file says.
-    ``format`` None: by its ending.
-
-    ``reload``: whenever the file changes on the disk, it is read anew.
+    ``format`` None: by its ending. ``reload``: whenever the file changes, it is read anew.
     """
 
     path: str
@@ -55,16 +68,24 @@ class StaticSource:
     reload: bool = False
 
 
+class To(NamedTuple):
+    """Where a query's reports go, too: a URL, and what is said of it (``sinks.destination``)."""
+
+    url: str
+    options: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class QuerySource:
     """A query's text and the options that it says itself, by the words of
-    ``algebra.options.WORDS``; the others are the application's.
+    ``algebra.options.WORDS``; the others are the application's. ``to``: its outputs.
     """
 
     name: str
     text: str
     dialect: str | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
+    to: tuple[To, ...] = ()
 
     @property
     def spoken(self) -> str:
@@ -77,11 +98,12 @@ class Options:
     """What holds for the whole application.
 
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
-    the most elements in one. ``max_rows``: the most rows of an operator in one.
-    ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for
-    fuller files, ms. ``terms``: tables have N-Triples texts. ``shape``: changes, or state.
-    ``ontology``: its files; none are the static data. None: not set.
-    ``said``: what holds for queries that do not say, by the words of ``algebra.options.WORDS``.
+    the most elements in one. ``max_rows``: of an operator in one. ``partitions``: a number, auto.
+    ``slice``: of event time, in which what tasks send is counted. ``sharing``: what queries share.
+    ``place``: a placement file, or off.
+    ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
+    ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
+    none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
     """
 
     out: str = STDOUT
@@ -94,6 +116,10 @@ class Options:
     epoch: int = 1000
     epoch_rows: int = 1_000_000
     max_rows: int = MOST_ROWS
+    partitions: int | str | None = None
+    slice: str = ""
+    place: str = ""
+    sharing: str = DEFAULT
     summary: str | None = None
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
@@ -125,9 +151,7 @@ class App:
 
     def merged(self, other: App) -> App:
         """This application with another's streams, static data and queries after its own, and its
-        own options.
-
-        Raises ``UsageError`` if a stream or a query is there twice.
+        own options. Raises ``UsageError`` if a stream or a query is there twice.
         """
         both = replace(
             self,
@@ -147,16 +171,13 @@ class App:
             if self.options.shape == "state":
                 raise UsageError("A state is a file.", hint="Say --out DIR with --as state.")
             check_stdout(Format(self.options.format), len(self.queries))
-        elif self.options.roll and self.options.shape == "state":
-            raise UsageError("A state is one file: it does not roll.", hint="Leave --roll out.")
 
 
 def _check_once(kind: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(
-                f"The {kind} {name} is there twice.", hint=f"Give one {kind} another name."
-            )
+            hint = f"Give one {kind} another name."
+            raise UsageError(f"The {kind} {name} is there twice.", hint=hint)
 
 
 def load_app(path: Path) -> App:
@@ -164,15 +185,15 @@ def load_app(path: Path) -> App:
     from levada.streams.yaml_file import read_yaml  # here: only app files need YAML
 
     document = read_yaml(path, "app file")
-    sections = _mapping(document, "", ("streams", "static", "queries", "options"))
+    sections = mapping_at(document, "", ("streams", "static", "queries", "options"))
     base = path.parent
-    streams = _mapping(sections.get("streams"), "streams")
-    queries = _mapping(sections.get("queries"), "queries")
+    streams = mapping_at(sections.get("streams"), "streams")
+    queries = mapping_at(sections.get("queries"), "queries")
     app = App(
         streams=tuple(_stream(base, name, value) for name, value in streams.items()),
         static=tuple(
             _static(base, i, value)
-            for i, value in enumerate(_list(sections.get("static"), "static"))
+            for i, value in enumerate(list_at(sections.get("static"), "static"))
         ),
         queries=tuple(_query(base, name, value) for name, value in queries.items()),
         options=_options(base, sections.get("options")),
@@ -180,58 +201,17 @@ def load_app(path: Path) -> App:
     return app.merged(App())
 
 
-def _mapping(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """A mapping with text keys, of ``known`` ones if given; nothing is the empty mapping."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise _wrong(place or "The app file", "a mapping", value)
-    for key in value:
-        if not isinstance(key, str):
-            raise UsageError(
-                f"{_at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
-            )
-        if known is not None and key not in known:
-            raise UsageError(f"{_at(place, key)} is not an option.", hint=near(key, known))
-    return dict(value)
-
-
-def _list(value: Any, place: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _wrong(place, "a list", value)
-    return value
-
-
-def _at(place: str, key: str) -> str:
-    return f"{place}.{key}" if place else key
-
-
-def _wrong(place: str, expected: str, value: Any) -> UsageError:
-    return UsageError(f"{place} is {expected}, not {value!r}.")
-
-
-def _inside(place: str, make: Callable[[], Any]) -> Any:
-    """The value of ``make``; its usage errors say where."""
-    try:
-        return make()
-    except UsageError as error:
-        raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
-
-
 def _stream(base: Path, name: str, value: Any) -> StreamConfig:
-    place = _at("streams", name)
-    options = _mapping(value, place, ("path", *OPTIONS))
-    path = _required(options, "path", place)
-    path = STDIN if path == STDIN else _path(base, _at(place, "path"), path)
+    place = at("streams", name)
+    options = mapping_at(value, place, ("path", *OPTIONS))
+    path = required(options, "path", place)
+    elsewhere = path in (STDIN, PUSH) or is_kafka(str(path))
+    path = path if elsewhere else _path(base, at(place, "path"), path)
     given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
-    if "mapping" in given:
-        given["mapping"] = _path(base, _at(place, "mapping"), given["mapping"])
-    return cast(
-        StreamConfig,
-        _inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given)),
-    )
+    for key in given.keys() & {"mapping", "ca", "cert", "key"}:
+        given[key] = _path(base, at(place, key), given[key])
+    stream = inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given))
+    return cast(StreamConfig, stream)
 
 
 def _plain_time(value: Any) -> Any:
@@ -243,8 +223,8 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     place = f"static[{index}]"
     if isinstance(value, str):
         return StaticSource(_path(base, place, value))
-    options = _mapping(value, place, ("path", *_STATIC_VALUES))
-    path = _path(base, place, _required(options, "path", place))
+    options = mapping_at(value, place, ("path", *_STATIC_VALUES))
+    path = _path(base, place, required(options, "path", place))
     return StaticSource(path, **_values(options, place, _STATIC_VALUES))
 
 
@@ -257,17 +237,35 @@ def check_graph(text: str) -> str:
 
 
 def _query(base: Path, name: str, value: Any) -> QuerySource:
-    place = _at("queries", name)
-    _inside(place, lambda: check_query_name(name))
-    options = _mapping(value, place, ("file", "text", *_QUERY_VALUES))
+    place = at("queries", name)
+    inside(place, lambda: check_query_name(name))
+    options = mapping_at(value, place, ("file", "text", "to", *_QUERY_VALUES))
     if ("file" in options) == ("text" in options):
         raise UsageError(f"{place} needs one of file and text.")
     given = _values(options, place, _QUERY_VALUES)
     dialect = given.pop("dialect", None)
+    to = _outputs(base, options.get("to"), at(place, "to"))
     if "text" in options:
-        return QuerySource(name, _text(options["text"], _at(place, "text")), dialect, given)
-    file = Path(_path(base, _at(place, "file"), options["file"]))
-    return replace(read_query(file, dialect), name=name, said=given)
+        return QuerySource(name, text_at(options["text"], at(place, "text")), dialect, given, to)
+    file = Path(_path(base, at(place, "file"), options["file"]))
+    return replace(read_query(file, dialect), name=name, said=given, to=to)
+
+
+def _outputs(base: Path, value: Any, place: str) -> tuple[To, ...]:
+    """A URL, a mapping with a ``url``, or a list of such."""
+    several = list_at(value, place) if isinstance(value, list) else [value] * (value is not None)
+    return tuple(_output(base, each, place) for each in several)
+
+
+def _output(base: Path, value: Any, place: str) -> To:
+    if isinstance(value, str):
+        return To(value, {})
+    options = mapping_at(value, place)
+    url = text_at(required(options, "url", place), at(place, "url"))
+    given = {key: option for key, option in options.items() if key != "url"}
+    for key in given.keys() & ({"ca", "cert", "key"} if is_kafka(url) else set()):
+        given[key] = _path(base, at(place, key), given[key])
+    return To(url, given)
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
@@ -285,14 +283,14 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
 
 
 def _options(base: Path, value: Any) -> Options:
-    given = _values(_mapping(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
+    given = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
     if "ontology" in given:
         given["ontology"] = tuple(
             _path(base, f"options.ontology[{i}]", file) for i, file in enumerate(given["ontology"])
         )
     for name in ("out", "checkpoint", "summary"):
         if name in given and given[name] != STDOUT:
-            given[name] = _path(base, _at("options", name), given[name])
+            given[name] = _path(base, at("options", name), given[name])
     return Options().merged(given)
 
 
@@ -300,44 +298,15 @@ def _values(
     options: Mapping[str, Any], place: str, readers: Mapping[str, Callable[[Any, str], Any]]
 ) -> dict[str, Any]:
     return {
-        key: readers[key](value, _at(place, key))
+        key: readers[key](value, at(place, key))
         for key, value in options.items()
         if key in readers and value is not None
     }
 
 
-def _required(options: Mapping[str, Any], key: str, place: str) -> Any:
-    if options.get(key) is None:
-        raise UsageError(f"{place} needs a {key}.")
-    return options[key]
-
-
 def _path(base: Path, place: str, value: Any) -> str:
     """A path of the app file; relative ones are relative to its folder."""
-    return str(base / os.path.expanduser(_text(value, place)))
-
-
-def _text(value: Any, place: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise _wrong(place, "a text", value)
-    return value
-
-
-def _texts(value: Any, place: str) -> list[str]:
-    """A text, or a list of texts."""
-    return [_text(item, place) for item in (value if isinstance(value, list) else [value])]
-
-
-def _flag(value: Any, place: str) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(place, "true or false", value)
-    return value
-
-
-def _count(value: Any, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _wrong(place, "a positive number", value)
-    return value
+    return str(base / os.path.expanduser(text_at(value, place)))
 
 
 def _one_of(
@@ -346,55 +315,58 @@ def _one_of(
     def read(value: Any, place: str) -> str:
         if value not in words:
             hint = hint_of(value, words) if isinstance(value, str) else ""
-            raise UsageError(
-                f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint
-            )
+            said = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise UsageError(f"{place} is {said}, not {value!r}.", hint=hint)
         return str(value)
 
     return read
 
 
 def _duration(value: Any, place: str) -> int:
-    return cast(int, _inside(place, lambda: parse_duration(value)))
+    return cast(int, inside(place, lambda: parse_duration(value)))
 
 
 def _time(value: Any, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
-        raise _wrong(place, "a time", value)
-    return cast(int, _inside(place, lambda: parse_time(value)))
+        raise wrong(place, "a time", value)
+    return cast(int, inside(place, lambda: parse_time(value)))
 
 
 def _policy(value: Any, place: str) -> str:
-    _inside(place, lambda: report_policy(value))
+    inside(place, lambda: report_policy(value))
     return str(value)
 
 
 _STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "graph": lambda value, place: check_graph(_text(value, place)),
-    "format": lambda value, place: _one_of(RDF)(word_of(_text(value, place)), place),
-    "reload": _flag,
+    "graph": lambda value, place: check_graph(text_at(value, place)),
+    "format": lambda value, place: _one_of(RDF)(word_of(text_at(value, place)), place),
+    "reload": flag_at,
 }
 _WORD_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "bounds": _one_of(get_args(Bounds)),
     "t0": _time,
     "report": _policy,
-    "empty_reports": _flag,
+    "empty_reports": flag_at,
     "entailment": _one_of(tuple(map(str, Regime))),
 }
 assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"
 _QUERY_VALUES = {"dialect": _one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "out": _text,
+    "out": text_at,
     "format": _one_of(FORMATS, lambda word, _: meant(word)),
     "roll": _duration,
-    "terms": _flag,
+    "terms": flag_at,
     "as": _one_of(SHAPES),
-    "checkpoint": _text,
-    "master": _text,
+    "checkpoint": text_at,
+    "master": text_at,
     "epoch": _duration,
-    "epoch_rows": _count,
-    "max_rows": _count,
-    "summary": _text,
-    "ontology": _texts,
+    "epoch_rows": count_at,
+    "max_rows": count_at,
+    "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
+    "slice": _one_of(("1d", "1mo")),
+    "place": text_at,
+    "sharing": _one_of(tuple(map(str, Sharing))),
+    "summary": text_at,
+    "ontology": texts_at,
     **_WORD_VALUES,
 }

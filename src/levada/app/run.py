@@ -22,6 +22,7 @@ from levada.engine.engine import Engine
 from levada.engine.telling.remarks import unread
 from levada.engine.telling.status import counts_of, reasons
 from levada.engine.telling.summary import Progress, StreamCounts, Summary
+from levada.model.counts import check_partitions
 from levada.model.names import shown
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.publishing.tables import StateFiles
@@ -44,6 +45,8 @@ def run_app(
     progress: Callable[[Progress], None] | None = None,
     on_results: Sink | None = None,
     on_manifest: Callable[[Engine, Manifest], None] | None = None,
+    keep: str = "",
+    published: bool = True,
     spark: Any = None,
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
@@ -51,17 +54,20 @@ def run_app(
     An application without a stream, and without static data that it reads anew, has nothing to wait
     for: it ends when its queries, which have no windows, are answered.
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
-    signal ends the process at once (``signals``).
+    signal ends the process at once (``signals``). ``keep``: how long results stay for others;
+    ``published``: they go somewhere beside.
     """
     form = Format(app.options.format)
     out = Path(app.options.out)
     roll = Roll(age=app.options.roll)
     terms, state = app.options.terms, app.options.shape == "state"
     files = (
-        StateFiles(out, form, terms) if state else FileSink(out, form, roll, terms, claimed=True)
+        StateFiles(out, form, terms, roll=roll)
+        if state
+        else FileSink(out, form, roll, terms, claimed=True)
     )
-    sink = on_results or files
-    engine = _engine(app, sink, master, spark)
+    sink = (on_results or files) if published else None
+    engine = _engine(app, sink, master or "local[*]", spark, keep)
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None
     with stopped_by_signals(temporary) as stopped, ExitStack() as held, engine:
@@ -70,7 +76,7 @@ def run_app(
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
         checkpoint = engine._open()
         before = checkpoint.last
-        if on_results is None:
+        if on_results is None and published:
             held.enter_context(claimed(out, checkpoint.facts.id, overwrite=overwrite))
         endless = app.streams or any(static.reload for static in app.static)
         engine.start(once=once or not endless, keep_open=keep_open)
@@ -86,7 +92,7 @@ def run_app(
         return replace(found, letters=_kept_letters(app, engine.root), unread=unread)
 
 
-def _engine(app: App, sink: Sink, master: str | None, spark: Any) -> Engine:
+def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> Engine:
     """An engine with the application's options, which has been told nothing yet."""
     return Engine(
         spark=spark,
@@ -94,11 +100,16 @@ def _engine(app: App, sink: Sink, master: str | None, spark: Any) -> Engine:
         epoch=app.options.epoch,
         epoch_rows=app.options.epoch_rows,
         max_rows=app.options.max_rows,
-        master=master or "local[*]",
+        partitions=check_partitions(app.options.partitions),
+        slices=app.options.slice,
+        place=app.options.place,
+        sharing=app.options.sharing,
+        master=master,
         sink=sink,
         letters=_letters(app),
         keep_results=False,
         ontology=app.options.ontology,
+        keep=keep,
     )
 
 
@@ -108,9 +119,11 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
         engine.stream(config.name, config)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
-    for registered in engine.register_all(queries_of(app)):
+    for source, registered in zip(app.queries, engine.register_all(queries_of(app)), strict=True):
         with note(registered.name):
             registered._check_fits(form, state=app.options.shape == "state")
+            for to in source.to:
+                registered.to(to.url, **to.options)
 
     def fits(query: Registered, queries: int) -> None:
         with note(query.name):

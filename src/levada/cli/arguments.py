@@ -1,5 +1,5 @@
-"""``--stream NAME=PATH[,key=value...]`` and ``--static
-PATH[,graph=IRI][,format=WORD][,reload=true]`` -> values.
+"""``--stream NAME=PATH[,key=value...]``, ``--static
+PATH[,graph=IRI][,format=WORD][,reload=true]`` and ``--to QUERY=URL[,key=value...]`` -> values.
 
 IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
 
@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Callable
 
-from levada.app.app_file import StaticSource, check_graph
+from levada.app.app_file import StaticSource, To, check_graph
 from levada.errors import UsageError, near
 from levada.model.names import check_stream_name, is_iri, is_word
 from levada.streams.formats import RDF, word_of
@@ -67,6 +67,24 @@ def parse_static(text: str) -> StaticSource:
     return StaticSource(
         os.path.expanduser(path), graph, form, parse_flag(options.get("reload", "false"))
     )
+
+
+def parse_output(text: str) -> tuple[str, To]:
+    """The query and the output of one ``--to``. Raises ``UsageError``.
+
+    >>> parse_output("hot=kafka://a:9092,b:9092/hot,format=nq")
+    ('hot', To(url='kafka://a:9092,b:9092/hot', options={'format': 'nq'}))
+    """
+    query, equals, rest = text.partition("=")
+    url, options = split_options(rest)
+    if not equals or "://" not in url or "://" in query:
+        raise UsageError(f"--to {_quiet(text)} names no query.", hint="Say QUERY=URL.")
+    return query, To(url, options)
+
+
+def _quiet(text: str) -> str:
+    """A text without what stands before an @, which may be a secret."""
+    return re.sub(r"//[^/]*@", "//...@", text)
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from levada.app.app_file import App, QuerySource, load_app, read_query
-from levada.cli.arguments import parse_static, parse_stream
+from levada.cli.arguments import parse_output, parse_static, parse_stream
 from levada.cli.scripts import statements
-from levada.errors import UsageError
+from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
 from levada.model.names import check_query_name
 
@@ -27,6 +28,7 @@ class Given:
     static: tuple[str, ...] = ()
     dialect: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    to: tuple[str, ...] = ()
 
 
 def assemble(given: Given) -> App:
@@ -49,7 +51,21 @@ def assemble(given: Given) -> App:
     # a flag that is not set does not unset one
     chosen = {name: value for name, value in options.items() if value is not False}
     whole = replace(both, queries=()).merged(alone)
-    return replace(whole, options=base.options.merged(chosen))
+    return replace(_with_outputs(whole, given.to), options=base.options.merged(chosen))
+
+
+def _with_outputs(whole: App, given: Sequence[str]) -> App:
+    """The application with more outputs of its queries. Raises ``UsageError``."""
+    outputs = [parse_output(text) for text in given]
+    names = [query.name for query in whole.queries]
+    for name, _ in outputs:
+        if name not in names:
+            raise UsageError(f"--to names no query of this run: {name}.", hint=near(name, names))
+    queries = tuple(
+        replace(query, to=(*query.to, *(to for name, to in outputs if name == query.name)))
+        for query in whole.queries
+    )
+    return replace(whole, queries=queries)
 
 
 def choose_queries(given: Given) -> tuple[App, tuple[str, ...]]:

@@ -25,9 +25,13 @@ from levada.engine.makers import makers_read, order_by_makers
 from levada.engine.prepare import Prepared, prepare, share
 from levada.errors import UsageError, near
 from levada.model.term import Term
+from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
-from levada.plan.topology.show import describe
+from levada.plan.topology.show import describe, describe_edges, parallelism
 from levada.plan.topology.show import show as show_topology
+from levada.plan.topology.show_sharing import show_sharing, tell
+from levada.plan.topology.topology import Topology
+from levada.runtime.local import cores
 from levada.syntax import show as show_tree
 from levada.syntax.cql.ast import Script, show_script
 
@@ -52,6 +56,14 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
             yield _json({**head, "tree": tree(value)}) if as_json else text
 
 
+def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
+    """What these queries share in a mode, and why not more. Raises ``UsageError``."""
+    told = tell(_share(app, names, sharing_of(mode))[1])
+    if not as_json:
+        return show_sharing(told)
+    return _json({"stage": "sharing", **tree(told)})
+
+
 def _prepared(app: App, stage: str) -> list[Prepared]:
     """The queries; for their trees nothing needs to be known of streams and data."""
     if stage == "ast":
@@ -73,8 +85,8 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
             return query.physical.root, show_operators(query.physical.root)
 
 
-def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
-    """What these queries share, and those that make what they read."""
+def _share(app: App, names: Sequence[str], mode: Sharing = DEFAULT) -> tuple[list[str], Topology]:
+    """These queries, and those that make what they read, in their order; and their topology."""
     known = known_to(app)
     queries = {query.asked.name: query for query in prepare_app(app, known)}
     chosen: set[str] = set()
@@ -85,10 +97,24 @@ def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
             chosen.add(name)
             waiting += makers_read(queries[name].algebra, known)
     order = order_by_makers([name for name in queries if name in chosen], known)
-    topology = share((queries[name] for name in order), known)
+    return order, share((queries[name] for name in order), known, mode)
+
+
+def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
+    """What these queries share, and those that make what they read."""
+    order, topology = _share(app, names)
+    partitions = cores(app.options.master or "local[*]")
     if not as_json:
-        return show_topology(topology)
-    return _json({"queries": order, "stage": "topology", "nodes": tree(describe(topology))})
+        return show_topology(topology, partitions)
+    return _json(
+        {
+            "queries": order,
+            "stage": "topology",
+            "nodes": tree(describe(topology)),
+            "edges": tree(describe_edges(topology)),
+            "tasks": parallelism(topology, partitions),
+        }
+    )
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -113,6 +139,8 @@ def tree(value: Any) -> Any:
         }
     if isinstance(value, (tuple, list)):
         return [tree(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): tree(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(str(item) for item in value)
     return value

@@ -21,6 +21,7 @@ from levada.cli.assemble import Given, assemble, choose_queries
 from levada.cli.errors import report, warn
 from levada.cli.machine.commands import machines
 from levada.cli.place import commands as placing
+from levada.cli.serving import commands as serving
 from levada.cli.shared import takes_queries
 from levada.cli.talk.commands import Live, add_commands
 
@@ -69,13 +70,19 @@ def _run(
     roll: o.Roll = None,
     terms: o.Terms = False,
     shape: o.As = None,
+    to: o.Outputs = None,
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
+    keep: o.KeepResults = None,
     master: o.Master = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
     max_rows: o.MaxRows = None,
+    partitions: o.Partitions = None,
+    slice_: o.Slice = None,
+    place: o.Place = None,
+    sharing: o.SharingMode = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     progress: o.ShowProgress = None,
@@ -84,7 +91,8 @@ def _run(
 ) -> None:
     """Run queries over streams, until Ctrl-C or, with --once, to the end of what is there.
 
-    Results go to standard output or --out, all else to standard error.
+    Results go to standard output (unless every query has a --to) or --out, all else to standard
+    error.
     """
     from levada.cli.run import Mode, run
 
@@ -99,11 +107,15 @@ def _run(
         "epoch": epoch,
         "epoch_rows": epoch_rows,
         "max_rows": max_rows,
+        "partitions": partitions,
+        "slice": slice_,
+        "place": place,
+        "sharing": sharing,
         "summary": summary,
     }
     summary_ = run(
-        assemble(replace(given, options={**given.options, **options})),
-        Mode(once, keep_open, overwrite, progress, watch=watch, times=times),
+        assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
+        Mode(once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or ""),
     )
     if summary_.exit_code:
         raise typer.Exit(summary_.exit_code)
@@ -124,6 +136,7 @@ def _explain(
     given: Given,
     *,
     stage: o.Stage = "physical",
+    sharing: o.SharingMode = None,
     steps: o.Steps = False,
     as_json: o.AsJson = False,
 ) -> None:
@@ -132,10 +145,13 @@ def _explain(
 
     With --app a query is a file, or the name of one of the application's; none are all of them.
     """
-    from levada.cli.explain import explain
+    from levada.cli.explain import explain, explain_sharing
     from levada.cli.explain_steps import explain_steps
 
     whole, names = choose_queries(given)
+    if sharing:
+        print(explain_sharing(whole, names, sharing, as_json=as_json))
+        return
     if steps:
         for name in names:
             shown = explain(whole, [name], "optimized", as_json=False)
@@ -143,6 +159,20 @@ def _explain(
         return
     for text in explain(whole, names, stage, as_json=as_json):
         print(text)
+
+
+@app.command(
+    "profile",
+    epilog="[bold]Example[/bold]\n\nlevada profile hot.rq --stream temp=temp.nt --sample 50k",
+)
+@takes_queries
+def _profile(given: Given, *, sample: o.Sample = "100k", as_json: o.AsJson = False) -> None:
+    """Measure what each operator of queries costs on a sample of their streams: time an epoch and a
+    row, selectivity and bytes between operators. No results are written.
+    """
+    from levada.cli.profiling.show import show
+
+    show(assemble(given), sample, as_json=as_json)
 
 
 @app.command("shell", epilog="[bold]Example[/bold]\n\nlevada shell --stream temp=temp.nt")
@@ -198,6 +228,7 @@ def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
 
 
 add_commands(app)
+serving.add_commands(app)
 
 
 @app.command("warm")

@@ -10,6 +10,8 @@ import typer
 from levada.algebra.options import WORDS as OPTION_WORDS
 from levada.emission.formats import SHAPES, Format, meant
 from levada.errors import UsageError, near
+from levada.model.counts import check_partitions
+from levada.plan.install.sharing import sharing_of
 from levada.streams.options import OPTIONS
 
 _SOURCES, _RESULTS, _MEANING, _RUNNING = (
@@ -25,6 +27,16 @@ def _format(word: str) -> str:
     if word not in list(Format):
         raise UsageError(f"--format: there is no format {word}.", hint=meant(word))
     return word
+
+
+def _sharing(word: str) -> str:
+    """The word of a mode of sharing. Raises ``UsageError`` with the one that may be meant."""
+    return str(sharing_of(word))
+
+
+def _partitions(word: str) -> int | str | None:
+    """How many partitions: a number, or auto. Raises ``UsageError``."""
+    return check_partitions(int(word) if word.isdecimal() else word)
 
 
 def _shape(word: str) -> str:
@@ -166,6 +178,16 @@ As = Annotated[
         rich_help_panel=_RESULTS,
     ),
 ]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="QUERY=URL[,key=value...]",
+        help="Take a query's reports to kafka://HOST:PORT/TOPIC or postgresql://HOST/DATABASE, "
+        "each once; with --checkpoint.",
+        rich_help_panel=_RESULTS,
+    ),
+]
 Roll = Annotated[
     str | None,
     typer.Option(
@@ -194,6 +216,15 @@ Checkpoint = Annotated[
         rich_help_panel=_RUNNING,
     ),
 ]
+KeepResults = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="AGE|SIZE|REPORTS",
+        help="How long results stay in the checkpoint for other processes, such as 1h,256MB.",
+        rich_help_panel=_RUNNING,
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -218,6 +249,51 @@ MaxRows = Annotated[
     int | None,
     typer.Option(
         min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=_RUNNING
+    ),
+]
+Sample = Annotated[
+    str,
+    typer.Option(
+        "--sample",
+        metavar="N",
+        help="How many elements are measured: 5000, 100k, 2M. They are read four times.",
+    ),
+]
+Partitions = Annotated[
+    str | None,
+    typer.Option(
+        "--partitions",
+        parser=_partitions,
+        metavar="N|auto",
+        help="Into how many parts state is divided, from here on; auto: the cores.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+Slice = Annotated[
+    Literal["1d", "1mo"] | None,
+    typer.Option(
+        "--slice",
+        help="Count what tasks send each other, by days or months of event time.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--place",
+        metavar="FILE|off",
+        help="Which executor has which work: a placement of levada place; else Spark's choice.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+SharingMode = Annotated[
+    str | None,
+    typer.Option(
+        "--sharing",
+        parser=_sharing,
+        metavar="off|exact|relax",
+        help="What queries share: the intake, what is equal, also joins that differ in constants.",
+        rich_help_panel=_RUNNING,
     ),
 ]
 Once = Annotated[

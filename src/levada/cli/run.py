@@ -31,7 +31,9 @@ Times = Literal["iso", "ms"]
 class Mode:
     """How to run: ``once`` reads what is there, ``keep_open`` leaves its windows open; ``progress``
     None: as the terminal is. ``watch``: results as a live table. ``times``: how those of reports
-    are written, None as files have them, in the live table as ISO texts.
+    are written, None as files have them, in the live table as ISO texts. ``keep``: how long they
+    stay for other processes ("": no longer than files need them). ``published``: they go to
+    standard output or into files, too.
     """
 
     once: bool = False
@@ -40,6 +42,8 @@ class Mode:
     progress: bool | None = None
     watch: bool = False
     times: Times | None = None
+    keep: str = ""
+    published: bool = True
 
 
 def check_run(app: App, mode: Mode) -> None:
@@ -50,6 +54,12 @@ def check_run(app: App, mode: Mode) -> None:
         )
     if not app.queries:
         _check_added(app.options.checkpoint)
+    if mode.keep and app.options.checkpoint is None:
+        message = "--keep is for a checkpoint that survives."
+        raise UsageError(message, hint="Say --checkpoint DIR, too.")
+    if app.options.checkpoint is None and any(query.to for query in app.queries):
+        message = "An output goes on where it was, which takes a checkpoint that survives."
+        raise UsageError(message, hint="Say --checkpoint DIR, too.")
     if app.options.summary is not None and Path(app.options.summary).is_dir():
         raise UsageError(
             f"The summary cannot be written to {app.options.summary}: it is a folder.",
@@ -123,7 +133,9 @@ def run_with(
     from levada.sinks.stdout import StdoutSink
 
     console = console or Console(stderr=True)
-    to_stdout = app.options.out == STDOUT
+    delivered = bool(app.queries) and all(query.to for query in app.queries)
+    published = mode.published and not (delivered and app.options.out == STDOUT)
+    to_stdout = app.options.out == STDOUT and published
     shared = to_stdout and sys.stdout.isatty()
     make = partial(choose, console, mode.progress, time.monotonic, shared=shared)
     show = make() if waiting is None else After(console, waiting, make)
@@ -140,6 +152,8 @@ def run_with(
             on_results=stdout
             if stdout is None or waiting is None
             else Cleared(stdout, waiting.over),
+            keep=mode.keep,
+            published=published,
         )
     finally:
         if show is not None:
@@ -164,6 +178,7 @@ def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
             master=app.options.master,
             progress=watching,
             on_results=watching,
+            keep=mode.keep,
         )
     finally:
         watching.close()

@@ -6,6 +6,7 @@ runs on it.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from rich.progress import DownloadColumn as BytesColumn
 from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
+from levada.engine.delivery.lag import OutputStatus
 from levada.engine.telling.remarks import remarks
-from levada.engine.telling.status import QueryStatus, Status, read_status
+from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
 from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
 from levada.runtime.store import verify as store
@@ -70,6 +72,7 @@ def tell(status: Status) -> dict[str, object]:
             "overtaken": s.overtaken,
             "gone": s.gone,
             "replaced": s.replaced,
+            "nulls": s.nulls,
             "unit": s.unit,
             "reasons": s.reasons,
         }
@@ -82,6 +85,8 @@ def tell(status: Status) -> dict[str, object]:
         "streams": streams,
         "queries": queries,
         "suspended": status.suspended,
+        "outputs": [asdict(output) for output in status.outputs],
+        "placed": None if status.placed is None else asdict(status.placed),
     }
 
 
@@ -120,7 +125,42 @@ def show(status: Status) -> RenderableType:
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))
     parts += [Text(why) for why in status.suspended.values()]
+    if status.outputs:
+        outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
+        parts.append(table(("output", "to", "behind", "since"), outs))
+        parts += [Text(line) for output in status.outputs for line in _told(output)]
+    if status.placed is not None:
+        parts.append(Text(placed(status.placed)))
     return Group(*parts)
+
+
+def _oldest(output: OutputStatus) -> str:
+    return "-" if output.oldest is None else instant(output.oldest)
+
+
+def _told(output: OutputStatus) -> Iterator[str]:
+    """Why an output is behind, and who waits for it."""
+    if output.why:
+        yield output.why
+    if output.holds:
+        yield f"The intake waits until {output.to} has taken more: it is behind by what is kept."
+
+
+def placed(found: PlacedStatus) -> str:
+    """What became of a placement, in a sentence or two.
+
+    >>> placed(PlacedStatus("p.json", 2))
+    'Placed by p.json: no task has run on executors yet.'
+    """
+    if not found.wanted:
+        return f"Placed by {found.name}: no task has run on executors yet."
+    share = found.remote / found.read if found.read else 0.0
+    at = (f"{i} is {e}" if e else f"{i} has none" for i, e in enumerate(found.executors))
+    return (
+        f"Placed by {found.name} on {found.machines} machines: {found.wanted:,} tasks, "
+        f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others. "
+        f"Machine {'; '.join(at)}."
+    )
 
 
 def _next(q: QueryStatus) -> str:

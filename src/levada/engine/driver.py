@@ -23,9 +23,17 @@ from levada.engine.registry import Registry
 from levada.engine.requests import Fits, Requests
 from levada.engine.since_last_run import StaticStamps, edited, stamps
 from levada.engine.suspended import Suspended
-from levada.errors import EngineError, ExcessError, LevadaError, ManyReportsError, unreadable
+from levada.engine.telling.accounts import check_accounts
+from levada.errors import (
+    AwayError,
+    EngineError,
+    ExcessError,
+    LevadaError,
+    LostError,
+    ManyReportsError,
+    unreadable,
+)
 from levada.model.limits import MOST_ROWS
-from levada.model.names import shown
 from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
@@ -34,12 +42,14 @@ from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
+from levada.runtime.graph.placed import Placed
 from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
+from levada.sources.source import check_grown
 from levada.streams.stream_config import StreamConfig
 
 Tell = Callable[[Manifest], None]
@@ -55,6 +65,8 @@ class Tempo:
     """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
     ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
+    ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
+    ``placed``: where tasks would best run.
     """
 
     interval: int
@@ -62,6 +74,8 @@ class Tempo:
     once: bool = False
     keep_open: bool = False
     most_rows: int = MOST_ROWS
+    slices: str = ""
+    placed: Placed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +114,23 @@ class Driver:
         )
         self._tempo, self._tell = tempo, tell
         self.before = checkpoint.last  # this run
-        self._requests = Requests(checkpoint.root, inputs.registry, inputs.fits)
+        self._requests = Requests(checkpoint.root, inputs.registry, inputs.fits, inputs.statics)
         self._requests.restore()
-        mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), _wall()))
+        mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start = 0.0
-        self._awaits = ""
+        self._awaits = self._held_by = ""
         self._full = False  # the last epoch took so much that there may be a backlog
         streams = self._registry.streams
         configs = [streams[name] for name in checkpoint.ordered(streams)]
         self._spools.start(once=tempo.once)
         sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
         self.note = self._check_ended(sourcing, checkpoint)
-        self._catalog = Catalog(checkpoint, configs, self._statics.replaceable)
+        self._catalog = Catalog(
+            checkpoint, configs, self._statics.replaceable, self._registry.sharing
+        )
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
+        self._requests.restore_static()
         self.suspended = Suspended.of(checkpoint.root, tempo.most_rows)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
@@ -144,9 +161,11 @@ class Driver:
             executor,
             publish=self._publish,
             epoch_rows=self._tempo.epoch_rows,
-            wall=_wall,
+            wall=wall,
             due=self.publication.due,
             most_rows=self._tempo.most_rows,
+            slices=self._tempo.slices,
+            placed=self._tempo.placed,
         )
 
     def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:
@@ -157,7 +176,7 @@ class Driver:
         if last is None or not last.ended:
             return ""
         for config in sourcing.configs:
-            sourcing.sources[config.name].check_grown(sourcing.at(last.positions, config))
+            check_grown(sourcing.sources[config.name], sourcing.at(last.positions, config))
         known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
         queries = self._registry.queries
         new = [name for name, query in queries.items() if known.get(name) != query.identity]
@@ -181,7 +200,7 @@ class Driver:
         """What must come before an epoch goes on: "" if nothing does, or it is not known."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        return self._awaits
+        return self._awaits or self._held_by or self.epochs.sourcing.away
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end; raises what made them fail."""
@@ -212,13 +231,19 @@ class Driver:
         if self._registry.changed:
             self._replan()
         self._requests.answer()
+        self._held_by = self.publication.held_by()
+        if self._held_by:
+            return None
         now = time.monotonic() * 1000
         hurries = self._tempo.once or self._full or self.last.behind
         if not hurries and now - self._last_start < self._tempo.interval:
             return None
-        intention = self.epochs.intend()
+        try:
+            intention = self.epochs.intend()
+        except LostError as error:
+            raise error.at(self.last.epoch + 1) from error
         if intention is None:
-            if self._over():
+            if self._over() and self._delivered():
                 if self._late is not None:
                     self._late.await_found()  # whether there is a Java does not go by who was first
                 self.loop.request_stop()
@@ -266,6 +291,11 @@ class Driver:
             and not sourcing.backlog(last.positions, last.streams)
         )
 
+    def _delivered(self) -> bool:
+        """Whether all outputs have everything."""
+        self._held_by = self.publication.behind()
+        return not self._held_by
+
     def _may_run(self, text: str) -> bool:
         """Whether an epoch may run now: until Spark is there only a small one, in this process.
 
@@ -284,8 +314,8 @@ class Driver:
         static = intention.static or intention.replacement is not None
         return (
             sum(r.elements for r in intention.references) <= MOST_HERE
-            and sum(r.stop - r.start for r in intention.references) <= MOST_BYTES_HERE
-            and not (static and _size(self._statics) > MOST_STATIC_HERE)
+            and sum(r.size for r in intention.references) <= MOST_BYTES_HERE
+            and not (static and self._statics.size > MOST_STATIC_HERE)
         )
 
     def await_spark(self) -> None:
@@ -306,6 +336,9 @@ class Driver:
         self._awaits = STATIC if intention.static and self._statics.files else ""
         try:
             self.epochs.run(intention)
+        except AwayError as error:  # decided anew when it answers
+            self._awaits = error.message
+            return
         except ManyReportsError as error:
             self.epochs.end_early(error)
         except ExcessError as error:
@@ -354,22 +387,6 @@ class Driver:
             tell(manifest)
 
 
-def check_accounts(manifest: Manifest) -> None:
-    """Raises ``EngineError`` where elements have vanished: neither counted nor late, dead or
-    cut.
-    """
-    for name, record in manifest.streams.items():
-        if record.missing:
-            raise EngineError(
-                f"Of the stream {shown(name)} {record.missing} elements are unaccounted for: "
-                "the results may be wrong.",
-                hint="This is a fault of Levada; please report it with the stream's data.",
-            )
-
-
-def _size(statics: Statics) -> int:
-    return sum(os.path.getsize(f.path) for f in statics.files if os.path.exists(f.path))
-
-
-def _wall() -> int:
+def wall() -> int:
+    """The wall clock, in ms."""
     return time.time_ns() // 1_000_000

@@ -26,30 +26,37 @@ from levada.algebra.options import QueryOptions, QueryWords, options_of
 from levada.algebra.schema import regime_of
 from levada.algebra.show import show
 from levada.engine.asked import Asked
+from levada.engine.delivery.deliveries import Deliveries
+from levada.engine.delivery.delivers import Delivers
 from levada.engine.driver import Driver, Inputs, Tell, Tempo
 from levada.engine.ontology import Paths, ontology_files
+from levada.engine.placing.settle import read_wish, settle
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
+from levada.engine.python.executors import executor_of
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
 from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.requests import Fits
+from levada.engine.since_last_run import columns_of
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
-from levada.intake.tables.sniff import kept, with_columns
-from levada.model.counts import check_count
+from levada.model.counts import check_count, check_partitions
 from levada.model.durations import parse_duration
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_stream_name
+from levada.plan.install.sharing import DEFAULT, sharing_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools, StreamingFrame
 from levada.runtime.driver.statics import Statics
-from levada.runtime.local import Executor, LocalExecutor, cores
+from levada.runtime.graph.send_graph import check_slices
+from levada.runtime.local import Executor, cores
 from levada.runtime.spool.python import Source
 from levada.runtime.spool.rows import Rows
 from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.published import Keep
 from levada.sinks import Sink
 from levada.sources.listing import check_regular
 from levada.streams.options import StreamOptions
@@ -58,15 +65,12 @@ from levada.streams.stream_config import StreamConfig
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession
 
-GROUPS = 64
-MOST_PARTITIONS = 10_000
 NO_SPARK = "none"
 StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
-"""A path, a streaming DataFrame, a frame, an RDF graph, rows, a function that gives rows; or None:
-rows are pushed."""
+"""A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
 
 
-class Engine(Awaited, Told):
+class Engine(Awaited, Delivers, Told):
     """Continuous queries on Spark.
 
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
@@ -77,7 +81,10 @@ class Engine(Awaited, Told):
     ``sink``: where results are published beside the Python readers.
     ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
-    epoch; one that would make more is suspended.
+    epoch; one that would make more is suspended. ``slices``: counts what tasks send each other, by
+    slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share,
+    off, exact or relax. ``keep``: how long results stay for other processes ("1h,256MB").
+    ``place``: a placement file, by which work goes to executors.
     """
 
     def __init__(
@@ -88,7 +95,7 @@ class Engine(Awaited, Told):
         epoch: int | str = 0,
         epoch_rows: int = 1_000_000,
         master: str = "local[*]",
-        partitions: int | None = None,
+        partitions: int | Literal["auto"] | None = None,
         sink: Sink | None = None,
         letters: Path | None = None,
         keep_results: bool = True,
@@ -96,29 +103,29 @@ class Engine(Awaited, Told):
         entailment: str = "none",
         ontology: Paths = (),
         max_rows: int = MOST_ROWS,
+        slices: str = "",
+        sharing: str = DEFAULT,
+        keep: str = "",
+        place: str | os.PathLike[str] = "",
     ) -> None:
-        regime, schema = regime_of(entailment), ontology_files(ontology)
+        regime, schema, mode = regime_of(entailment), ontology_files(ontology), sharing_of(sharing)
         self._interval = parse_duration(epoch)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
-        self._partitions = (
-            None
-            if partitions is None
-            else check_count(partitions, "partitions", most=MOST_PARTITIONS)
-        )
+        self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         self._master = master
         self.temporary = checkpoint is None
-        self.root = (
-            Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint)
-        )
+        self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
         self._max_rows = check_count(max_rows, "max_rows")
+        self._slices, self._wish = check_slices(slices), read_wish(place)
         self._sink, self._letters, self._keep = sink, letters, keep_results
+        self._kept = Keep.of(keep) if keep else None  # for others
         placed = self.root.absolute() / "static"  # a task may stand in another directory
-        self._registry = Registry(schema, placed, regime)
+        self._registry = Registry(schema, placed, regime, mode)
         self._statics = Statics(placed)
         self._spools = Spools()
-        self._outputs = Outputs()
+        self._outputs, self._deliveries = Outputs(), Deliveries()
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
         self._settled = threading.Event()  # it has been started, or closed
@@ -141,18 +148,8 @@ class Engine(Awaited, Told):
             raise UsageError("Streams are named before the engine starts.")
         config = self._spools.config_of(check_stream_name(name), source, self.root, options)
         check_regular(config.name, config.path)
-        self._registry.add_stream(self._with_columns(config))
-
-    def _with_columns(self, config: StreamConfig) -> StreamConfig:
-        """The stream with its columns: of ``schema=auto`` as they were found at the first start on
-        the checkpoint.
-        """
-        last = self._open().last if config.undecided and not self.temporary else None
-        if last is not None and last.setup:
-            for before in self._open().setup(last.setup).streams:
-                if before.name == config.name:
-                    return kept(config, before)
-        return with_columns(config)
+        before = self._open() if config.undecided and not self.temporary else None
+        self._registry.add_stream(columns_of(config, before))
 
     def push(self, stream: str, rows: Rows) -> None:
         """More rows for a stream that is no file; when it returns they are durable. Before the
@@ -267,7 +264,11 @@ class Engine(Awaited, Told):
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._registry.begin()
-            self._start(Tempo(self._interval, self._epoch_rows, once, keep_open, self._max_rows))
+            tempo = Tempo(
+                self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,
+                settle(self._wish, self._open()),
+            )  # fmt: skip
+            self._start(tempo)
         except BaseException:
             self._close()
             raise
@@ -278,40 +279,41 @@ class Engine(Awaited, Told):
             checkpoint,
             Inputs(self._registry, self._statics, self._spools, self._fits),
             tempo,
-            Publication(
-                checkpoint, self._sink, self._letters or self.root, self._keep, self._outputs.sinks
-            ),
+            self._publication_on(checkpoint),
             executor=self._executor,
             tell=self._tell,
         )
         self._held.callback(self._driver.loop.stop)
+        self._tell.append(self._deliveries.wake)
+        self._held.callback(self._deliveries.stop)
+        self._deliveries.start()
         self._driver.loop.start()
         self._settled.set()
         self._bell.ring()
 
+    def _publication_on(self, checkpoint: Checkpoint) -> Publication:
+        letters, files = self._letters or self.root, self._outputs.sinks
+        index, outgoing = self._index(checkpoint.root), self._deliveries
+        return Publication(checkpoint, self._sink, letters, self._keep, files, index, outgoing)
+
     def _open(self) -> Checkpoint:
         """The checkpoint, taken for it; ``start`` does that too. Raises ``CheckpointError``."""
         if self._checkpoint is None:
-            partitions = self._partitions or cores(self._master)
-            self._checkpoint = Checkpoint(
-                self.root, partitions=partitions, groups=GROUPS, seed=self._seed
-            )
+            wanted, found = self._partitions, cores(self._master)
+            partitions = wanted if isinstance(wanted, int) else found
+            if self._wish is not None and wanted is None:
+                partitions = self._wish.partitions(found)
+            self._checkpoint = Checkpoint(self.root, partitions=partitions, seed=self._seed)
+            if wanted is not None:
+                self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)
         return self._checkpoint
 
     def _executor(self) -> Executor:
-        if self._spark is False:
-            return LocalExecutor()
-        if self._spark is not None:
-            from levada.runtime.spark.executor import SparkExecutor
-
-            return SparkExecutor(self._spark)
-        from levada.runtime.spark.start import start_late
-
-        late = start_late(self._master, self.root / "spark-local", kept=not self.temporary)
-        self._held.callback(late.end)
-        self._held.callback(self._spools.stop)
-        return late
+        kept = not self.temporary
+        return executor_of(
+            self._spark, self._master, self.root, self._held, self._spools, kept=kept
+        )
 
     def _wake(self) -> None:
         """Has the loop look at what has changed at once."""

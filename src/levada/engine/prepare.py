@@ -27,9 +27,11 @@ from levada.engine.bind_names import bind_names
 from levada.engine.known import Known
 from levada.engine.ontology import Ontology
 from levada.errors import QueryError, Span
+from levada.model.collection import collection_paused
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rule import Context
+from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology.check_size import check_plan
@@ -66,7 +68,7 @@ def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
     """A stage, made once; its errors say which query they are about."""
 
     def made(query: Prepared) -> T:
-        with note(query.asked.name):
+        with note(query.asked.name), collection_paused():
             try:
                 return make(query)
             except RecursionError:
@@ -141,11 +143,11 @@ class Prepared:
         )
 
 
-def share(queries: Iterable[Prepared], known: Known) -> Topology:
+def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT) -> Topology:
     """The shared topology of queries that begin together; makers stand before readers."""
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
 
-    topology = Topology(known.streams, known.replaceable)
+    topology = Topology(known.streams, known.replaceable, sharing)
     for query in queries:
         topology.add(
             query.asked.name,

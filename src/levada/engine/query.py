@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import polars as pl
@@ -99,6 +99,9 @@ class Owner(Protocol):
     def unregister(self, query: str | Query) -> None:
         """Takes the query out."""
 
+    def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
+        """The query's reports go there, too."""
+
 
 class Query(Tabular):
     """A handle on a registered query: on that one, whatever else may come under its name when it
@@ -174,6 +177,16 @@ class Query(Tabular):
         self._engine._followers.append(thread)
         thread.start()
         return thread
+
+    def to(self, url: str, **options: str) -> Query:
+        """Takes the reports to a topic of Kafka or a table of PostgreSQL, too, each once, whoever
+        is killed: ``kafka://HOST:PORT/TOPIC`` (``format``), ``postgresql://HOST/DATABASE``
+        (``table``, ``as_``, ``key``); more in docs/outputs.md. Before the start, or on an engine
+        that keeps results. Raises ``UsageError``.
+        """
+        said = {name.removesuffix("_"): value for name, value in options.items()}
+        self._engine._deliver(self, url, said)
+        return self
 
     # -- all together --
 

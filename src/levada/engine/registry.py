@@ -24,6 +24,7 @@ from levada.engine.prepare import Prepared, prepare
 from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, shown
+from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.scans import StreamFacts
 from levada.streams.stream_config import StreamConfig
 from levada.translation.warnings.warning import QueryWarning
@@ -38,7 +39,7 @@ class Registry:
 
     ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
     to be files in ``folder``.
-    ``regime``: the entailment of queries that do not say.
+    ``regime``: the entailment of queries that do not say. ``sharing``: how much queries share.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class Registry:
         ontology: Sequence[StaticFile] = (),
         folder: Path = Path(),
         regime: Regime = Regime.NONE,
+        sharing: Sharing = DEFAULT,
     ) -> None:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
+        self.sharing = sharing
         self.streams: dict[str, StreamConfig] = {}
         self.known = Known(graphs=frozenset(), ontology=Ontology(self._ontology_files))
         self.queries: dict[str, Registered] = {}

@@ -1,7 +1,8 @@
 """What other processes ask of a running engine, taken up between epochs
 (docs/decisions/0021-requests-are-files.md).
 
-    restore  -> at the start: queries that requests added come, those that they dropped go
+    restore  -> at the start: queries that requests added come, those that they dropped go; what
+                they gave static graphs is there again
     take     -> each new request is done in the registry or refused; the ledger makes that durable
     answer   -> when the plan is made: says so, and the requests are no more
 
@@ -25,11 +26,14 @@ from levada.engine.telling.summary import instant
 from levada.errors import LevadaError, UsageError
 from levada.model.time import MIN
 from levada.runtime.driver.catalog import Registered
+from levada.runtime.driver.statics import Statics
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import (
     Added,
     Answer,
+    Given,
     Request,
+    brought,
     put_answer,
     read_ledger,
     read_request,
@@ -45,8 +49,8 @@ Fits = Callable[[Registered, int], None]
 class Requests:
     """The requests to one engine, and its ledger."""
 
-    def __init__(self, root: Path, registry: Registry, fits: Fits) -> None:
-        self._root, self._registry, self._fits = root, registry, fits
+    def __init__(self, root: Path, registry: Registry, fits: Fits, statics: Statics) -> None:
+        self._root, self._registry, self._fits, self._statics = root, registry, fits, statics
         self._ledger = read_ledger(root)
         self._found = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
@@ -98,6 +102,21 @@ class Requests:
                     told = f"The query {added.name}, which levada add added, is not run: {error}"
                     warnings.warn(told, stacklevel=2)
 
+    def restore_static(self) -> None:
+        """Static graphs as requests have left them, where the program gives what it gave."""
+        kept = []
+        for given in self._ledger.given:
+            copy = self._statics.folder / given.copy
+            if self._statics.names(given.graph) == given.before and copy.exists():
+                self._statics.replace(_lines(copy), given.graph, None)
+                kept.append(given)
+        self._keep_given(kept)
+
+    def _keep_given(self, kept: list[Given]) -> None:
+        if kept != self._ledger.given:
+            self._ledger.given = kept
+            write_ledger(self._root, self._ledger)
+
     # -- between epochs --
 
     def take(self, last: Manifest) -> None:
@@ -106,6 +125,8 @@ class Requests:
         if now - self._looked < LOOK:
             return
         self._looked = now
+        statics = self._statics  # what the program itself has replaced is the program's
+        self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
         self._taken = waiting(self._root)
         new = [name for name in self._taken if name not in self._ledger.done]
         if not new:
@@ -121,6 +142,10 @@ class Requests:
                 raise UsageError("The request cannot be read: it is cut short or altered.")
             if last.ended:
                 raise UsageError("The streams have ended; no report would see this request.")
+            if request.content is not None:
+                return self._give(request.id, request.content.graph)
+            if request.drop and request.add:
+                return self._replace(request, last)
             return self._drop(request.drop, last) if request.drop else self._add(request, last)
         except LevadaError as error:
             notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
@@ -129,6 +154,21 @@ class Requests:
             kind = type(error).__name__
             refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
             return Answer(refused=refused, exit_code=1)
+
+    def _give(self, name: str, graph: str | None) -> Answer:
+        """Other content for a static graph, from the next epoch on."""
+        path, ledger = brought(self._root, name), self._ledger
+        if not path.exists():
+            raise UsageError("The request has lost what it brought.")
+        lines = _lines(path)
+        before = next((g.before for g in ledger.given if g.graph == graph), None)
+        program = self._statics.names(graph) if before is None else before
+        self._statics.replace(lines, graph, None)
+        (copy,) = self._statics.names(graph)
+        others = [given for given in ledger.given if given.graph != graph]
+        ledger.given = [*others, Given(graph, copy, program)]
+        which = "the default graph" if graph is None else f"<{graph}>"
+        return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
 
     def _add(self, request: Request, last: Manifest) -> Answer:
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
@@ -140,6 +180,19 @@ class Requests:
         for query in found:
             self._ledger.dropped.pop(query.name, None)
         return Answer(added=[query.name for query in found])
+
+    def _replace(self, request: Request, last: Manifest) -> Answer:
+        """Drops a query and adds others, or leaves all as it was."""
+        old = self._registry.found(request.drop)
+        ledger = self._ledger
+        before = list(ledger.added), dict(ledger.dropped)
+        self._drop(request.drop, last)
+        try:
+            return self._add(request, last)
+        except BaseException:
+            ledger.added, ledger.dropped = before
+            self._registry.add([Asked(old.text, old.name, old.dialect, old.options)])
+            raise
 
     def _register(self, batch: Sequence[Asked]) -> list[Registered]:
         """Registers queries that can be planned and written, all or none."""
@@ -209,6 +262,10 @@ class Requests:
         if (len(left), len(gone)) < (len(ledger.added), len(ledger.dropped)):
             ledger.added, ledger.dropped = left, gone
             write_ledger(self._root, ledger)
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_bytes().decode().split("\n") if line]
 
 
 def _is(added: Added, query: Registered) -> bool:

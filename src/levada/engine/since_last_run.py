@@ -1,5 +1,5 @@
 """What is another than in the run before on a checkpoint, and what follows for its results: said as
-warnings when the first plan of a run is made.
+warnings when the first plan of a run is made. And what must not be another.
 
 A static file is another if its size or its time is: the bytes of large ones are not read for that.
 What has been read of it is in the state of the queries that go on. Files that may be replaced are
@@ -19,13 +19,28 @@ import msgspec
 from levada.engine.telling.summary import instant
 from levada.errors import CheckpointError
 from levada.intake.static_files import StaticFile
+from levada.intake.tables.sniff import kept, with_columns
 from levada.model.time import MIN
 from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
+from levada.streams.stream_config import StreamConfig
 
 STAMPS = "static-stamps.json"
 Stamp = tuple[int, int]  # size, time (ns)
+
+
+def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamConfig:
+    """A stream with its columns: of ``schema=auto`` as they were found at the first start on the
+    checkpoint, if there is one.
+    """
+    last = None if checkpoint is None else checkpoint.last
+    if checkpoint is not None and last is not None and last.setup:
+        for before in checkpoint.setup(last.setup).streams:
+            if before.name == config.name:
+                return kept(config, before)
+    return with_columns(config)
 
 
 def edited(queries: Sequence[QueryPlan]) -> None:

@@ -29,7 +29,7 @@ from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN, distinct
-from levada.sources.reference import Reference
+from levada.sources.reference import AnyReference, Reference
 from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
@@ -151,6 +151,7 @@ def file_time(config: StreamConfig, name: str) -> int:
 _1990 = 631_152_000_000
 _FACTORS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 _LONGEST = 300
+_SEEN = 1000  # times that are tried in other units: about so many, evenly of all
 
 
 def likely_unit(ts: Times, config: StreamConfig, tomorrow: int) -> str:
@@ -163,7 +164,8 @@ def likely_unit(ts: Times, config: StreamConfig, tomorrow: int) -> str:
     """
     if not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
         return ""
-    held = ts[ts > MIN] / _FACTORS[config.unit]
+    some = ts[:: max(len(ts) // _SEEN, 1)]
+    held = some[some > MIN] / _FACTORS[config.unit]
     for unit, factor in _FACTORS.items():
         fits = (held * factor >= _1990) & (held * factor <= tomorrow)
         if unit != config.unit and 2 * int(np.count_nonzero(fits)) > len(held):
@@ -171,9 +173,11 @@ def likely_unit(ts: Times, config: StreamConfig, tomorrow: int) -> str:
     return ""
 
 
-def some_reasons(reference: Reference, dead: Iterable[Dead]) -> list[str]:
+def some_reasons(
+    reference: Reference, dead: Iterable[Dead], *, messages: bool = False
+) -> list[str]:
     """A few dead letters of a reference, each for another reason, and where they stand."""
-    place = "row" if reference.format == "parquet" else "byte"
+    place = "offset" if messages else "row" if reference.format == "parquet" else "byte"
     found: dict[str, str] = {}
     for d in islice(dead, 100):
         kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
@@ -181,13 +185,13 @@ def some_reasons(reference: Reference, dead: Iterable[Dead]) -> list[str]:
     return list(found.values())[:TOLD]
 
 
-def dead_records(reference: Reference, dead: Iterable[Dead]) -> list[dict[str, Any]]:
+def dead_records(reference: AnyReference, dead: Iterable[Dead]) -> list[dict[str, Any]]:
     """The dead letters of a reference as NDJSON-able records."""
     where = {"stream": reference.stream, "source": reference.name}
     return [{**where, "offset": d.offset, "reason": d.reason, "text": d.text} for d in dead]
 
 
-def late_records(reference: Reference, late: Late, watermark: int) -> list[dict[str, Any]]:
+def late_records(reference: AnyReference, late: Late, watermark: int) -> list[dict[str, Any]]:
     """The late elements of a reference as NDJSON-able records; they were below ``watermark``."""
     where = {"stream": reference.stream, "source": reference.name}
     rows = zip(late.offset.tolist(), late.ts.tolist(), late.text, strict=True)

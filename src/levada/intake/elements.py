@@ -1,12 +1,13 @@
 """Each triple's element and event time.
 
 An element is a line, consecutive lines of one subject or graph as written, lines without a blank
-one between (``kernels.text.lines`` decides, as for the driver's cuts), or a whole document; of a
-stream that a query makes, what one report says. Its time comes from the lines, the graph's IRI, a
-predicate of its own, or the file's name. An element with no time, two different ones, or one that
-cannot be read goes to the dead letters whole. A line that does not parse goes there alone: the rest
-of its element lives on (and is dead only if its time stood in that line). A document that does not
-parse is dead as a whole (``documents``); its places are those of its N-Quads.
+one between (``kernels.text.lines`` decides, as for the driver's cuts), a whole document, or a
+message; of a stream that a query makes, what one report says. Its time comes from the lines, the
+graph's IRI, a predicate of its own, the file's name, or the message's timestamp. An element with no
+time, two different ones, or one that cannot be read goes to the dead letters whole. A line that
+does not parse goes there alone: the rest of its element lives on (and is dead only if its time
+stood in that line). A document that does not parse is dead as a whole (``documents``); its places
+are those of its N-Quads.
 
 A time is an integer in the stream's unit or an xsd:dateTime (without zone: UTC), for a predicate's
 object also as a plain string. The time triple stays in the element. A graph that is a blank node,
@@ -45,6 +46,7 @@ from levada.model.arrays import Bools
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
+from levada.sources.messages import Messages
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 from levada.terms.identity import identify_one
@@ -63,7 +65,7 @@ class Elements:
     driver's limit counts). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
     ``times`` the distinct kept ones, ascending. ``alone``: dead letters that are no element
     of their own: parts of one, or what nobody takes for one.
-    ``unit``: as ``admission.likely_unit``.
+    ``unit``: as ``admission.likely_unit``. ``blank``: messages that hold no element.
     """
 
     keep: Bools
@@ -79,6 +81,7 @@ class Elements:
     times: Times
     alone: int = 0
     unit: str = ""
+    blank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +117,23 @@ def elements_of(
     late_below: int,
     future_above: int,
     seed: int,
+    messages: Messages | None = None,
 ) -> Elements:
     """The elements of a parsed reference.
 
     ``late_below`` is the stream's watermark after the epoch before (MIN at first), ``future_above``
     the latest time that is believed (ms), ``seed`` that of the identities in ``triples``.
+    ``messages``: which ones the text is made of, if it is.
     """
-    groups = _groups(triples, config, reference)
-    said = _said(triples, config, reference, seed)
+    number = None if messages is None else messages.number(triples.line)
+    groups = _groups(triples, config, reference, number)
+    if messages is not None and number is not None and config.time_kind == "timestamp":
+        said = _Said(messages.times[number], np.ones(triples.n, np.bool_), all=True)
+    else:
+        said = _said(triples, config, reference, seed)
     ts, reasons = _element_times(groups, said)
     verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
-    texts = _Texts(triples, groups, reference)
+    texts = _Texts(triples, groups, reference, messages)
     kept = int(np.count_nonzero(verdict.keep))
     keep = _spread(verdict.keep, groups) if kept < groups.count else np.ones(triples.n, np.bool_)
     late = np.flatnonzero(verdict.late)
@@ -140,21 +149,28 @@ def elements_of(
         passed=verdict.passed,
         max_ts=verdict.max_ts,
         times=verdict.times,
-        alone=0 if config.element == "line" else len(triples.bad),
+        alone=0 if config.element in ("line", "message") else len(triples.bad),
         unit=likely_unit(ts, config, future_above),
+        blank=0 if messages is None else len(messages) - groups.count - len(triples.bad),
     )
 
 
-def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Groups:
+def _groups(
+    triples: Triples, config: StreamConfig, reference: Reference, message: Times | None
+) -> _Groups:
     n = triples.n
-    if config.element == "line":
+    each = message is not None and n > 0 and bool((np.diff(message) > 0).all())
+    if config.element == "line" or (config.element == "message" and each):
         return _Groups(np.arange(n, dtype=np.int32), np.arange(n + 1, dtype=np.int64))
     if config.element == "document":
         return _Groups(np.zeros(n, np.int32), np.array([0, n] if n else [0], np.int64))
     text = triples.buffer[: reference.stop - reference.start]
     term = triples.s if config.element == "subject" else triples.g
     raw: npt.NDArray[np.integer[Any]]
-    if config.element == "report":
+    if config.element == "message":
+        assert message is not None, "the text is made of messages"
+        raw = message
+    elif config.element == "report":
         raw = triples.time
     elif config.element == "blankline":
         raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
@@ -260,16 +276,28 @@ def _element_times(groups: _Groups, said: _Said) -> tuple[Times, dict[int, str]]
 class _Texts:
     """The texts of elements, cut from the reference's bytes when the first is asked for."""
 
-    def __init__(self, triples: Triples, groups: _Groups, reference: Reference) -> None:
-        self.start = reference.start
+    def __init__(
+        self,
+        triples: Triples,
+        groups: _Groups,
+        reference: Reference,
+        messages: Messages | None,
+    ) -> None:
+        self._start, self._messages = reference.start, messages
         self._line, self._edges = triples.line, groups.edges
         self._text = triples.buffer[: reference.stop - reference.start]
         self._raw: bytes | None = None
 
+    def at(self, places: Times) -> Times:
+        """Where places of the text are: in the file, or the offsets of their messages."""
+        if self._messages is not None:
+            return self._messages.offset(places)
+        return places + self._start
+
     def offsets(self, elements: Times) -> Times:
-        """Where elements begin in the file."""
+        """Where elements begin."""
         lines: Times = self._line[self._edges[elements]]
-        return lines.astype(np.int64) + self.start
+        return self.at(lines.astype(np.int64))
 
     def of(self, element: int) -> str:
         """All lines of an element, from its first triple's to its last one's."""
@@ -288,7 +316,10 @@ class _Texts:
 
 def _dead(triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts) -> list[Dead]:
     """Lines that did not parse and elements that may not enter, by their place in the file."""
-    dead = [Dead(texts.start + offset, reason, text) for offset, reason, text in triples.bad]
+    places = texts.at(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
+    dead = [
+        Dead(at, reason, text) for at, (_, reason, text) in zip(places, triples.bad, strict=True)
+    ]
     fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
     offsets = texts.offsets(np.fromiter(fates, np.int64, len(fates))).tolist()
     dead += [

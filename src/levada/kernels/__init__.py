@@ -35,6 +35,7 @@ import numpy as np
 from numba import types
 
 from levada.cache import kernel_folder
+from levada.kernels import parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,9 +48,10 @@ def _column(kind: Any, readonly: bool = True) -> Any:
 
 
 BOOL = _column(types.boolean)
-U8, I8, I32, I64 = (
+U8, I8, I16, I32, I64 = (
     _column(types.uint8),
     _column(types.int8),
+    _column(types.int16),
     _column(types.int32),
     _column(types.int64),
 )
@@ -151,9 +153,24 @@ class _Kernel:
 _KERNELS: list[_Kernel] = []
 
 
+def is_there(function: Callable[..., Any]) -> bool:
+    """Whether a kernel can be called without being compiled before; without a cache there is
+    nothing to be looked at, and it is taken as if.
+    """
+    found = [one for one in _KERNELS if one._dispatcher is function]
+    return not CACHE or all(one.is_cached() for one in found)
+
+
 def inlined(function: F) -> F:
-    """A part of a kernel, typed by the call; LLVM inlines it where it is small."""
-    return cast(F, numba.njit(**OPTIONS)(function))
+    """A part of a kernel, typed by the call; LLVM inlines it where it is small. It is not called
+    from Python (``parts``).
+    """
+    return parts.made(function, OPTIONS)
+
+
+def part(function: F) -> F:
+    """A part of a kernel that LLVM always inlines into it; it is not called from Python."""
+    return parts.made(function, {**OPTIONS, "forceinline": True})
 
 
 def fused(function: F) -> F:
@@ -173,7 +190,7 @@ def stamp_of(function: Callable[..., Any]) -> str:
     numba's own stamp is the function's file alone, so that a change of a part in another module
     would go unseen.
     """
-    digest = hashlib.sha256(_source(__file__))
+    digest = hashlib.sha256(_source(__file__) + _source(parts.__file__))
     pending: list[Any] = [function]
     seen = set()
     while pending:

@@ -13,12 +13,13 @@ says what is.
                               earlier time of any triple (MIN: none)            intake, joins
     w               int8      weight: how often the row comes (+) or goes (-)   count windows
     r               int64 ms  report time, where rows are of a report           Report
+    g               uint16    the group that decides where the row is           exchange
 
     #k #h           uint64    halves of the key that rows meet by               keyed state
     #s #e           int64 ms  the row counts in [s, e)                          intervals
     #n              int64     a count or a net weight                           tallies
     #rows           int64     how many rows of a group stand                    groups by changes
-    #g              int64     a group's number within a call                    best values
+    #g              int64     a GROUP BY's group, numbered within a call        best values
     #i              int64     the place of a sum in its group                   exact sums
     #at             int64     where something begins in another frame           directories
     #o              int64     the order in which rows came                      runs
@@ -39,6 +40,7 @@ from functools import cache
 OP = "op"
 WEIGHT = "w"
 REPORT = "r"
+PLACE = "g"
 
 KEY, CHECK = "#k", "#h"
 BEGIN, END = "#s", "#e"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Literal
 
 from levada.errors import UsageError
 
 MOST = 10**18
 """The largest number that anything takes: it fits into 64 bits with room to add."""
+MOST_PARTITIONS = 10_000
+AUTO: Literal["auto"] = "auto"
 
 
 def check_count(value: Any, what: str, least: int = 1, most: int = MOST) -> int:
@@ -26,3 +28,18 @@ def check_count(value: Any, what: str, least: int = 1, most: int = MOST) -> int:
             f"{what} is {value!r}, which is no whole number from {least:,} to {most:,}."
         )
     return number
+
+
+def check_partitions(value: Any) -> int | Literal["auto"] | None:
+    """The number of partitions that a user gives: auto is the cores at this start, None what the
+    checkpoint has (of a new one the cores, too). Raises ``UsageError``.
+
+    >>> check_partitions("auto"), check_partitions(3)
+    ('auto', 3)
+    """
+    if value is None or value == AUTO:
+        return AUTO if value == AUTO else None
+    try:
+        return check_count(value, "partitions", most=MOST_PARTITIONS)
+    except UsageError as error:
+        raise UsageError(error.message, hint="Or say auto: as many as there are cores.") from None

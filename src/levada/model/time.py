@@ -164,6 +164,19 @@ class Window:
             case _:
                 return self.range
 
+    @property
+    def stays(self) -> int:
+        """How long an element is in the window at most, from its time on (ms); MAX: for good."""
+        match self.kind:
+            case WindowKind.CLOSE_OPEN | WindowKind.CLOSE_CLOSED:
+                return self.range + self.step
+            case WindowKind.CHANGE | WindowKind.RANGE:
+                return self.range
+            case WindowKind.NOW | WindowKind.ENDED:
+                return 1
+            case _:
+                return MAX
+
     def next_close(self, x: int) -> int:
         """The smallest close > x (on-close windows only); MIN and MAX map to themselves."""
         if x <= MIN or x >= MAX:

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.route import partition_of
-from levada.model.arrays import Bools
+from levada.kernels.keyed.route import group_and_partition
+from levada.model.arrays import Bools, Places, Shorts
 from levada.model.frame import Frame
 from levada.model.limits import MOST_ROWS
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import home_hash
 from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.shares import Shares
 from levada.terms.term_pool import Pool
 from levada.windows.element_times import ElementTimes
 from levada.windows.reports import Progress
@@ -37,7 +38,14 @@ class Place(NamedTuple):
     """Which partition this is; ``groups``: the partition of each group of keys."""
 
     partition: int
-    groups: npt.NDArray[np.int32]
+    groups: Shorts
+
+
+class Home(NamedTuple):
+    """Of each member of a node: whether it is at home ``here``, and the group of its home."""
+
+    here: Bools
+    group: Places
 
 
 class Statics(NamedTuple):
@@ -58,7 +66,7 @@ _NONE = Statics()
 class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
-    ``most_rows``: that an operator may make.
+    ``most_rows``: that an operator may make. ``shares``: what picks want, of the whole plan.
     """
 
     state: State
@@ -70,12 +78,13 @@ class Env:
     partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
     shown: dict[str, list[int]] = field(default_factory=dict)
     most_rows: int = MOST_ROWS
+    shares: Shares | None = None
 
     @staticmethod
     def of_rows(pool: Pool) -> Env:
         """Where rows are read: for steps that need nothing but each row."""
         none = np.empty(0, np.int64)
-        place = Place(0, np.zeros(1, np.int32))
+        place = Place(0, np.zeros(1, np.int16))
         return Env(State(None, "", _nothing), pool, Progress(none, none), {}, place)
 
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
@@ -87,10 +96,10 @@ class Env:
         """The members without windows that are answered in this epoch."""
         return node.read_whole(self.statics.first, self.statics.replaced)
 
-    def home(self, node: PlanNode) -> Bools:
-        """Which members of a node are at home in this partition."""
-        at = partition_of(node.known(_home_hash), self.place.groups)
-        return np.equal(at, self.place.partition) & (node.home >= 0)
+    def home(self, node: PlanNode) -> Home:
+        """Which members of a node are at home in this partition, and the groups of all homes."""
+        group, at = group_and_partition(node.known(_home_hash), self.place.groups)
+        return Home(np.equal(at, self.place.partition) & (node.home >= 0), group)
 
     def horizons(self, node: PlanNode) -> Horizons:
         """The least instants that rows of any member can still have, in this epoch and after it.

@@ -20,7 +20,12 @@ from levada.plan.sealed.plan import PlanNode
 
 def too_many(node: PlanNode, op: Ints, most: int) -> ExcessError:
     """The error of the member with most rows; ``op``: the members of the rows that are too many."""
-    member = int(np.bincount(op).argmax())
+    return most_of(node, np.bincount(op), most)
+
+
+def most_of(node: PlanNode, rows: Longs, most: int) -> ExcessError:
+    """The same, by how many rows each member has."""
+    member = int(rows.argmax())
     kind = type(node.step).__name__
     message = f"An operator ({kind}) would make more than {most:,} rows in one epoch."
     return ExcessError(message, node=node.id, member=member)

@@ -25,6 +25,7 @@ from levada.operators.per_report.join import report_join
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_
 from levada.operators.rows.passing import emit, hold, union
+from levada.operators.rows.pick import pick
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.steps import Step
@@ -41,6 +42,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Select: select,
     # any rows
     s.Filter: filter_,
+    s.Pick: pick,
     s.Extend: extend,
     s.Union: union,
     # the border

@@ -2,26 +2,34 @@
 files.
 
     {"levada": "placement", "machines": 12, "placer": "refined", "machine": {"14": 3, ...}}
+
+Groups of keys have names that say of how many each is one, such as ``group 17/4096``. Finer groups
+nest in coarser ones (``levada.group_of``), so what is placed by 4,096 groups is a placement of
+65,536, too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from levada.errors import UsageError
 from levada.model.arrays import Ints
 from levada.placement.graph import SendGraph, add
-from levada.placement.placers import Placer
-from levada.placement.problem import Problem
-from levada.placement.simple import uniform
+
+if TYPE_CHECKING:
+    from levada.placement.placers import Placer
+    from levada.placement.problem import Problem
 
 KIND = "placement"
+FINEST = 1 << 16
+_GROUP = re.compile(r"group (\d{1,6})/(\d{1,6})")
 
 
 def named(graph: SendGraph, place: Ints) -> dict[str, int]:
@@ -33,11 +41,15 @@ def learned(placer: Placer, slices: Sequence[SendGraph], problem: Problem) -> In
     """Where the problem's tasks go if the slices before are all that the placer sees of them; tasks
     that are in none of them go where ``uniform`` has them.
 
+    >>> from levada.placement.problem import Problem
     >>> graph = SendGraph(("1", "2"), *np.array([[0], [1]], np.int32), np.array([7]))
     >>> new = SendGraph(("1", "2", "9"), *np.array([[0], [1]], np.int32), np.array([7]))
     >>> learned(lambda problem: np.array([4, 4]), [graph], Problem(new, 6)).tolist()
     [4, 4, 3]
     """
+    # here: a run that goes by a placement needs no placer
+    from levada.placement.simple import uniform
+
     before = add(slices)
     place = named(before, placer(replace(problem, graph=before, before=None)))
     usual = named(problem.graph, uniform(problem))
@@ -62,33 +74,46 @@ def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
     """The machine of each task of a graph, -1 of those that the file does not have, and how many of
     these there are; raises UsageError if the file is no placement on so many machines.
     """
-    machine = _machines(path, machines)
+    found = read_file(path)
+    if found.machines != machines:
+        raise UsageError(
+            f"{path} is a placement on {found.machines} machines, and there are {machines}.",
+            hint="Place anew, or say as many machines.",
+        )
+    machine = found.machine
     place = np.array([machine.get(task, -1) for task in graph.tasks], np.int32)
     return place, int((place < 0).sum())
 
 
-def _machines(path: Path, machines: int) -> Mapping[str, int]:
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a placement file says: on how many machines, the machine of each task by its name."""
+
+    machines: int
+    machine: Mapping[str, int]
+
+
+def read_file(path: Path) -> Placement:
+    """A placement from its file; raises UsageError that names the task that is wrong."""
     hint = "Give a file that levada place has written."
     try:
         whole = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no placement: {error}.", hint=hint) from error
     found = whole.get("machine") if isinstance(whole, dict) else None
     if not isinstance(found, dict) or whole.get("levada") != KIND:
         raise UsageError(f"{path} is no placement: it has no machines of tasks.", hint=hint)
-    if whole.get("machines") != machines:
-        raise UsageError(
-            f"{path} is a placement on {whole.get('machines')} machines, and there are {machines}.",
-            hint="Place anew, or say as many machines.",
-        )
+    machines = whole.get("machines")
+    if type(machines) is not int or machines < 1:
+        raise UsageError(f"{path} is a placement on {machines!r} machines.", hint=hint)
     for task, at in found.items():
         if type(at) is not int or not 0 <= at < machines:
             raise UsageError(
                 f"{path}: task {task} is on machine {at!r}; there are 0 to {machines - 1}."
             )
-    return found
+    return Placement(machines, found)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -98,3 +123,50 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"{key} is in it twice")
         whole[key] = value
     return whole
+
+
+def check_groups(groups: int) -> int:
+    """A number of groups that 65,536 are a multiple of; raises UsageError if it is none."""
+    if not 1 <= groups <= FINEST or FINEST % groups:
+        raise UsageError(
+            f"There cannot be {groups:,} groups.", hint="Say a power of two up to 65,536."
+        )
+    return groups
+
+
+def group_name(group: int, groups: int) -> str:
+    """The name of a group.
+
+    >>> group_name(17, 4096)
+    'group 17/4096'
+    """
+    return f"group {group}/{groups}"
+
+
+def finest(machine: Mapping[str, int], path: str) -> Ints:
+    """The machine of each of the 65,536 groups, -1 of those of which nothing is said. Raises
+    UsageError for groups that there are not, or that are said twice.
+
+    >>> finest({"group 1/2": 3, "a reader": 0}, "p.json")[[0, 32_767, 32_768, 65_535]].tolist()
+    [-1, -1, 3, 3]
+    """
+    found = np.full(FINEST, -1, np.int32)
+    for name, at in machine.items():
+        if (match := _GROUP.fullmatch(name)) is None:
+            continue
+        group, groups = int(match[1]), int(match[2])
+        if not 1 <= groups <= FINEST or FINEST % groups or group >= groups:
+            raise UsageError(
+                f"{path}: there is no {name}; a checkpoint has {FINEST:,} groups.",
+                hint="Give a placement of groups that levada graph export has named.",
+            )
+        own = slice(group * FINEST // groups, (group + 1) * FINEST // groups)
+        if (found[own] >= 0).any():
+            raise UsageError(f"{path}: groups of {name} are in it twice.")
+        found[own] = at
+    return found
+
+
+def is_group(name: str) -> bool:
+    """Whether a task's name is that of a group."""
+    return _GROUP.fullmatch(name) is not None

@@ -1,5 +1,5 @@
-"""What every task of an epoch knows: small, JSON, sent once per job. The plan is a file that
-workers cache per version.
+"""What every task of an epoch knows: small, JSON, sent once per job. The plan and the group table
+are files that workers cache per version.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
@@ -19,9 +18,11 @@ from levada.model.limits import MOST_ROWS
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
-from levada.plan.encoding.plans import read_plan
+from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.encoding.registry import Registry
+from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
+from levada.streams.kafka import KafkaConfig
 from levada.streams.mapping import Part, RowMapping
 from levada.streams.stream_config import StreamConfig
 
@@ -69,7 +70,7 @@ class Context(msgspec.Struct):
     seed: int
     wall: int
     partitions: int
-    groups: int
+    groups: str  # the group table, by its file
     streams: list[StreamState]
     state: dict[str, str]
     setup: str = ""
@@ -80,6 +81,8 @@ class Context(msgspec.Struct):
     replacement: Replacement | None = None
     until: int = MAX  # the watermarks do not rise beyond it
     most_rows: int = MOST_ROWS  # that an operator may make
+    counted: bool = False  # what tasks send is counted
+    lies: str = ""  # the group table by which the state lies, if that is another
 
     @property
     def replaced(self) -> frozenset[str | None]:
@@ -108,8 +111,18 @@ class Control(msgspec.Struct):
     accounted: int = 0
     unit: str = ""  # that the times seem to be in, if it is another than the stream's
     reasons: list[str] = []  # of some dead letters
+    nulls: int = 0  # messages without a value
     hits: dict[str, int] = {}  # pattern -> the triples that matched it
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
+
+
+class Counted(msgspec.Struct, array_like=True):
+    """What a task has sent to a node: so many rows to each of some groups, in so many bytes."""
+
+    node: int
+    groups: bytes  # 16 bits each
+    rows: bytes  # 32 bits each
+    size: int
 
 
 class Done(msgspec.Struct):
@@ -125,6 +138,15 @@ class Done(msgspec.Struct):
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
+    # where what is sent is counted: the name of one that reads, CPU seconds, of which each node's
+    # (with what becomes of its rows in the task), bytes of the segment, by sender what it got:
+    # [rows, bytes, blobs]; rows by group
+    reader: str = ""
+    cpu: float = 0.0
+    segment_size: int = 0
+    received: dict[str, list[int]] = {}
+    nodes: dict[str, float] = {}
+    sent: list[Counted] = []
 
 
 def encode(value: msgspec.Struct) -> bytes:
@@ -143,15 +165,15 @@ def _decode(data: bytes) -> Context:
 
 
 @lru_cache(maxsize=4)
-def group_table(groups: int, partitions: int) -> npt.NDArray[np.int32]:
-    """Partition of each group: dealt round robin (fixed in this version)."""
-    return (np.arange(groups) % partitions).astype(np.int32)
-
-
-@lru_cache(maxsize=4)
 def load_plan(path: str) -> Plan:
     """A sealed plan from its file; cached per process. Raises ``CheckpointError``."""
     return read_plan(Path(path))
+
+
+@lru_cache(maxsize=4)
+def load_groups(path: str) -> GroupTable:
+    """A group table from its file; cached per process. Raises ``CheckpointError``."""
+    return read_groups(Path(path))
 
 
 @dataclass(frozen=True)
@@ -172,6 +194,7 @@ SETUPS = Registry(
         "part": Part,
         "static file": StaticFile,
         "setup": Setup,
+        "topic": KafkaConfig,
     },
     {"RowMapping": RowMapping},
 )
@@ -231,6 +254,17 @@ def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int
     if least >= MAX or least <= MIN:
         return max(s.watermark, s.known, s.clock)
     return max(s.watermark, s.known, s.clock, least - s.lateness)
+
+
+def moves(
+    states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
+) -> bool:
+    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
+    has made what it would.
+    """
+    raised = completed(states, [], shared) > old_watermarks(states)
+    raised[list(unread)] = False
+    return bool(raised.any())
 
 
 def old_watermarks(streams: Sequence[StreamState]) -> Times:

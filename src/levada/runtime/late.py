@@ -4,7 +4,9 @@
 ``Late`` starts another executor on a thread of its own. Until that is there, jobs run here, by the
 ``LocalExecutor``, which is the oracle of all others: outcomes, segments and state are the same on
 both, so nothing is to be handed over. A job that has begun here ends here; the next one runs on
-what is there then. What makes the start fail is raised by ``check``, on the thread that asks.
+what is there then, and a light one still here: it would be one task there, too, and to send it
+costs more than to run it (docs/decisions/0027-light-epochs-stay-here.md). What makes the start
+fail is raised by ``check``, on the thread that asks.
 """
 
 from __future__ import annotations
@@ -24,19 +26,23 @@ class Start(Protocol):
     def start(self) -> Executor:
         """The executor, once it is there; raises what hinders it, or that it has been ended."""
 
+    def check(self) -> None:
+        """Raises if what was started has ended by itself; is quick."""
+
     def end(self) -> None:
         """Ends what has been started, also while it starts; leaves no process behind."""
 
 
 class Late:
-    """Runs jobs in this process until another executor is there. ``here``: whether it may; else
-    nothing runs before that.
+    """Runs jobs in this process until another executor is there, and light ones for good.
+    ``here``: whether it may; else nothing runs before that.
     """
 
     def __init__(self, start: Start, *, here: bool) -> None:
         self.here = here
         self._start = start
-        self._now: Executor = LocalExecutor()
+        self._here = LocalExecutor()
+        self._now: Executor = self._here
         self._there, self._found = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._begin, name="levada start", daemon=True)
@@ -54,7 +60,7 @@ class Late:
 
     def run(self, job: Job) -> list[bytes]:
         """The outcomes of ``job``, wherever it runs."""
-        return self._now.run(job)
+        return (self._here if self.here and job.light else self._now).run(job)
 
     @property
     def there(self) -> bool:
@@ -62,9 +68,11 @@ class Late:
         return self._there.is_set()
 
     def check(self) -> None:
-        """Raises what made the start fail."""
+        """Raises what made the start fail, or the other executor end."""
         if self._failure is not None:
             raise self._failure
+        if self.there:
+            self._start.check()
 
     def await_found(self) -> None:
         """Waits until it is known whether there is what the start needs; raises if not."""
@@ -79,3 +87,10 @@ class Late:
     def end(self) -> None:
         """Ends the other executor, wherever its start stands."""
         self._start.end()
+
+
+def is_here(executor: Executor) -> bool:
+    """Whether light jobs run on the thread that asks for them: their cost is its CPU time, and not
+    what others let it wait.
+    """
+    return isinstance(executor, LocalExecutor) or (isinstance(executor, Late) and executor.here)

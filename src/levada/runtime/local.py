@@ -20,15 +20,19 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from levada.runtime.places import Places
+
 Blob = bytes | memoryview
 Intake = Callable[[bytes, bytes], list[tuple[int, Blob]]]
 Stage = Callable[[bytes, int, int, list[Blob]], list[tuple[int, Blob]]]
 OUTCOME = -1
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Job:
 
     ``context`` is what every call needs (kept small: it goes with each stage, once); ``payloads``
     are the pieces of intake; ``functions`` name intake and stage as ``module:function``; a
-    ``fused`` job runs as one task (``pace``).
+    ``fused`` job runs as one task (``pace``), a ``light`` one in the driver's process where that
+    stands beside those of tasks (``late``). ``places``: where the tasks of another would best run.
     """
 
     context: bytes
@@ -49,6 +54,8 @@ class Job:
         "levada.runtime.task.tasks:stage",
     )
     fused: bool = False
+    light: bool = False
+    places: Places | None = None
 
     def __post_init__(self) -> None:
         assert self.stages >= 1 and self.partitions >= 1, (
@@ -116,9 +123,14 @@ def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
 
 
 def cores(master: str) -> int:
-    """How many partitions a master's default is: its cores, for ``local`` masters; else those of
-    this machine.
+    """How many partitions a master's default is: its cores, for masters that say them; else those
+    of this machine.
+
+    >>> cores("local[3]"), cores("local-cluster[4,2,1024]")
+    (3, 8)
     """
     if master.startswith("local[") and master[6:-1].isdigit():
         return int(master[6:-1])
+    if (found := _LOCAL_CLUSTER.fullmatch(master)) is not None:
+        return int(found[1]) * int(found[2])
     return os.cpu_count() or 1

@@ -12,14 +12,15 @@ ROWS: tuple[tuple[str, str, str], ...] = (
             "`jelly`; tables: `csv`, `ndjson`, `parquet`. All but Parquet also as `.gz` and"
             " `.zst`"
         ),
-        "by the file's ending",
+        "by the file's ending; due for Kafka",
     ),
     (
         "`time`",
         (
             "where event times come from: `column` (a further term before the dot, as "
             "above), `graph` (a number or dateTime in the graph's IRI), `predicate:IRI`, "
-            "`filename:REGEX` (its first group), `field:NAME` (tuples)"
+            "`filename:REGEX` (its first group), `field:NAME` (tuples), `timestamp` (a "
+            "message's, of [Kafka](#kafka))"
         ),
         "`column`; tuples `field:ts`",
     ),
@@ -50,9 +51,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "`element`",
         (
             "what one element is: `line`, `subject`, `graph` (consecutive lines), "
-            "`blankline` (lines up to a blank one), `document` (a file)"
+            "`blankline` (lines up to a blank one), `document` (a file), `message` (of Kafka)"
         ),
-        "`line`; documents: `document`",
+        "`line`; documents: `document`; of Kafka `message`",
     ),
     (
         "`schema`",
@@ -129,6 +130,40 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "`limit`",
         "at most so many elements",
+        "",
+    ),
+    (
+        "`start`",
+        (
+            "of [Kafka](#kafka): where a new checkpoint begins: `earliest`, `latest`, or a time"
+            " (the first message whose timestamp is as late)"
+        ),
+        "`earliest`",
+    ),
+    (
+        "`lost`",
+        (
+            "what happens if offsets are gone before they were read: `stop` with a sentence, or"
+            " `skip`: they are dead letters, counted"
+        ),
+        "`stop`",
+    ),
+    (
+        "`isolation`",
+        ("`read_committed`, or `read_uncommitted`: also what open and aborted transactions wrote"),
+        "`read_committed`",
+    ),
+    (
+        "`tls`, `ca`, `cert`, `key`",
+        ("`tls=true`; files in PEM: whom to trust, and who one is oneself"),
+        "no TLS; the system's",
+    ),
+    (
+        "`sasl`, `user`, `password`",
+        (
+            "`plain`, `scram-sha-256` or `scram-sha-512`; a name; where the password is: "
+            "`env:VARIABLE` or `file:PATH`"
+        ),
         "",
     ),
 )

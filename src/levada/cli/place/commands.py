@@ -109,12 +109,34 @@ graph = typer.Typer(
 
 @graph.command("export")
 def _export(
-    file: GraphFile, format_: GraphFormat = None, out: GraphOut = None, debug: o.Debug = False
+    file: Annotated[
+        Path, typer.Argument(metavar="GRAPH", help="A send graph, or the checkpoint of a run.")
+    ],
+    format_: GraphFormat = None,
+    out: GraphOut = None,
+    slice_: Annotated[
+        str | None,
+        typer.Option(
+            "--slice", metavar="NAME", help="Of a checkpoint: such as 2004-08-11; else the last."
+        ),
+    ] = None,
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Of a checkpoint: with groups of keys as tasks, so many (65536: all there are), "
+            "for levada run --place.",
+        ),
+    ] = None,
+    debug: o.Debug = False,
 ) -> None:
-    """Write a send graph (JSON) in another format; METIS' weights are symmetric."""
+    """Write a send graph (JSON), or what a run with --slice has measured, in another format; METIS'
+    weights are symmetric.
+    """
     from levada.cli.place.graph import export
 
-    export(file, format_, out)
+    export(file, format_, out, slice_, groups)
 
 
 @graph.command("import")

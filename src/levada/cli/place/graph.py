@@ -5,14 +5,32 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from levada.cli.place.measured import measured, measured_by_group
 from levada.errors import UsageError
 from levada.placement import placement as placements
 from levada.placement import sankey as chart
 from levada.placement.formats import FORMATS, format_of, read_graph
 
 
-def export(file: Path, format_: str | None, out: Path | None) -> None:
-    """A send graph in another format: the one named, else that of the ending of ``out``."""
+def export(
+    file: Path,
+    format_: str | None,
+    out: Path | None,
+    slice_: str | None = None,
+    groups: int | None = None,
+) -> None:
+    """A send graph in another format: the one named, else that of the ending of ``out``. Of a
+    checkpoint that which was measured, as JSON if nothing else is said; by so many ``groups``.
+    """
+    if file.is_dir():
+        name = format_ or ("json" if out is None else format_of(out))
+        found = measured_by_group(file, slice_, groups) if groups else measured(file, slice_)
+        _write(FORMATS[name].write(found), out)
+        return
+    for option, given in (("--slice", slice_), ("--groups", groups)):
+        if given is not None:
+            hint = f"Leave {option} out."
+            raise UsageError(f"{option} is for a checkpoint, and {file} is none.", hint=hint)
     if format_ is None and out is None:
         raise UsageError("No format is said.", hint="Say --format metis or graphml, or --out FILE.")
     name = format_ or format_of(out or file)

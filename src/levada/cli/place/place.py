@@ -56,7 +56,8 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
     """Prints what the placers give, and writes the placement of one."""
     slices = _slices(wish)
     problem = _problem(wish, slices)
-    with quiet():
+    waiting = "[dim]Placing; the first time, compiling the search[/dim]"
+    with Console(stderr=True).status(waiting), quiet():
         answers = _answers(problem, slices[:-1])
     if wish.placer not in answers:
         raise UsageError(

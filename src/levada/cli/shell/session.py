@@ -12,7 +12,8 @@ from levada.cli.arguments import parse_static, parse_stream
 from levada.cli.live.answer import Answer
 from levada.cli.live.cells import Times, prefixes_of
 from levada.errors import UsageError
-from levada.streams.stream_config import STDIN, StreamConfig
+from levada.streams.formats import STDIN
+from levada.streams.stream_config import StreamConfig
 
 TABLE = "table"
 

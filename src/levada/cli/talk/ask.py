@@ -1,47 +1,22 @@
-"""``levada add`` and ``levada drop``: a request to the engine of a checkpoint, and its answer.
-
-The engine answers between two epochs. If it ends before, the request is withdrawn, so that no
-later run does what nobody waits for; one that was done before the end is told as done.
-"""
+"""``levada add`` and ``levada drop``: a request to the engine of a checkpoint, and its answer."""
 
 from __future__ import annotations
 
-import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from levada.algebra.options import options_of
 from levada.app.app_file import read_query
 from levada.cli.scripts import statements
-from levada.errors import EngineError, LevadaError, UsageError
+from levada.engine.telling.asking import RefusedError, ask, new_id
+from levada.errors import UsageError
 from levada.model.names import check_query_name
-from levada.runtime.store.checkpoint import facts_of
-from levada.runtime.store.requests import (
-    Answer,
-    Asking,
-    Request,
-    engine_runs,
-    place,
-    take_answer,
-    withdraw,
-    without_engine,
-)
+from levada.runtime.store.requests import Asking, Request
 
 LOOK = 0.02  # s
-RUNS = 0.5  # s between two looks at whether the engine runs
-
-
-class RefusedError(LevadaError):
-    """What the engine said to a request that it refused."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.refused)
-        self.exit_code = answer.exit_code
-        for note in answer.notes:
-            self.add_note(note)
 
 
 def add(
@@ -58,7 +33,7 @@ def add(
     if name is not None and len(found) != 1:
         raise UsageError(f"--name is for one query, these are {len(found)}.")
     asked = [Asking(check_query_name(name or q.name), q.text, q.dialect, said) for q in found]
-    _tell(checkpoint, Request(_new_id(), asked))
+    _tell(checkpoint, Request(new_id(), asked))
 
 
 def drop(checkpoint: Path, names: Sequence[str]) -> None:
@@ -66,11 +41,7 @@ def drop(checkpoint: Path, names: Sequence[str]) -> None:
     refused.
     """
     for name in names:
-        _tell(checkpoint, Request(_new_id(), drop=name))
-
-
-def _new_id() -> str:
-    return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        _tell(checkpoint, Request(new_id(), drop=name))
 
 
 def _tell(checkpoint: Path, request: Request) -> None:
@@ -81,39 +52,6 @@ def _tell(checkpoint: Path, request: Request) -> None:
     for sentence in answer.told:
         print(sentence)
     sys.stdout.flush()
-
-
-def ask(root: Path, request: Request, wait: Callable[[], None]) -> Answer:
-    """What the engine answers to a request; ``wait`` is called between two looks. Raises
-    ``EngineError`` where none runs, or it ends before; then the request is withdrawn.
-    """
-    facts_of(root)
-    if not engine_runs(root):
-        raise EngineError(
-            f"No engine runs on the checkpoint {root}.",
-            hint=f"Start one with levada run --checkpoint {root}: a query is given to it there.",
-        )
-    place(root, request)
-    looked = time.monotonic()
-    while (answer := take_answer(root, request.id)) is None:
-        wait()
-        if time.monotonic() - looked >= RUNS:
-            looked = time.monotonic()
-            with without_engine(root) as alone:
-                if alone:
-                    return _withdrawn(root, request.id)
-    return answer
-
-
-def _withdrawn(root: Path, name: str) -> Answer:
-    """The answer of an engine that has ended, if it gave one."""
-    answer = withdraw(root, name) if root.is_dir() else None
-    if answer is None:
-        raise EngineError(
-            f"The engine on {root} ended before it took up the request.",
-            hint="The request has been withdrawn; start the engine again, and ask again.",
-        )
-    return answer
 
 
 def _wait() -> None:

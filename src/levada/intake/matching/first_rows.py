@@ -8,7 +8,7 @@ travel are made known to the pool here, where their bytes are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from levada.intake.tables.tuples import TupleColumn, Tuples
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Column, Frame
-from levada.model.term import Kind, Literal
+from levada.model.term import Kind, Literal, Term
 from levada.operators.expressions.values import from_texts
 from levada.operators.rows.values import slot
 from levada.plan.sealed import steps as s
@@ -35,6 +35,8 @@ from levada.terms.term_pool import Pool
 
 # constants and equal positions of a pattern: its number
 Index = dict[tuple[tuple[str | None, ...], int], int]
+Wanted = Mapping[tuple[int, int], Sequence[Sequence[Term]]]
+_NOTHING: Wanted = {}
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,14 @@ class Patterns:
 
 
 def patterns_of(
-    nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
+    nodes: Sequence[PlanNode],
+    chosen: Sequence[npt.NDArray[np.bool_]],
+    seed: int,
+    wanted: Wanted = _NOTHING,
 ) -> Patterns | None:
-    """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none."""
+    """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none.
+    ``wanted``: the terms that relaxed ones stand for.
+    """
     index: Index = {}
     texts: dict[int, str] = {}
     matches: list[tuple[PlanNode[s.Match], Longs, Ints]] = []
@@ -67,19 +74,25 @@ def patterns_of(
         if not mask.any() or (match is None and star is None):
             continue
         legs = _legs(node.step)
-        of = np.full((len(legs), len(mask)), -1, np.int64)
+        of: list[list[int]] = [[] for _ in legs]
+        members: list[int] = []
         for m in np.flatnonzero(mask).tolist():
-            constants = [None if t is None else str(t) for t in node.members[m].constants]
-            for leg, positions in enumerate(legs):
-                pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
-                of[leg, m] = number = index.setdefault(pattern, len(index))
-                if number < MOST_COUNTED and number not in texts:
-                    texts[number] = pattern_text(pattern[0], positions)
+            for constants in _constants(node, m, wanted):
+                members.append(m)
+                for leg, positions in enumerate(legs):
+                    pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
+                    number = index.setdefault(pattern, len(index))
+                    of[leg].append(number)
+                    if number < MOST_COUNTED and number not in texts:
+                        texts[number] = pattern_text(pattern[0], positions)
         if star is not None:
-            stars_.append((star, of))
+            numbers = np.full((len(legs), len(mask)), -1, np.int64)
+            numbers[:, members] = of
+            stars_.append((star, numbers))
         if match is not None:
-            members = np.flatnonzero(mask)[np.argsort(of[0][mask])]
-            matches.append((match, of[0][members], members.astype(np.int32)))
+            own = np.array(of[0], np.int64)
+            order = np.argsort(own, kind="stable")
+            matches.append((match, own[order], np.array(members, np.int32)[order]))
     shown = tuple(texts.values()) if len(index) <= MOST_COUNTED else ()
     ways = tuple(
         _ways(entailed, mask, index, seed)
@@ -91,6 +104,21 @@ def patterns_of(
     triples = [(c[0], c[1], c[2]) for c, _ in index]
     table = PatternTable.build(triples, [r for _, r in index], seed)
     return Patterns(table, tuple(matches), tuple(stars_), ways, shown)
+
+
+def _constants(node: PlanNode, member: int, wanted: Wanted) -> Iterator[list[str | None]]:
+    """The texts of the constants of a member's patterns: once, or for each term that a relaxed one
+    stands for.
+    """
+    constants = [None if t is None else str(t) for t in node.members[member].constants]
+    match = node.of(s.Match)
+    if match is None or not match.step.lifted:
+        yield constants
+        return
+    for terms in wanted.get((node.id, member), ()):
+        for at, term in zip(match.step.lifted, terms, strict=True):
+            constants[at] = str(term)
+        yield constants
 
 
 def _ways(node: PlanNode[s.Entailed], mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
@@ -161,9 +189,9 @@ def match_(
 def _of(
     rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The rows of these patterns, which mostly have numbers in sequence."""
+    """The rows of these patterns, which mostly have numbers in sequence, each once."""
     low, high = int(own[0]), int(own[-1])
-    if high - low + 1 == len(own):
+    if high - low + 1 == len(own) and (np.diff(own) == 1).all():
         return rows[starts[low] : starts[high + 1]]
     return np.concatenate(
         [rows[starts[p] : starts[p + 1]] for p in own.tolist() if starts[p] < starts[p + 1]]

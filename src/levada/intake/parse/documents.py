@@ -95,8 +95,13 @@ def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
     lines = raw.split(b"\n", fault.line) if fault.line else []
     start = sum(len(line) + 1 for line in lines[: fault.line - 1]) if fault.line else 0
     shown = (lines[fault.line - 1] if 0 < fault.line <= len(lines) else raw)[:_SHOWN]
+    return start, fault_of(fault), shown.decode(errors="replace")
+
+
+def fault_of(fault: Malformed) -> str:
+    """A fault as a sentence, with its place."""
     where = f"line {fault.line}, column {fault.column}: " if fault.line else ""
-    return start, f"Malformed document: {where}{fault}", shown.decode(errors="replace")
+    return f"Malformed document: {where}{fault}"
 
 
 def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:

@@ -5,6 +5,7 @@ The kernel (``kernels.text.ntriples``) proves most lines well-formed and leaves 
 rest; ``intake.parse.lines`` decides those one by one, and the canonical texts that it finds go to
 the end of the same buffer. Numbers that need arbitrary precision are taken from their texts by
 ``intake.parse.literals``. What is no statement is in ``bad``, with its place and a reason.
+A kernel that is not compiled yet need not be (``cold``): then pyoxigraph decides all lines.
 
 Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical
 texts have equal identities. Cost: 80 to 160 ns a line in the kernel, some microseconds for each
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from levada.intake.parse.cold import COLD, line_starts
 from levada.intake.parse.lines import Refused, Row, read_line
 from levada.intake.parse.literals import Facets, facets_of
 from levada.kernels.text import ntriples as kernel
@@ -29,6 +31,7 @@ from levada.kernels.text.literals import PENDING
 from levada.kernels.text.xxh3 import identify_slices, schedule
 from levada.model.arrays import Bytes, Longs
 from levada.model.term import STRING, Kind
+from levada.model.time import MIN
 
 Rows = npt.NDArray[np.integer[Any]]
 
@@ -165,7 +168,8 @@ def parse(
     )
     assert source.size < _LARGEST // 2, "a chunk is at most a gigabyte"
     setting = _Setting(quads, timed, seed, document, unit_ms)
-    buffer, columns, memo = _run_kernel(source, setting)
+    run = _run_nothing if COLD.allows(source.size) else _run_kernel
+    buffer, columns, memo = run(source, setting)
     n, size = int(memo[state.ROW]), source.size
     used = int(memo[state.SIDE])
     if memo[state.PENDINGS]:
@@ -201,6 +205,18 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Long
         if memo[state.NEED] == 0:
             return buffer, columns, memo
         buffer = _pad(buffer, max(buffer.size // 2, 2 * int(memo[state.NEED])))
+
+
+def _run_nothing(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Longs]:
+    """What a kernel would give that refuses each line."""
+    size, starts = source.size, line_starts(source)
+    columns = _new_columns(len(starts))
+    for column in columns.all():
+        column[...] = 0
+    columns.line[:], columns.time[:] = starts, MIN
+    memo = state.new_memo(size + PAD)
+    memo[state.ROW] = memo[state.REFUSALS] = len(starts)
+    return _room_behind(source), columns, memo
 
 
 def _room_behind(source: Bytes) -> Bytes:

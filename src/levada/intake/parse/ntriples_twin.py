@@ -11,6 +11,7 @@ import xxhash
 
 from levada.intake.parse.lines import Refused, Row, read_line
 from levada.intake.parse.ntriples import TermColumn, Triples
+from levada.terms.group_of import group_of_text
 
 _LINE = re.compile(rb"[^\r\n]+")
 
@@ -77,4 +78,5 @@ def _identity(text: bytes, seed: int) -> tuple[int, int]:
     if not text:
         return 0, 0
     both = xxhash.xxh3_128_intdigest(text, seed)
-    return (both & (2**64 - 1), both >> 64) if both else (1, 1)
+    x, y = both & (2**64 - 1), (both >> 64) & (2**48 - 1) | group_of_text(text) << 48
+    return (x, y) if x or y else (1, y)

@@ -34,7 +34,8 @@ class RawRows:
     """Rows that have the right shape: columns, where each stands, its text, what is wrong.
 
     ``number``: the place of each among all rows of the reference, those that are dead too.
-    ``alone``: how many of the dead ones are no elements for the driver.
+    ``alone``: how many of the dead ones are no elements for the driver. ``times``: when the message
+    of each was, ms; ``blank``: messages without a row.
     """
 
     table: pl.DataFrame
@@ -43,6 +44,8 @@ class RawRows:
     text: Callable[[int], str]
     dead: list[Dead]
     alone: int = 0
+    blank: int = 0
+    times: Times | None = None
     wrong: dict[int, str] = field(default_factory=dict)
 
 

@@ -28,6 +28,7 @@ from levada.intake.tables.row_times import row_times, seeming_unit
 from levada.intake.tables.tuples import cast_column, dead_rows, raw_rows
 from levada.model.term import XSD
 from levada.model.time import MIN, distinct
+from levada.sources.messages import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 from levada.streams.formula import compile_
@@ -48,12 +49,13 @@ def mapped_of(
     late_below: int,
     future_above: int,
     seed: int,
+    messages: Messages | None = None,
 ) -> tuple[Triples, Elements]:
     """The triples and elements of what ``sources.read.read_tuples`` read; the bounds are those of
     ``elements.elements_of``.
     """
     assert config.mapping is not None, "the stream has a mapping"
-    rows = raw_rows(chunk, config, reference)
+    rows = raw_rows(chunk, config, reference, messages)
     frame = _columns(rows, config.mapping, reference)
     ts = row_times(rows, frame, config, reference)
     unit = seeming_unit(frame, rows.table, ts, config, future_above)
@@ -88,6 +90,7 @@ def mapped_of(
         times=distinct(times),  # a row without a triple is nothing in a window
         alone=alone,
         unit=unit,
+        blank=rows.blank,
     )
 
 

@@ -36,7 +36,10 @@ def row_times(
     """The event time of each row, by the file's name or a column of ``table``; a row without one is
     marked in ``rows.wrong``.
     """
-    if config.time_kind == "filename":
+    if config.time_kind == "timestamp":
+        assert rows.times is not None, "messages have timestamps"
+        ts, empty = rows.times, np.ones(table.height, np.bool_)
+    elif config.time_kind == "filename":
         ts = np.full(table.height, file_time(config, reference.name), np.int64)
         empty = np.ones(table.height, np.bool_)
     else:

@@ -108,7 +108,7 @@ def _settled(config: StreamConfig, found: Sniffed) -> StreamConfig:
         raise UsageError(f"The stream {config.name} has no column {config.sign} of signs.")
     if config.time_kind == "field" and found.time is None:
         raise SourceError(
-            f"No column of the stream {config.name} has times that are known.",
+            _no_times(config, found),
             hint="Say time=field:NAME and time_format=FORMAT, or time=filename:REGEX.",
         )
     schema = tuple((n, "string" if n == config.sign else kind) for n, kind in schema)
@@ -117,6 +117,17 @@ def _settled(config: StreamConfig, found: Sniffed) -> StreamConfig:
         return settled
     return replace(
         settled, time=f"field:{found.time}", unit=found.unit, time_format=found.time_format
+    )
+
+
+def _no_times(config: StreamConfig, found: Sniffed) -> str:
+    """That the column which was named has no times, and what it begins with, or that none has."""
+    column = config.time_argument
+    if found.texts is None or column not in found.texts or found.texts.is_empty():
+        return f"No column of the stream {config.name} has times that are known."
+    return (
+        f"The column {column} of the stream {config.name} has no times that are known: "
+        f"it begins with {found.texts[column][0]!r}."
     )
 
 

@@ -33,9 +33,11 @@ from levada.intake.admission import (
 )
 from levada.intake.tables.csv_rows import RawRows, csv_rows
 from levada.intake.tables.json_rows import json_rows
+from levada.intake.tables.message_rows import messages_apart
 from levada.intake.tables.row_times import row_times, seeming_unit
 from levada.model.term import Kind
 from levada.model.time import MIN
+from levada.sources.messages import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
@@ -104,6 +106,7 @@ class Tuples:
     times: Times
     alone: int = 0
     unit: str = ""
+    blank: int = 0
 
 
 def tuples_of(
@@ -113,11 +116,12 @@ def tuples_of(
     *,
     late_below: int,
     future_above: int,
+    messages: Messages | None = None,
 ) -> Tuples:
     """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of
     ``elements.elements_of``.
     """
-    rows = raw_rows(chunk, config, reference)
+    rows = raw_rows(chunk, config, reference, messages)
     values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
     if config.sign:
         _check_signs(rows, config.sign)
@@ -141,13 +145,23 @@ def tuples_of(
         times=verdict.times,
         alone=rows.alone,
         unit=unit,
+        blank=rows.blank,
     )
 
 
 def raw_rows(
-    chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference
+    chunk: CsvChunk | JsonChunk | pa.Table,
+    config: StreamConfig,
+    reference: Reference,
+    messages: Messages | None = None,
 ) -> RawRows:
-    """The columns that the stream reads, as they stand there."""
+    """The columns that the stream reads, as they stand there, and in which of the ``messages``."""
+    if messages is not None:
+        assert isinstance(chunk, CsvChunk | JsonChunk), "messages are texts"
+        apart = messages_apart(chunk, messages, config)
+        rows = raw_rows(chunk, config, reference)
+        apart.settle(rows)
+        return rows
     if isinstance(chunk, pa.Table):
         return _table_rows(chunk, reference)
     needed = list(dict(config.read_columns))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels import INT, U64, fused, kernel
+from levada.kernels import I32, INT, U64, fused, kernel
 from levada.model.arrays import Ints, Words
 
 FIRST_BITS = 10
@@ -69,6 +69,36 @@ def group(k: Words, h: Words) -> tuple[Ints, npt.NDArray[np.int64]]:
     ([0, 1, 0], [0, 1])
     """
     return _group(k, h, FIRST_BITS)
+
+
+def table_of(k: Words, h: Words) -> Ints:
+    """A table of the rows of these keys, which are distinct, for ``find``.
+
+    >>> k, h = np.array([7, 8], np.uint64), np.zeros(2, np.uint64)
+    >>> find(table_of(k, h), k, h, np.array([8, 9], np.uint64), h).tolist()
+    [1, -1]
+    """
+    return _table(k, h, slots_for(k.size))
+
+
+@kernel((U64, U64, INT))
+def _table(k: Words, h: Words, bits: int) -> Ints:
+    table = np.full(1 << bits, -1, np.int32)
+    for row in range(k.size):
+        table[find_slot(table, bits, k, h, k[row], h[row])] = row
+    return table
+
+
+@kernel((I32, U64, U64, U64, U64))
+def find(table: Ints, k: Words, h: Words, key_k: Words, key_h: Words) -> Ints:
+    """The row of each key in the columns of which this is the table; -1: none."""
+    bits = 0
+    while (1 << bits) < table.size:
+        bits += 1
+    out = np.empty(key_k.size, np.int32)
+    for i in range(key_k.size):
+        out[i] = table[find_slot(table, bits, k, h, key_k[i], key_h[i])]
+    return out
 
 
 @kernel((U64, U64, INT))

@@ -46,6 +46,13 @@ def group_twin(k: Words, h: Words) -> tuple[Ints, Longs]:
     return rank[codes.reshape(-1)], first[by_first].astype(np.int64)
 
 
+def find_twin(k: Words, h: Words, key_k: Words, key_h: Words) -> Ints:
+    """``groups.find`` by comparing each key with all rows."""
+    same = (key_k[:, None] == k) & (key_h[:, None] == h)
+    rows = same.argmax(axis=1) if k.size else np.zeros(key_k.size, np.int64)
+    return np.where(same.any(axis=1), rows, -1).astype(np.int32)
+
+
 def _joint_codes(k: Words, h: Words, run: Buckets) -> tuple[Ints, Ints]:
     codes, _ = group_twin(np.concatenate([k, run.k]), np.concatenate([h, run.h]))
     return codes[: len(k)], codes[len(k) :]

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from levada.kernels import BOOL, I32, I64, INT, U64, kernel
-from levada.kernels.text.bytes_ import View, W, as_int, number, part, view_of, word
+from levada.kernels import BOOL, I32, I64, INT, U64, kernel, part
+from levada.kernels.text.bytes_ import View, W, as_int, number, view_of, word
 from levada.model.arrays import Words
 
 RECORD = 8  # words of a pattern

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.extending import intrinsic
 
-from levada.kernels import OPTIONS
+from levada.kernels import OPTIONS, part, parts
 
 View = tuple[int, int]  # address, size
 VIEW = types.UniTuple(types.int64, 2)
@@ -48,19 +48,12 @@ def parsing_room(size: int) -> int:
     return PAD + size // 8 + 4096
 
 
-# never called from Python
-_INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def part(function: F) -> F:
-    """A part of a kernel that is always inlined into it."""
-    return cast(F, njit(forceinline=True, **_INNER)(function))
 
 
 def routine(function: F) -> F:
     """A part of a kernel that is worth a call: bigger, or used in many places."""
-    return cast(F, njit(**_INNER)(function))
+    return parts.made(function, OPTIONS)
 
 
 def _loader(bits: int) -> Any:

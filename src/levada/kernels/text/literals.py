@@ -15,18 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.kernels import fused
-from levada.kernels.text.bytes_ import (
-    DIGIT,
-    View,
-    W,
-    byte,
-    first_bytes,
-    is_in,
-    part,
-    routine,
-    word,
-)
+from levada.kernels import fused, part
+from levada.kernels.text.bytes_ import DIGIT, View, W, byte, first_bytes, is_in, routine, word
 from levada.model.term import XSD, Kind
 
 PENDING = 255  # a kind that never leaves intake

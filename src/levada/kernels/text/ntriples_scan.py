@@ -12,7 +12,7 @@ the newline; so no scanner leaves the buffer. Cost: about a nanosecond a byte.
 
 from __future__ import annotations
 
-from levada.kernels import fused
+from levada.kernels import fused, part
 from levada.kernels.text.bytes_ import (
     ALNUM,
     ALPHA,
@@ -30,7 +30,6 @@ from levada.kernels.text.bytes_ import (
     byte,
     first_bytes,
     is_in,
-    part,
     routine,
     word,
 )

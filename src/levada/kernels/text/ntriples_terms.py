@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels import fused
+from levada.kernels import fused, part
 from levada.kernels.text.bytes_ import (
     View,
     W,
@@ -27,7 +27,6 @@ from levada.kernels.text.bytes_ import (
     byte,
     equal,
     number,
-    part,
     put,
     routine,
     set_number,

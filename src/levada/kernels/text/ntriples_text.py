@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.kernels import fused
-from levada.kernels.text.bytes_ import HEX, UPPER, View, W, as_int, byte, is_in, part, put, routine
+from levada.kernels import fused, part
+from levada.kernels.text.bytes_ import HEX, UPPER, View, W, as_int, byte, is_in, put, routine
 from levada.kernels.text.ntriples_scan import REFUSED
 from levada.kernels.text.xxh3 import hash128
 

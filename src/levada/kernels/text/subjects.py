@@ -13,19 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.kernels import INT, U8, kernel
-from levada.kernels.text.bytes_ import (
-    COUNTED,
-    PAD,
-    View,
-    W,
-    as_int,
-    byte,
-    equal,
-    part,
-    view_of,
-    word,
-)
+from levada.kernels import INT, U8, kernel, part
+from levada.kernels.text.bytes_ import COUNTED, PAD, View, W, as_int, byte, equal, view_of, word
 from levada.model.arrays import Bytes
 
 _LINES = 16  # of an element whose lengths are remembered
@@ -86,18 +75,19 @@ def guess_subjects(buf: Bytes, rows: int) -> tuple[int, int, int]:
     return boundary, before, seen
 
 
-@kernel((U8, INT))
-def count_lines(buf: Bytes, stop: int) -> int:
-    """The newlines in ``buf[:stop]``, vectorised (as a kernel of its own; see ``COUNTED``)."""
+@kernel((U8, INT, INT))
+def count_byte(buf: Bytes, stop: int, byte: int) -> int:
+    """How often a byte is in ``buf[:stop]``, vectorised (a kernel of its own; see ``COUNTED``)."""
+    wanted = np.uint8(byte)
     whole = stop - stop % COUNTED
     total = 0
     for block in range(0, whole, COUNTED):
         count = np.uint8(0)
         for i in range(COUNTED):
-            count = np.uint8(count + np.uint8(buf[block + i] == 10))
+            count = np.uint8(count + np.uint8(buf[block + i] == wanted))
         total += int(count)
     for i in range(whole, stop):
-        total += int(buf[i] == 10)
+        total += int(buf[i] == wanted)
     return total
 
 
@@ -108,4 +98,4 @@ def cut_subjects(buf: Bytes, rows: int) -> tuple[int, int]:
     A line of another element follows there, so ``buf`` may be cut; (0, 0) where nothing is sure.
     """
     at, elements, lines = guess_subjects(buf, rows)
-    return (at, elements) if count_lines(buf, at) == lines else (0, 0)
+    return (at, elements) if count_byte(buf, at, 10) == lines else (0, 0)

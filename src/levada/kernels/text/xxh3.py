@@ -1,12 +1,15 @@
-"""Seeded XXH3, 128 bits, over slices of a byte array: the identity of every term.
+"""XXH3 over slices of a byte array: the identity of every term, and its group.
 
 Bit-exact with the C library (Yann Collet's xxHash specification, "XXH3 algorithm overview"; the
 twin is the package ``xxhash``). Four length classes have four formulas: up to 16 bytes, to 128, to
 240, longer. The longer ones use a secret that is derived from the seed; ``schedule`` derives it
 once.
 
-The pair (0, 0) is kept for "unbound": a text that hashed to it would be (1, 1). Cost: 8 to 12 ns
-for a term of 17 to 128 bytes.
+An identity is 112 bits under a seed that nobody knows, so that nobody can prepare collisions, and
+above them the *group bits*: the top 16 of the 64-bit hash with seed 0, which are the same in every
+checkpoint and on every machine, so that whoever makes files can make them by group
+(docs/decisions/0026-groups.md). The pair (0, 0) is kept for "unbound". Cost: 8 to 12 ns for a term
+of 17 to 128 bytes, and 2 to 4 for its group.
 """
 
 from __future__ import annotations
@@ -17,19 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from levada.kernels import I64, U8, fused, kernel
-from levada.kernels.text.bytes_ import (
-    LOW32,
-    View,
-    W,
-    byte,
-    half,
-    part,
-    product,
-    routine,
-    view_of,
-    word,
-)
+from levada.kernels import I64, U8, fused, kernel, part
+from levada.kernels.text.bytes_ import LOW32, View, W, byte, half, product, routine, view_of, word
 from levada.model.arrays import Bytes, Words
 
 _SECRET = bytes.fromhex(
@@ -46,7 +38,7 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 @lru_cache(maxsize=16)
 def schedule(seed: int) -> Bytes:
     """What the kernels need of a seed (0 <= seed < 2**64): the 192 bytes of the derived secret,
-    then the seed's eight.
+    the seed's eight, and the secret of seed 0.
     """
     assert 0 <= seed <= _MASK, "a seed has 64 bits"
     derived = bytearray()
@@ -54,7 +46,7 @@ def schedule(seed: int) -> Bytes:
         low = int.from_bytes(_SECRET[i : i + 8], "little") + seed
         high = int.from_bytes(_SECRET[i + 8 : i + 16], "little") - seed
         derived += (low & _MASK).to_bytes(8, "little") + (high & _MASK).to_bytes(8, "little")
-    return np.frombuffer(bytes(derived) + seed.to_bytes(8, "little"), np.uint8)
+    return np.frombuffer(bytes(derived) + seed.to_bytes(8, "little") + _SECRET, np.uint8)
 
 
 # The default secret's words at every byte offset: the formulas up to 240 bytes add the seed to
@@ -82,6 +74,12 @@ _FLIP_1_HIGH = W((int(_S[8]) & 0xFFFFFFFF) ^ (int(_S[8]) >> 32))
 _FLIP_4 = _S[16] ^ _S[24]
 _FLIP_9_LOW, _FLIP_9_HIGH = _S[32] ^ _S[40], _S[48] ^ _S[56]
 _FLIP_0_LOW, _FLIP_0_HIGH = _S[64] ^ _S[72], _S[80] ^ _S[88]
+# .. and those of the 64-bit hash
+_PLAIN_0, _PLAIN_4 = _S[56] ^ _S[64], _S[8] ^ _S[16]
+_PLAIN_9_LOW, _PLAIN_9_HIGH = _S[24] ^ _S[32], _S[40] ^ _S[48]
+
+_PUBLIC = W(0xFFFF000000000000)  # of an identity's second half: the group bits
+_HIDDEN = W(0x0000FFFFFFFFFFFF)
 
 Pair = tuple[np.uint64, np.uint64]
 
@@ -256,12 +254,97 @@ def hash128(a: View, i: int, n: int, secret: View) -> Pair:
 
 
 @part
+def _plain_two_words(first: np.uint64, last: np.uint64, n: int) -> np.uint64:
+    """The 64-bit hash of 9 to 16 bytes: of the first eight and the last eight bytes."""
+    first ^= _PLAIN_9_LOW
+    last ^= _PLAIN_9_HIGH
+    return _avalanche(W(n) + _swap64(first) + last + _fold(first, last))
+
+
+@routine
+def _plain_to_8(a: View, i: int, n: int) -> np.uint64:
+    """The 64-bit hash of 0 to 8 bytes."""
+    if n > 3:
+        h: np.uint64 = (half(a, i + n - 4) + (half(a, i) << W(32))) ^ _PLAIN_4
+        h ^= ((h << W(49)) | (h >> W(15))) ^ ((h << W(24)) | (h >> W(40)))
+        h *= _MX2
+        h ^= (h >> W(35)) + W(n)
+        h *= _MX2
+        h ^= h >> W(28)
+        return h
+    if n == 0:
+        return _avalanche_64(_PLAIN_0)
+    low, _ = _hash_to_3(a, i, n, W(0))
+    return low
+
+
+@part
+def _plain_mix(a: View, i: int, secret: int) -> np.uint64:
+    return _fold(word(a, i) ^ _S[secret], word(a, i + 8) ^ _S[secret + 8])
+
+
+@fused
+def _plain_to_128(a: View, i: int, n: int) -> np.uint64:
+    """The 64-bit hash of 17 to 128 bytes."""
+    h = W(n) * _P64_1 + _plain_mix(a, i, 0) + _plain_mix(a, i + n - 16, 16)
+    if n > 32:
+        h += _plain_mix(a, i + 16, 32) + _plain_mix(a, i + n - 32, 48)
+    if n > 64:
+        h += _plain_mix(a, i + 32, 64) + _plain_mix(a, i + n - 48, 80)
+    if n > 96:
+        h += _plain_mix(a, i + 48, 96) + _plain_mix(a, i + n - 64, 112)
+    return _avalanche(h)
+
+
+@routine
+def _plain_to_240(a: View, i: int, n: int) -> np.uint64:
+    """The 64-bit hash of 129 to 240 bytes."""
+    h = W(n) * _P64_1
+    for k in range(0, 128, 16):
+        h += _plain_mix(a, i + k, k)
+    h = _avalanche(h)
+    for k in range(128, n - 15, 16):
+        h += _plain_mix(a, i + k, k - 125)
+    return _avalanche(h + _plain_mix(a, i + n - 16, 119))
+
+
+@routine
+def plain64(a: View, i: int, n: int, secret: View) -> np.uint64:
+    """XXH3_64bits of a[i : i + n] with seed 0; ``secret`` is any ``schedule``."""
+    if n > 16:
+        if n <= 128:
+            return _plain_to_128(a, i, n)
+        if n <= 240:
+            return _plain_to_240(a, i, n)
+        # the first half of the long hash of 128 bits is that of 64
+        low, _ = _hash_long(a, i, n, (secret[0] + 200, secret[1] - 200))
+        return low
+    if n > 8:
+        return _plain_two_words(word(a, i), word(a, i + n - 8), n)
+    return _plain_to_8(a, i, n)
+
+
+@part
+def _identity(low: np.uint64, high: np.uint64, plain: np.uint64) -> Pair:
+    """An identity of the hash under the seed and the one without: never (0, 0)."""
+    y = (high & _HIDDEN) | (plain & _PUBLIC)
+    return (W(1) if low == W(0) and y == W(0) else low), y
+
+
+@routine
+def _identity_to_128(a: View, i: int, n: int, seed: np.uint64) -> Pair:
+    """Both hashes at once, of what most terms are."""
+    low, high = _hash_to_128(a, i, n, seed)
+    return _identity(low, high, _plain_to_128(a, i, n))
+
+
+@part
 def identity(a: View, i: int, n: int, secret: View) -> Pair:
-    """The identity (x, y) of the text a[i : i + n]: its hash, and never (0, 0)."""
+    """The identity (x, y) of the text a[i : i + n]."""
+    if 16 < n <= 128:
+        return _identity_to_128(a, i, n, word(secret, 192))
     low, high = hash128(a, i, n, secret)
-    if low == W(0) and high == W(0):
-        return W(1), W(1)
-    return low, high
+    return _identity(low, high, plain64(a, i, n, secret))
 
 
 _OUT = types.uint64[::1]
@@ -285,7 +368,6 @@ def identify_tagged(values: _Ints, tag: np.uint64, seed: np.uint64, x: Words, y:
     """Fills x, y with the identities of the nine bytes (tag, value little-endian)."""
     for k in range(values.size):
         value = W(values[k])
-        low, high = hash_two_words(tag | (value << W(8)), value, 9, seed)
-        if low == W(0) and high == W(0):
-            low = high = W(1)
-        x[k], y[k] = low, high
+        first = tag | (value << W(8))
+        low, high = hash_two_words(first, value, 9, seed)
+        x[k], y[k] = _identity(low, high, _plain_two_words(first, value, 9))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels import BOOL, I32, I64, U8, fused, kernel
+from levada.kernels import BOOL, I32, I64, U8, kernel, part
 from levada.model.arrays import Bools, Bytes, Ints
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 
@@ -76,7 +76,7 @@ def starts_of(windows: Sequence[Window]) -> Times:
     return np.array([w.start for w in windows], np.int64)
 
 
-@fused
+@part
 def next_close(x: int, width: int, step: int, t0: int, given: bool) -> int:
     """The smallest close > x; MIN and MAX map to themselves."""
     if x <= MIN:
@@ -90,13 +90,13 @@ def next_close(x: int, width: int, step: int, t0: int, given: bool) -> int:
     return min(close, MAX)
 
 
-@fused
+@part
 def _plus(ts: int, span: int) -> int:
     """ts + span, at most MAX; span is not negative."""
     return MAX if ts >= MAX - span else ts + span
 
 
-@fused
+@part
 def enter_one(kind: int, width: int, step: int, t0: int, given: bool, to: int, ts: int) -> int:
     """The first instant at which an element of time ts is in the window."""
     if ts <= MIN:
@@ -109,7 +109,7 @@ def enter_one(kind: int, width: int, step: int, t0: int, given: bool, to: int, t
     return since
 
 
-@fused
+@part
 def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -> int:
     """The first instant at which it no longer is; MIN for MIN."""
     if ts <= MIN:
@@ -128,7 +128,7 @@ def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -
     return ts + 1 if kind in (_NOW, _ENDED) else MAX
 
 
-@fused
+@part
 def stays_until(kind: int, width: int, left: int) -> int:
     """Until which time ``leave`` stays at ``left``, from the time on that gave it: a close holds
     for a whole step.

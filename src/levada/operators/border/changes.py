@@ -125,7 +125,7 @@ def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]
         if piece.low <= greatest:
             rows = state.frame(piece)
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
-            some = rows.slice(int(first), int(last))
+            some = state.own(piece, rows.slice(int(first), int(last)))
             state.touched += some.n
             found.append(
                 some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))

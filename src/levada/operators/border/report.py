@@ -64,7 +64,7 @@ def waiting(
     and new ones.
     """
     step = node.step
-    kept = [state.frame(p) for p in state.pieces(f"{node.id}.live")]
+    kept = [state.own(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
     spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in kept]
     for f in new:
         begin, end = exact(f, node.input_layouts[0], node.windows, step.rows)

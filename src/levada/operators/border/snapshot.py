@@ -33,7 +33,7 @@ from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
 from levada.operators.border.nonempty import Due, NonEmpty, places, reports, tick
-from levada.operators.env import Env, Inputs
+from levada.operators.env import Env, Home, Inputs
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
@@ -51,11 +51,12 @@ def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | No
     """
     step, state = node.step, env.state
     calendar = env.calendar(node, step.kinds)
-    due = _due(node, step, state, [f for f in inputs[1:] if f is not None and f.n], calendar)
+    home = env.home(node)
+    windows = [f for f in inputs[1:] if f is not None and f.n]
+    due = _due(node, step, state, windows, calendar, home=home)
     out = _rows(node, step, state, inputs, due=due.nonempty, calendar=calendar, pool=env.pool)
-    at_home = env.home(node)
     for m in np.unique(due.empty["op"]).tolist():
-        if at_home[m]:
+        if home.here[m]:
             env.show(node, m, due.empty["r"][due.empty["op"] == m])
     return out
 
@@ -100,7 +101,13 @@ def _unmarked(rows: Frame) -> Frame:
 
 
 def _due(
-    node: PlanNode, step: s.Snapshot, state: State, windows: list[Frame], calendar: Calendar
+    node: PlanNode,
+    step: s.Snapshot,
+    state: State,
+    windows: list[Frame],
+    calendar: Calendar,
+    *,
+    home: Home,
 ) -> Due:
     """The due reports; what windows hold is remembered."""
     key = f"{node.id}.occupied"
@@ -115,6 +122,7 @@ def _due(
     due = reports(node, step, before, (op, r, w), calendar)
     if windows:
         left = due.after.frame(empty=step.show_empty)
+        left = left.with_(**{col.PLACE: home.group[left["op"]]})
         state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
     return due
 

@@ -61,7 +61,7 @@ def waiting(
     node: PlanNode[s.Standing], state: State, new: Sequence[Frame]
 ) -> tuple[Ints, Times, Longs]:
     """Member, instant and weight of all changes of what stands: what stood before, and new ones."""
-    kept = [state.frame(p) for p in state.pieces(f"{node.id}.live")]
+    kept = [state.own(p, state.frame(p)) for p in state.pieces(f"{node.id}.live")]
     op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in (*kept, *new))])
     at = [np.empty(0, np.int64), *(f[col.BEGIN] for f in kept), *(f["r"] for f in new)]
     w = [np.empty(0, np.int64), *(f["w"].astype(np.int64) for f in (*kept, *new))]

@@ -200,11 +200,10 @@ def _remember(
         gone[of[known & read & (values.base + change <= 0)]] = True
         anew = known & gone[of]
         change = np.where(anew, values.base + change, change)
-        ordered.take(state, key, found, np.flatnonzero(anew[values.found_place]), runs.k, h=runs.h)
+        first = np.flatnonzero(anew[values.found_place])
+        ordered.take(state, key, found, first, Frame(runs.columns(np.arange(runs.groups))))
     plain = {n: c for n, c in values.rows.columns.items() if n != col.GROUP}
-    rows = Frame(
-        {**plain, col.KEY: runs.k[of], col.CHECK: runs.h[of], col.COUNT: change}, values.rows.n
-    )
+    rows = Frame({**plain, **runs.columns(of), col.COUNT: change}, values.rows.n)
     rows = rows.take(np.flatnonzero(change)[::-1])
     words = [n for n in (col.x(0), col.y(0)) if n in rows] or [
         n for n in (col.mantissa(0), col.double(0)) if n in rows

@@ -62,7 +62,7 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     names = tuple(sums)
     kept = tallies.find(state, key, runs.k, runs.h)
     points: dict[str, Column] = {}
-    totals: dict[str, Column] = {col.KEY: runs.k, col.CHECK: runs.h}
+    totals: dict[str, Column] = runs.columns(np.arange(runs.groups))
     for name, changes in sums.items():
         base = np.zeros(runs.groups, np.int64)
         if kept is not None:
@@ -87,16 +87,17 @@ def _marks(node: PlanNode, step: s.Running, env: Env) -> list[Frame]:
     if not step.enumerated:
         return []
     op, r, w = env.calendar(node, step.kinds).filling()
-    return [Frame({"op": op, "r": r, "w": w}).where(env.home(node)[op])]
+    home = env.home(node)
+    return [Frame({"op": op, col.PLACE: home.group[op], "r": r, "w": w}).where(home.here[op])]
 
 
 def _runs(step: s.Running, rows: Frame, marks: Sequence[Frame]) -> Runs:
     """The changes in order; of the one group without keys the marks are changes, too."""
     parts = [rows, *marks]
-    keys = [key_of(rows, step.keys), *(key_of(f, ()) for f in marks)]
-    k, h = (np.concatenate([pair[i] for pair in keys]) for i in (0, 1))
+    pairs = [key_of(rows, step.keys), *(key_of(f, ()) for f in marks)]
+    k, h = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
     r, w = (np.concatenate([f[name] for f in parts]) for name in ("r", "w"))
-    op = np.concatenate([f["op"] for f in parts])
+    op, place = (np.concatenate([f[name] for f in parts]) for name in ("op", col.PLACE))
     at = np.concatenate([np.arange(rows.n), np.full(len(k) - rows.n, -1, np.int64)])
     codes, first = group(k, h)
     found = steps(codes, r)
@@ -104,7 +105,8 @@ def _runs(step: s.Running, rows: Frame, marks: Sequence[Frame]) -> Runs:
     member = first if step.keys else op[first].astype(np.int64)
     of = found.of.astype(np.int64)
     w = w[found.order].astype(np.int8)
-    return Runs(at[found.order], w, found.step, of, found.at, starts, k[first], h[first], member)
+    keys = k[first], h[first], place[first]
+    return Runs(at[found.order], w, found.step, of, found.at, starts, *keys, member)
 
 
 def _weights(
@@ -123,7 +125,7 @@ def _weights(
             a.slot,
             at=runs.rows,
             w=runs.w,
-            of=(runs.k[of], runs.h[of]),
+            of=Frame(runs.columns(of)),
         )
         if distinct
         else runs.w
@@ -185,7 +187,7 @@ def _merge(
             name: c[point_of] for name, c in group_columns(rows, step.keys, runs.first).items()
         }
     else:
-        columns = {"op": runs.first[point_of].astype(np.int32)}
+        columns = {"op": runs.first[point_of].astype(np.int32), col.PLACE: runs.place[point_of]}
     columns["r"] = np.zeros(n, np.int64)
     for j, spec in enumerate(step.aggregates):
         p = f"a{j}."

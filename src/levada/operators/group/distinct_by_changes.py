@@ -17,7 +17,7 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.running import running_counts
 from levada.model import columns as col
-from levada.model.arrays import Longs, Words
+from levada.model.arrays import Longs
 from levada.model.frame import Frame
 from levada.operators.rows.edges import bind
 from levada.windows.state import tallies
@@ -34,24 +34,27 @@ def distinct_weights(
     *,
     at: Longs,
     w: npt.NDArray[np.int8],
-    of: tuple[Words, Words],
+    of: Frame,
 ) -> npt.NDArray[np.int8]:
     """What changes of rows are of values in ``slot``: ``at`` are rows in order of group and report
-    (-1: none), ``of`` their groups.
+    (-1: none), ``of`` their groups, as ``Runs.columns`` has them.
 
     A row without a value counts for itself.
     """
     there = np.flatnonzero(at >= 0)
     there = there[bind(rows, slot)[at[there]]] if rows.n else there[:0]
     x, y = (rows[f"{name}{slot}"][at[there]] for name in "xy")
-    k, h = combine(of[0][there], of[1][there], x, y)
+    k, h = combine(of[col.KEY][there], of[col.CHECK][there], x, y)
     codes, first = group(k, h)
     order = np.argsort(codes, kind="stable")
     before = tallies.sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])
-    kept = Frame({col.KEY: k[first], col.CHECK: h[first], col.COUNT: change}, len(first))
+    place = of[col.PLACE][there[first]]
+    kept = Frame(
+        {col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: change}, len(first)
+    )
     tallies.insert(state, key, kept.where(change != 0), _ADDED)
     out = w.copy()
     out[there[order]] = (after > 0).astype(np.int8) - (earlier > 0).astype(np.int8)

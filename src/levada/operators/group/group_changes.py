@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from levada.model.arrays import Longs, Words
+from levada.model import columns as col
+from levada.model.arrays import Longs, Places, Words
 from levada.model.frame import Column
 
 
@@ -23,7 +24,7 @@ class Runs:
 
     ``rows`` of the input frame (-1: a non-empty mark), ``w`` their weights, ``run`` of each; per
     run its group ``of`` and report ``r``; ``starts`` of each group's changes; the groups' keys ``k,
-    h`` and a change of each, ``first``.
+    h``, where they are, ``place``, and a change of each, ``first``.
     """
 
     rows: Longs
@@ -34,12 +35,17 @@ class Runs:
     starts: Longs
     k: Words
     h: Words
+    place: Places
     first: Longs
 
     @property
     def groups(self) -> int:
         """How many groups change."""
         return len(self.k)
+
+    def columns(self, of: Longs) -> dict[str, Column]:
+        """The keys and places of these groups, as state has them."""
+        return {col.KEY: self.k[of], col.CHECK: self.h[of], col.PLACE: self.place[of]}
 
     @property
     def before(self) -> Longs:

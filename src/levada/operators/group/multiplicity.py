@@ -48,7 +48,9 @@ def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: Env) -> Frame | N
     change = _shown(count, step.shown) - _shown(earlier, step.shown)
     kept = np.zeros(len(first), np.int64)
     np.add.at(kept, found.of, count - earlier)
-    rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.COUNT: kept}).where(kept != 0)
+    place = rows[col.PLACE][first]
+    rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.PLACE: place, col.COUNT: kept})
+    rest = rest.where(kept != 0)
     tallies.insert(state, key, rest, partial(tallies.add, by=(), sums=(col.COUNT,)))
     some = np.flatnonzero(change)
     return expand(rows.take(found.order[found.last[some]]), change[some]) if len(some) else None

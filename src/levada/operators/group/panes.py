@@ -26,7 +26,7 @@ from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
 from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
-from levada.operators.env import Env, Inputs
+from levada.operators.env import Env, Home, Inputs
 from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.group import aggregates, large_sums
@@ -88,8 +88,8 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fram
 def group_columns(
     rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]
 ) -> dict[str, Array]:
-    """The member and the key slots of each group, renumbered from 0."""
-    out: dict[str, Array] = {"op": rows["op"][first]}
+    """The member, the place and the key slots of each group, these renumbered from 0."""
+    out = {name: rows[name][first] for name in ("op", col.PLACE) if name in rows}
     for n, i in enumerate(keys):
         for name in ("x", "y", "k", "d", "m", "c"):
             if f"{name}{i}" in rows:
@@ -113,7 +113,7 @@ def _at_reports(
     calendar: Calendar,
     pool: Pool,
     *,
-    home: npt.NDArray[np.bool_],
+    home: Home,
 ) -> Frame | None:
     """Panes that count at each due report, added up per group."""
     merged = _slid(step, concat(parts), calendar, pool) if parts and not step.enumerated else None
@@ -158,12 +158,12 @@ def _everywhere(
     step: s.Panes | s.RGroup,
     merged: Frame | None,
     calendar: Calendar,
-    home: npt.NDArray[np.bool_],
+    home: Home,
     pool: Pool,
 ) -> Frame | None:
     """Adds the empty group for the reports of members at home here that have no row."""
     op, r = calendar.everywhere()
-    mine = home[op]
+    mine = home.here[op]
     op, r = op[mine], r[mine]
     if merged is not None:
         both = (np.concatenate([merged[name], own]) for name, own in (("op", op), ("r", r)))
@@ -174,7 +174,7 @@ def _everywhere(
         op, r = op[lacking], r[lacking]
     if not len(op):
         return merged
-    blank = _blank(step.aggregates, op, r, pool, merged)
+    blank = _blank(step.aggregates, op, r, pool, merged).with_(**{col.PLACE: home.group[op]})
     return blank if merged is None else concat([merged, blank.select(merged.columns)])
 
 
@@ -210,7 +210,7 @@ def finished(
     node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool
 ) -> Frame:
     """The output slots: keys, then aggregates, those that are kept."""
-    columns: dict[str, Array] = {"op": merged["op"], "r": merged["r"]}
+    columns = dict(merged.select(("op", col.PLACE, "r")).columns)
     for i, at in enumerate(step.kept):
         facets = node.layout.slots[i]
         if at < len(step.keys):

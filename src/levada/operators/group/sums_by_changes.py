@@ -122,7 +122,7 @@ def double_sums(
         runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of)
     )
     rest = Frame(
-        {col.KEY: runs.k[changed], col.CHECK: runs.h[changed], col.SUM: place, col.COUNT: change},
+        {**runs.columns(changed), col.SUM: place, col.COUNT: change},
         len(changed),
     )
     tallies.insert(state, key, rest, partial(tallies.add, by=(col.SUM,), sums=(col.COUNT,)))
@@ -191,8 +191,7 @@ def _digits(changes: large_sums.Sums, runs: Runs) -> Frame:
             place += 1
     of = np.array(groups, np.int64)
     columns: dict[str, Column] = {
-        col.KEY: runs.k[of],
-        col.CHECK: runs.h[of],
+        **runs.columns(of),
         col.SUM: np.array(places, np.int64),
         col.COUNT: np.array(digits, np.int64),
     }

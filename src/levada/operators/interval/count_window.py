@@ -26,7 +26,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
-from levada.model.arrays import Bools, Ints, Longs, Words
+from levada.model.arrays import Bools, Ints, Longs, Places, Words
 from levada.model.frame import Frame, concat
 from levada.model.segments import ranges, starts_segment
 from levada.operators.env import Env, Inputs
@@ -48,7 +48,7 @@ def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Fra
         return None
     key = f"{node.id}.last"
     sizes = _Sizes.of(node)
-    fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
+    fresh = ordered(node, _occurrences(node, frame, step.bag), pool, step.keys)
     fresh, new = _New.of(state, key, fresh, step.keys)
     rows = fresh.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
     there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
@@ -59,7 +59,7 @@ def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Fra
     out = _changes(
         state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes=sizes
     )
-    count(state, f"{key}.count", new.k, new.h, new.top - new.base)
+    count(state, f"{key}.count", new.k, new.h, new.top - new.base, place=new.place)
     _remember(node, state, key, rows, before, new=new)
     if not step.bag:
         _remember_latest(node, state, key, rows)
@@ -105,8 +105,8 @@ class _New:
     """An epoch's rows by sequence, each one's in order: the ``sequence``, number ``q`` and time
     ``lo`` of each row.
 
-    Of each sequence its key ``k, h`` and member ``op``, its first row, at ``starts``, and its last
-    number before these rows, ``base``, and with them, ``top``.
+    Of each sequence its key ``k, h``, member ``op`` and group ``place``, its first row, at
+    ``starts``, and its last number before these rows, ``base``, and with them, ``top``.
     """
 
     sequence: Longs
@@ -115,6 +115,7 @@ class _New:
     k: Words
     h: Words
     op: Ints
+    place: Places
     starts: Longs
     base: Longs
     top: Longs
@@ -133,9 +134,8 @@ class _New:
         k, h = k[first], h[first]
         base = came(state, f"{key}.count", k, h)
         q = (base - starts)[of] + np.arange(1, fresh.n + 1)
-        return fresh, _New(
-            of, q, fresh["lo0"], k, h, fresh["op"][starts], starts, base, base + size
-        )
+        op, place = (fresh[name][starts] for name in ("op", col.PLACE))
+        return fresh, _New(of, q, fresh["lo0"], k, h, op, place, starts, base, base + size)
 
     def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
         """The time of occurrence ``number`` of each sequence, and whether these rows have it."""
@@ -153,14 +153,30 @@ def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
     return frame.take(group(k, h)[1])
 
 
-def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
-    """By (member, ts, text)."""
-    texts = [
-        column(frame, i, pool).texts().fill_null("")
-        for i in range(len(node.input_layouts[0].slots))
-    ]
-    ranks = [t.rank("dense").to_numpy() for t in reversed(texts)] if frame.n else []
-    return frame.take(np.lexsort((*ranks, frame[col.least(0)], frame["op"])))
+def ordered(node: PlanNode, frame: Frame, pool: Pool, keys: Sequence[int] = ()) -> Frame:
+    """By (member, ts, text). Texts are looked at only where several rows of one sequence (those
+    that agree in ``keys``) have one ts: the order across sequences decides nothing.
+    """
+    frame = frame.take(np.lexsort((frame[col.least(0)], frame["op"])))
+    tied = np.flatnonzero(_tied(frame, keys))
+    if not len(tied):
+        return frame
+    some = frame.take(tied)
+    slots = range(len(node.input_layouts[0].slots))
+    texts = [column(some, i, pool).texts().fill_null("") for i in slots]
+    ranks = [t.rank("dense").to_numpy() for t in reversed(texts)]
+    order = np.arange(frame.n)
+    order[tied] = tied[np.lexsort((*ranks, some[col.least(0)], some["op"]))]
+    return frame.take(order)
+
+
+def _tied(frame: Frame, keys: Sequence[int]) -> Bools:
+    """Whether another row of the same sequence has the same ts."""
+    k, h = key_of(frame, keys)
+    k, h = combine(k, h, frame[col.least(0)].view(np.uint64), np.zeros(frame.n, np.uint64))
+    codes, first = group(k, h)
+    tied: Bools = np.bincount(codes, minlength=len(first))[codes] > 1
+    return tied
 
 
 def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
@@ -214,7 +230,7 @@ def _remember(
     k, h = number(new.k[of], new.h[of], rows[col.NUMBER])
     tallies.insert(state, f"{key}.rows", left(plain.with_(**{col.KEY: k, col.CHECK: h})), left)
     on = np.flatnonzero(before)
-    some = Frame({"op": rows["op"][on], col.NUMBER: before[on]}, len(on))
+    some = rows.select(("op", col.PLACE)).take(on).with_(**{col.NUMBER: before[on]})
     k, h = number(new.k[of[on]], new.h[of[on]], before[on])
     tallies.insert(state, f"{key}.on", some.with_(**{col.KEY: k, col.CHECK: h}), left)
 
@@ -232,9 +248,7 @@ def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows
         return many.take(at)
 
     k, h = _triple(node, rows)
-    plain = Frame(
-        {"op": rows["op"], col.NUMBER: rows[col.NUMBER], col.KEY: k, col.CHECK: h}, rows.n
-    )
+    plain = rows.select(("op", col.PLACE, col.NUMBER)).with_(**{col.KEY: k, col.CHECK: h})
     tallies.insert(state, f"{key}.latest", newest(plain), newest)
 
 
@@ -315,7 +329,7 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: Env) -> Frame | None:
     columns = {
         n: c[rows]
         for n, c in frame.columns.items()
-        if n in ("op", "w") or n.startswith(("lo", "hi", "prev"))
+        if n in ("op", "w", col.PLACE) or n.startswith(("lo", "hi", "prev"))
     }
     for i, slot in enumerate(step.kept):
         columns.update(gather(frame, rows, first[slot], i, node.layout.slots[i]))

@@ -23,18 +23,19 @@ import numpy.typing as npt
 from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
-from levada.model.time import MIN
+from levada.model.time import MAX, WindowKind
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import too_many
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
+from levada.operators.rows import sift
+from levada.operators.rows.pick import unhidden
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout, slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import by_weight, exact, outer, quarter
 from levada.windows.state import runs
-from levada.windows.state.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
 MOST_PAIRS = 1_000_000  # of one piece of the result
@@ -82,14 +83,14 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, env.horizons(node)
     left, right = (
-        _side(node, step, state, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
+        _side(node, step, env, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
     )
     found = chain(
         _meet(step, left.new, right.old, turned=False),
         _meet(step, right.new, left.old, turned=True),
         _meet(step, left.new, [right.new], turned=False),
     )
-    for pairs in _batched(node, found, env.most_rows):
+    for pairs in _batched(node, found, env):
         if (joined := _pair(node, step, pairs, left, right)) is not None:
             yield joined
     for i, side in enumerate((left, right)):
@@ -108,14 +109,18 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
 
 
 def _batched(
-    node: PlanNode, found: Iterable[_Pairs], most: int
+    node: PlanNode[s.Join], found: Iterable[_Pairs], env: Env
 ) -> Iterator[Sequence[_Pairs]]:  # fmt: skip
     """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row."""
     batch: list[_Pairs] = []
     rows = total = 0
+    most = MAX if _picked(node, env) else env.most_rows
     for pairs in found:
         total += len(pairs.i)
         if total > most:
+            if node.step.sides and env.shares is not None:
+                some = pairs.a.take(pairs.i[:MOST_PAIRS])
+                raise sift.blame(node, some, most, shares=env.shares, seed=env.pool.seed)
             raise too_many(node, pairs.a["op"][pairs.i], most)
         for part in pairs.cut(MOST_PAIRS):
             if rows and rows + len(part.i) > MOST_PAIRS:
@@ -127,10 +132,18 @@ def _batched(
         yield batch
 
 
+def _picked(node: PlanNode[s.Join], env: Env) -> bool:
+    """Whether picks alone read the pairs: what these want of them is counted, and not the rest."""
+    if not node.step.sides or env.shares is None:
+        return False
+    nodes = env.shares.plan.nodes
+    return all(isinstance(nodes[c.node].step, s.Pick) for c in node.consumers)
+
+
 def _side(
-    node: PlanNode,
+    node: PlanNode[s.Join],
     step: s.Join,
-    state: State,
+    env: Env,
     i: int,
     frame: Frame | None,
     *,
@@ -138,7 +151,7 @@ def _side(
 ) -> _Side:
     """One input: its keys, its occurrences if it is raw, its runs."""
     layout = node.input_layouts[i]
-    old = runs.live(state, f"{node.id}.{i}", horizons.now)
+    old = runs.live(env.state, f"{node.id}.{i}", horizons.now)
     raw = step.raw[i]
     if frame is None:
         frame = r.empty(layout)
@@ -148,10 +161,12 @@ def _side(
         whole_key = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, whole_key, old)
         key, whole = pick(key, kept), pick(whole_key, kept)[1]
-    frame = _show(frame, node, step, i)
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
+    if step.sides and env.shares is not None:
+        end = sift.ends(node, i, frame, end, shares=env.shares, seed=env.pool.seed)
+    frame = _show(frame, node, step, i)
     return _Side(
         runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table)
     )
@@ -207,7 +222,8 @@ def _probe(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows
         cut = slice(at, at + piece)
         probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
         if len(probes):
-            yield new.at(probes + at) if by_bucket else probes.astype(np.intp) + at, run.at(places)
+            mine = new.at(probes + at) if by_bucket else probes.astype(np.intp) + at
+            yield run.counting(mine, run.at(places))
         at += piece
         # what follows is as dense as what was
         piece = min(PIECE, max(piece * MOST_PAIRS // max(len(probes), 1), 1))
@@ -221,14 +237,14 @@ def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:
 
 
 def _pair(
-    node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side
+    node: PlanNode[s.Join], step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side
 ) -> Frame | None:
     """The result rows of all pairs: those that count at some instant."""
     n = sum(len(p.i) for p in found)
     if not n:
         return None
     layout, filled = node.layout, dict(step.fills)
-    columns: dict[str, Column] = {"op": _gather(found, 0, "op")}
+    columns: dict[str, Column] = {n: _gather(found, 0, n) for n in ("op", col.PLACE)}
     for out, (side, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
             columns[name] = _gather(found, side, f"{name[0]}{at}")
@@ -260,24 +276,30 @@ def _gather(found: Sequence[_Pairs], side: int, name: str) -> Column:
     return out
 
 
-def _counting(node: PlanNode, joined: Frame) -> Frame:
+def _counting(node: PlanNode[s.Join], joined: Frame) -> Frame:
     """Outer instants are wider than exact ones for windows on close or in the past, and for
     repeated triples.
     """
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined
-    start, end = exact(_unhidden(node, joined), node.layout, node.windows)
+    rows, layout = unhidden(node, joined), node.layout
+    if node.step.sides and _outlasts(node):
+        # an earlier coming that hides a row as long as the longest window may hide it from nobody
+        seen = [(rows[col.earlier(j)], rows[col.least(j)])
+                for j, span in enumerate(layout.windows) if span.prev]  # fmt: skip
+        keep = np.all([np.ones(rows.n, np.bool_), *(a < b for a, b in seen)], axis=0)
+        bare = tuple([span._replace(prev=False) for span in layout.windows])
+        rows, joined, layout = rows.where(keep), joined.where(keep), layout._replace(windows=bare)
+    start, end = exact(rows, layout, node.windows)
     return joined.where(start < end)
 
 
-def _unhidden(node: PlanNode, joined: Frame) -> Frame:
-    """Rows without the earlier comings that are before the start of some query that reads them."""
-    newest = node.newest[joined["op"]]
-    if not joined.n or int(newest.max()) <= MIN:
-        return joined
-    names = [col.earlier(j) for j, span in enumerate(node.layout.windows) if span.prev]
-    return joined.with_(**{n: np.where(joined[n] < newest, MIN, joined[n]) for n in names})
+def _outlasts(node: PlanNode[s.Join]) -> bool:
+    """Whether the windows of a relaxed join can hide what no window of its picks does: several do
+    together, and one that nothing leaves.
+    """
+    return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
 
 def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:

@@ -56,7 +56,7 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     side = f"{node.id}.0"
     rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
-    stored = Frame({"op": rows["op"]}, rows.n)
+    stored = rows.select(("op", col.PLACE))
     key = pick(key, kept)
     new = runs.keyed(stored, key, s, e, key[1])
     runs.insert(

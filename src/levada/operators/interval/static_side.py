@@ -78,5 +78,4 @@ def lasting(node: PlanNode[s.ReportJoin], state: State, frame: Frame | None) -> 
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
         keyed = runs.keyed(frame, r.key_of(frame, step.right), begin, end, None)
         runs.together(state, key, runs.arranged(keyed), node.alive)
-    pieces = state.pieces(key)
-    return runs.open_(state, pieces[0]) if pieces else None
+    return runs.as_one(state, key)

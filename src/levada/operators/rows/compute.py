@@ -42,7 +42,7 @@ def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
     if frame is None:
         return None
     keep = np.flatnonzero(truth(step.condition, scope(node, frame, env.pool)))
-    return _keep(frame, keep, step.kept, node.layout)
+    return keep_rows(frame, keep, step.kept, node.layout)
 
 
 def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
@@ -50,7 +50,7 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     step, pool, (frame,) = node.step, env.pool, inputs
     if frame is None:
         return None
-    out = _keep(frame, None, step.kept, node.layout)
+    out = keep_rows(frame, None, step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
@@ -61,7 +61,7 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     )
 
 
-def _keep(
+def keep_rows(
     frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout
 ) -> Frame:
     """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
@@ -70,7 +70,7 @@ def _keep(
     columns = {
         n: c
         for n, c in frame.columns.items()
-        if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))
+        if n in ("op", "w", "r", col.PLACE) or n.startswith(("lo", "hi", "prev"))
     }
     for i, at in enumerate(kept):
         columns.update(renumber(frame, at, i, layout.slots[i]))
@@ -94,7 +94,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         place=draw[1] if draw else 0,
         identify=pool.identify,
         times=frame.columns.get(col.least(0), 0),
-        tuples=isinstance(node.step, (s.Filter, s.Extend)) and node.step.tuples,
+        tuples=isinstance(node.step, (s.Filter, s.Extend, s.Pick)) and node.step.tuples,
     )
 
 
@@ -171,7 +171,7 @@ def thresholds(
     order = np.argsort(values[1], kind="stable")
     rows, at = _passing(step.condition.function, d, values[1][order])
     out = frame.take(rows).with_(op=members[order[at]])
-    return _keep(out, None, step.kept, node.layout)
+    return keep_rows(out, None, step.kept, node.layout)
 
 
 # kinds, doubles, mantissas

@@ -60,6 +60,11 @@ def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
     return h
 
 
+def place_of(frame: Frame) -> dict[str, Column]:
+    """The column that says where rows are; none where they are read."""
+    return {col.PLACE: frame[col.PLACE]} if col.PLACE in frame else {}
+
+
 def home_hash(home: npt.NDArray[np.int64]) -> Words:
     """What partitions rows that are exchanged by their member, from the members' home numbers."""
     return mix(zeros(len(home)), zeros(len(home)), home.astype(np.int32))[1]
@@ -86,6 +91,7 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
         frame = frame.take(rows)
     edge = consumer.edge
     columns: dict[str, Column] = {"op": op}
+    columns.update(place_of(frame))
     for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
         columns.update(_slot(frame, at, i, facets))
     for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
@@ -171,6 +177,7 @@ def bind(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
 
 
 def empty(layout: Layout) -> Frame:
-    """No rows of a layout."""
+    """No rows of a layout, as they are behind an exchange."""
     dtypes = {**DTYPES, "l": "i8", "h": "i8", "p": "i8", "w": "i1", "r": "i8", "o": "i4"}
-    return Frame({n: np.empty(0, dtypes[n[0]]) for n in layout.columns()}, 0)
+    columns = {n: np.empty(0, dtypes[n[0]]) for n in layout.columns()}
+    return Frame({**columns, col.PLACE: np.empty(0, np.uint16)}, 0)

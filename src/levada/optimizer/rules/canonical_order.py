@@ -189,6 +189,8 @@ def _tie(colours: Sequence[int]) -> int | None:
 def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
     """Colours that also say those of the leaves that share a variable, until no more is told."""
     for _ in range(ROUNDS):
+        if max(colours, default=0) == len(leaves) - 1:
+            return colours  # each has its own
         of = _of_variables(leaves, colours)
         finer = _ranks(
             [

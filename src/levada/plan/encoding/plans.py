@@ -1,4 +1,4 @@
-"""The tags of what plans are made of, and plans as files.
+"""The tags of what plans are made of; plans and group tables as files.
 
 A class that becomes part of a plan gets a line here; a tag stays what it is, whatever becomes of
 the class. What a tag's fields mean may change with the format of checkpoints only
@@ -16,6 +16,7 @@ from levada.model.time import Window
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.layout import Layout, Span
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan
 from levada.plan.sealed.schedules import Schedule, Schedules
@@ -34,6 +35,7 @@ STEPS: dict[str, type] = {
     "lift": s.SubqueryWindow,
     "once": s.StaticSubplan,
     "filter": s.Filter,
+    "pick": s.Pick,
     "extend": s.Extend,
     "union": s.Union,
     "occur": s.Occur,
@@ -74,6 +76,9 @@ VALUES: dict[str, type] = STEPS | {
     "form": s.Form,
     "way": s.Way,
     "aggregate": s.Aggregate,
+    "key": s.Key,
+    "comparison": s.Comparison,
+    "side": s.Side,
 }
 RECORDS: dict[str, type] = {
     "member": Member,
@@ -87,6 +92,7 @@ RECORDS: dict[str, type] = {
     "plan": Plan,
 }
 _PLANS = Registry(VALUES, RECORDS)
+_GROUPS = Registry({}, {"group table": GroupTable})
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -97,3 +103,13 @@ def encode_plan(plan: Plan) -> bytes:
 def read_plan(path: Path) -> Plan:
     """The sealed plan that a file holds. Raises ``CheckpointError``."""
     return read_file(path, Plan, _PLANS)
+
+
+def encode_groups(table: GroupTable) -> bytes:
+    """A group table as the bytes of its file."""
+    return encode(table, _GROUPS)
+
+
+def read_groups(path: Path) -> GroupTable:
+    """The group table that a file holds. Raises ``CheckpointError``."""
+    return read_file(path, GroupTable, _GROUPS)

@@ -121,7 +121,9 @@ class Common:
     def install(self, number: int, made: Made) -> None:
         """Notes what has been installed of an operator."""
         self.known[number].made.append(made)
-        self._of.setdefault((id(made.shape), made.member), []).append(number)
+        of = self._of.setdefault((id(made.shape), made.member), [])
+        if number not in of:
+            of.append(number)
 
     def forget(self, shape: Shape, member: int) -> None:
         """Forgets what nobody uses any more."""

@@ -160,10 +160,13 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
     match spec:
         case p.Filter(condition, draw):
             return [merge(out, expression_needs(condition), _drawn(draw))]
+        case p.Pick(keyed, tests):
+            told = merge(*(expression_needs(test.condition) for test in tests))
+            return [merge(out, _ids(tuple([key.name for key in keyed])), told)]
         case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}
             return [merge(rest, expression_needs(expression), _drawn(draw))]
-        case p.Join(keys, raw, _):
+        case p.Join(keys, raw):
             shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
             return [
                 merge(out, _ids(i.variables if is_raw else (*keys, *shared)))

@@ -61,6 +61,7 @@ class Installer(Steps):
         since: int = 0,
         data: int = 0,
         reread_graphs: Collection[str | None] = (),
+        apart: bool = False,
     ) -> None:
         super().__init__(
             query,
@@ -70,6 +71,7 @@ class Installer(Steps):
             since=since,
             data=data,
             reread_graphs=reread_graphs,
+            apart=apart,
         )
         self.intern = intern
         self.below: Callable[[Op, Needs], Installed] = self._recorded
@@ -115,7 +117,8 @@ class Installer(Steps):
         """The form of an operator over inputs of these forms, and what its member has."""
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
         if op.inputs:
-            sides = step.starving(len(op.inputs))
+            # what needs none of its inputs says something as long as any of them does
+            sides = step.starving(len(op.inputs)) or tuple((i,) for i in range(len(below)))
             once = all(any(below[i].once for i in side) for side in sides)
         else:
             once = is_static(op.spec) or isinstance(op.spec, p.Constant)
@@ -124,6 +127,19 @@ class Installer(Steps):
         width = len(op.variables)
         key = (step, op.stage, read, width, typed, op.weighted, op.windows is None)
         return common.form(key, once), member
+
+    def signature(self, op: Op) -> Key:
+        """What an operator does, whatever its variables are called, and all below it: a value that
+        those of other queries can be compared with.
+        """
+        if isinstance(op.spec, p.Applied):
+            return op.spec.terms, self.signature(op.inputs[0])
+        outer = self._go_below(op)
+        bases = [look_through(child)[0] for child in op.inputs]
+        below = [(self.signature(base), *_read(op, i)) for i, base in enumerate(bases)]
+        self.level, self.timing = outer
+        step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
+        return step, self._as_read(op, member), op.stage, op.weighted, tuple(below)
 
     def _as_read(self, op: Op, member: Member) -> Member:
         """A member as far as it is another: of static data that stay, by the version of the files,

@@ -35,9 +35,9 @@ def leaf(
     """
     kept = tuple(variables.index(v) for v in names)
     match spec:
-        case p.Match(pattern, stream, graphs):
+        case p.Match(pattern, stream, graphs, lifted):
             places, terms = positions(pattern.positions, variables, names)
-            return s.Match(places, kept, stream is None), _over(
+            return s.Match(places, kept, stream is None, lifted), _over(
                 stream, graphs, terms, since, reread_graphs
             )
         case p.Entailed():

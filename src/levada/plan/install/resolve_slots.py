@@ -10,6 +10,7 @@ from levada.model.expression import Call, Const, Expression, Var
 from levada.model.term import Term
 from levada.plan.install.facets import lift
 from levada.plan.physical import operators as p
+from levada.plan.sealed import steps as s
 
 
 def by_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
@@ -50,3 +51,38 @@ def key_sides(
 def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:
     """What random values derive from, by slots."""
     return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)
+
+
+def by_sides(sides: tuple[p.Side, ...], ins: list[tuple[str, ...]]) -> tuple[s.Side, ...]:
+    """What is known of the inputs of a relaxed join, by slots."""
+
+    def slots(named: tuple[tuple[int, str], ...], own: tuple[str, ...]) -> tuple[
+        tuple[int, int], ...
+    ]:  # fmt: skip
+        return tuple([(number, own.index(name)) for number, name in named])
+
+    return tuple(
+        [
+            s.Side(slots(side.keys, own), slots(side.ranges, own), side.sift)
+            for side, own in zip(sides, ins, strict=False)
+        ]
+    )
+
+
+def picked(
+    spec: p.Pick, names: tuple[str, ...], own: tuple[str, ...], tuples: bool
+) -> tuple[s.Pick, tuple[Term, ...]]:
+    """A pick by slots, and its constants."""
+    constants: list[Term] = []
+    keys = []
+    for key in spec.keys:
+        params = tuple(range(len(constants), len(constants) + len(key.terms)))
+        constants += key.terms
+        keys.append(s.Key(own.index(key.name), params, key.source))
+    tests = []
+    for test in spec.tests:
+        slot = own.index(test.name)
+        tests.append(s.Comparison(test.range, slot, test.function, len(constants)))
+        constants.append(test.term)
+    kept = tuple(map(own.index, names))
+    return s.Pick(tuple(keys), tuple(tests), kept, tuples), tuple(constants)

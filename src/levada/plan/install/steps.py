@@ -17,14 +17,22 @@ from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
 from levada.model.time import MIN, WindowKind
 from levada.plan.install.facets import lift
-from levada.plan.install.leaves import leaf, positions
-from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
+from levada.plan.install.leaves import Leaf, leaf, positions
+from levada.plan.install.resolve_slots import (
+    by_sides,
+    by_slots,
+    draw_slots,
+    key_sides,
+    parametrise,
+    picked,
+)
 from levada.plan.install.timing import Timing
 from levada.plan.lowering.levels import top
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.shapes import Member
+from levada.plan.sealed.shares import loosened
 
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
@@ -39,7 +47,8 @@ class Steps:
     the version of the static files.
 
     ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
-    answered anew.
+    answered anew. ``apart``: it shares no operator with others, since none of its first ones is
+    theirs.
     """
 
     def __init__(
@@ -52,6 +61,7 @@ class Steps:
         since: int = 0,
         data: int = 0,
         reread_graphs: Collection[str | None] = (),
+        apart: bool = False,
     ) -> None:
         read = Analysis().of(query.pattern)
         by_changes = read.derived  # of these the outermost operator knows the policy, and no other
@@ -59,8 +69,8 @@ class Steps:
         own = replace(query, reports=Reporting()) if by_changes else query
         self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
         self.since, self.data = since, data
-        self.name = name
-        self.rows: dict[tuple[tuple[int, ...], bool], Member] = {}
+        self.name, self.apart = name, apart
+        self.rows: dict[tuple[tuple[int, ...], bool, bool], Member] = {}
         self.level = top(query)
         self.tuples = read.tuples
 
@@ -77,10 +87,12 @@ class Steps:
         timed = (
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
-        key = (op.windows or (), timed)
+        loose = isinstance(op.spec, p.Join) and bool(op.spec.sides)
+        key = (op.windows or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
-            self.rows[key] = member if timed else member._replace(start=MIN)
+            member = member if timed else member._replace(start=MIN)
+            self.rows[key] = member._replace(windows=loosened(member.windows)) if loose else member
         return self.rows[key]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
@@ -97,7 +109,7 @@ class Steps:
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
-                return leaf(spec, op.variables, names, self.since, self.timing.reread_graphs)
+                return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
             case p.Session(_, ended, bag):
@@ -117,6 +129,9 @@ class Steps:
                 member = Member(constants=terms, query=self._drawing(condition))
                 kept_ = tuple(ins[0].index(v) for v in names)
                 return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
+            case p.Pick():
+                step, constants = picked(spec, names, ins[0], self.tuples)
+                return step, self._windows(op)._replace(constants=constants)
             case p.Extend(expression, draw):
                 lifted, terms = parametrise(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
@@ -148,6 +163,13 @@ class Steps:
             case _:
                 return self._above(op, spec, names, ins)
 
+    def _first(
+        self, spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...]
+    ) -> tuple[s.Step, Member]:
+        """A first operator; its member is the query's own if it shares nothing."""
+        step, member = leaf(spec, variables, names, self.since, self.timing.reread_graphs)
+        return step, member._replace(query=self.name) if self.apart else member
+
     def _join(
         self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> s.Join:
@@ -163,7 +185,8 @@ class Steps:
             for w in op.windows
         )
         sides, out, fills = key_sides(spec.keys, names, ins)
-        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
+        known = by_sides(spec.sides, ins)
+        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative, known, spec.places)
 
     def _above(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]

@@ -54,6 +54,7 @@ class _Order:
         self._with: dict[str, set[int]] = {}  # variable -> the parts that have it
         self._pairs: list[tuple[Cost, int, int]] = []
         self._centers: dict[int, str | None] = {}
+        self._places: dict[int, dict[str, int]] = {}  # of each part's variables
         self._products = False  # pairs without a common variable are among the pairs
         for rank, part in enumerate(parts):
             self.add(rank, part)
@@ -62,6 +63,7 @@ class _Order:
         """A part, and its pairs with those that are there."""
         near = {other for v in part.variables for other in self._with.get(v, ())}
         self._centers[rank] = _center(part)
+        self._places[rank] = {v: at for at, v in enumerate(part.variables)}
         others = list(self.parts) if self._products else near
         self.parts[rank] = part
         for other in others:
@@ -96,7 +98,7 @@ class _Order:
 
     def _cost(self, i: int, j: int) -> Cost:
         left, right = self.parts[i], self.parts[j]
-        _, keys, placed = join_keys(left, right)
+        _, keys, placed = join_keys(left, right, self._places[i])
         stage, _ = place((left, right), placed)
         star = self._centers[i] is not None and self._centers[i] == self._centers[j]
         return (not keys, not star, stage, -len(keys))

@@ -18,12 +18,14 @@ from levada.plan.sealed.layout import NOTHING, Facet
 @dataclass(frozen=True, slots=True)
 class Match(Plain):
     """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
-    the default graph).
+    the default graph). ``lifted``: the positions whose variables stand for the terms that
+    some ``Pick`` above wants, and for no others.
     """
 
     pattern: TriplePattern
     stream: str | None
     graphs: tuple[str | None, ...] = ()
+    lifted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

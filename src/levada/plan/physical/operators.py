@@ -39,6 +39,10 @@ from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
 from levada.plan.physical.leaves import StaticSubplan as StaticSubplan
 from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
+from levada.plan.physical.relaxed import Comparison as Comparison
+from levada.plan.physical.relaxed import Key as Key
+from levada.plan.physical.relaxed import Pick as Pick
+from levada.plan.physical.relaxed import Side as Side
 from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.layout import NOTHING, Facet
 
@@ -119,12 +123,15 @@ class Join(t.Pairing):
     """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
 
     ``negative``: the pairs count less than nothing; they take back what a union of both sides
-    counts twice.
+    counts twice. ``sides``, ``places``: of a join that picks share, what they differ in below each
+    input, and where its windows stand among theirs.
     """
 
     keys: tuple[str, ...]
     raw: tuple[bool, bool]
     negative: bool = False
+    sides: tuple[Side, ...] = ()
+    places: tuple[int, ...] = ()
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""
@@ -307,7 +314,7 @@ class Emit(t.Passing):
 Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
     | SubqueryWindow | StaticSubplan
-    | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
+    | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

@@ -7,7 +7,7 @@ Rows stay where they are as long as equal keys are together; an exchange opens t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from levada.plan.physical.operators import HOME, Op
 
@@ -38,9 +38,16 @@ def grouped(op: Op, keys: Sequence[str]) -> Placing:
     return op.stage + 1, (wanted,), wanted
 
 
-def join_keys(left: Op, right: Op) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """All shared variables, those always bound on both sides, and the variables to partition by."""
-    shared = tuple(v for v in left.variables if v in right.variables)
+def join_keys(
+    left: Op, right: Op, places: Mapping[str, int] | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """All shared variables, those always bound on both sides, and the variables to partition by.
+    ``places``: where the left side's variables stand, if who asks knows; then cost is the right's.
+    """
+    if places is None:
+        shared = tuple(v for v in left.variables if v in right.variables)
+    else:
+        shared = tuple(sorted((v for v in right.variables if v in places), key=places.__getitem__))
     keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
     for side in (left, right):
         if side.stage > 0 and side.placed not in (HOME, LOST, ()) and set(side.placed) <= set(keys):

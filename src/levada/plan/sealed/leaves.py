@@ -14,12 +14,14 @@ from levada.plan.sealed.traits import Traits
 @dataclass(frozen=True, slots=True)
 class Match(Traits):
     """Slot of each position s, p, o (-1: a constant of the member); ``kept`` are those that are
-    read, in order.
+    read, in order. ``lifted``: the positions that are the terms that some pick above wants
+    (``Pick``).
     """
 
     positions: tuple[int, int, int]
     kept: tuple[int, ...]
     static: bool
+    lifted: tuple[int, ...] = ()
 
 
 class Form(NamedTuple):

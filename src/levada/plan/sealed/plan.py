@@ -156,6 +156,11 @@ class Plan:
     # the streams that queries make, and which one
     made: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def facts(self) -> dict[type, Any]:
+        """What has been worked out of the whole plan, by its type; it is not written."""
+        return {}
+
     @property
     def read(self) -> frozenset[str]:
         """The streams that queries read."""

@@ -56,11 +56,12 @@ class Member(NamedTuple):
 
     ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a
     clock is on no stream). ``start``: elements before it do not count. ``constants``: the lifted
-    terms, or a pattern's constants (None where variable). ``query``: of an Emit, and of what draws
-    random values. ``since``: of static data and constants, the plan version that reads them: their
-    rows came then and never again, so a query that comes later has members of its own. ``ways``:
-    the alternatives of an entailed pattern, in order of their forms. ``reread_graphs``: of a query
-    without windows, the static graphs at whose replacement it is answered anew.
+    terms, or a pattern's constants (None where variable). ``query``: of an Emit, of what draws
+    random values, and of first operators that are shared with no other query. ``since``: of static
+    data and constants, the plan version that reads them: their rows came then and never again, so a
+    query that comes later has members of its own. ``ways``: the alternatives of an entailed
+    pattern, in order of their forms. ``reread_graphs``: of a query without windows, the static
+    graphs at whose replacement it is answered anew.
     """
 
     inputs: tuple[int, ...] = ()

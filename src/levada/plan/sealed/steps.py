@@ -15,7 +15,13 @@ from typing import ClassVar
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.time import WindowKind
-from levada.plan.sealed.kinds import JoinKind, Shown
+from levada.plan.sealed.joins import Comparison as Comparison
+from levada.plan.sealed.joins import Join as Join
+from levada.plan.sealed.joins import Key as Key
+from levada.plan.sealed.joins import Pick as Pick
+from levada.plan.sealed.joins import ReportJoin as ReportJoin
+from levada.plan.sealed.joins import Side as Side
+from levada.plan.sealed.kinds import Shown
 from levada.plan.sealed.leaves import Constant as Constant
 from levada.plan.sealed.leaves import Entailed as Entailed
 from levada.plan.sealed.leaves import Form as Form
@@ -31,7 +37,6 @@ from levada.plan.sealed.traits import (
     Lifting,
     Listing,
     OwnWindows,
-    Places,
     Reporting,
     Scheduled,
     Sides,
@@ -83,9 +88,7 @@ class Select(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Filter(Traits):
-    """Condition over slots and parameters; ``kept`` input slots form the output. ``draw`` and
-    ``tuples``: as in ``Extend``.
-    """
+    """Condition over slots and parameters. ``kept``, ``draw`` and ``tuples``: as in ``Extend``."""
 
     condition: Expression
     kept: tuple[int, ...]
@@ -135,29 +138,6 @@ class Hold(OwnWindows):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(Traits):
-    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
-    be unbound.
-
-    ``negative``: pairs have the weight -1 of what they would have.
-    """
-
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    out: tuple[tuple[int, int], ...]
-    fills: tuple[tuple[int, int], ...]
-    # per output window: its index left and right, -1 if it is not there
-    windows: tuple[tuple[int, int], ...]
-    raw: tuple[bool, bool]
-    negative: bool = False
-
-    def row_windows(self, i: int, width: int) -> Places:
-        """Those of its side."""
-        places = [pair[i] for pair in self.windows]
-        return tuple([places.index(w) for w in range(width)])
-
-
-@dataclass(frozen=True, slots=True)
 class Report(Scheduled, Listing):
     """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``:
     each at its start alone.
@@ -190,28 +170,6 @@ class Panes(Scheduled, Listing, Grouping):
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
     tuples: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReportJoin(OwnWindows):
-    """As ``Join``, over report rows; the condition sees left slots, then right slots. ``lasting``:
-    right rows are of no report.
-
-    Where the right rows only decide, ``out`` are left slots alone; of MARK a slot follows these
-    (not at all if nobody reads it): whether there is a partner.
-    """
-
-    kind: JoinKind
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    out: tuple[tuple[int, int], ...]
-    fills: tuple[tuple[int, int], ...]
-    condition: Expression | None = None
-    lasting: bool = False
-
-    def starving(self, inputs: int) -> Sides:
-        """The left side; where a partner is needed either."""
-        return ((0,), (1,)) if self.kind.needs_partner else ((0,),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +333,7 @@ Step = (
     | SubqueryWindow
     | StaticSubplan
     | Filter
+    | Pick
     | Extend
     | Union
     | Occur

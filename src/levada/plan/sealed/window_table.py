@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model.arrays import Ints, Longs
-from levada.model.time import MIN, WindowKind
+from levada.model.time import MIN, Window, WindowKind
 from levada.plan.sealed.shapes import Member
 
 
@@ -60,6 +60,16 @@ class WindowTable:
     def at(self, members: Longs) -> WindowTable:
         """The table of these members, in this order."""
         return WindowTable(*(column.take(members, axis=1) for column in self._columns))
+
+    def copied(self) -> WindowTable:
+        """A copy."""
+        return WindowTable(*(column.copy() for column in self._columns))
+
+    def put(self, j: int, i: int, window: Window) -> None:
+        """Window j of member i, of a table that nobody has yet; the stream stays."""
+        self.kind[j, i], self.range[j, i], self.step[j, i] = window.kind, window.range, window.step
+        self.t0[j, i], self.given[j, i], self.to[j, i] = window.t0, window.t0_given, window.to
+        self.start[j, i] = max(int(self.start[j, i]), window.start)
 
     @property
     def _columns(self) -> tuple[Any, ...]:

@@ -7,11 +7,16 @@ what all queries share, and who uses what.
     1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
       0 of http://e/s, [RANGE PT4S STEP PT2S close [)]: hot, storms
 
+    edges
+      Match -> Occur field(0,1): rows with equal terms there must meet, and every reader has some
+    tasks: one for each source partition of http://e/s, 2 in stage 1, the output
+
 A line a node: its stage, its step with the flags that are set, the columns of its rows, its inputs;
 an exchange with the slots that rows go by (``home``: all rows of a member to one place). Below it a
 line a member: its number, what it adds to the node, and the queries whose rows go through it. A
-change of a node's line is a change of what travels between machines. Cost: linear in the members
-that each query uses.
+change of a node's line is a change of what travels between machines. Below all, a line an edge: how
+its rows are grouped on the way, and why (``groupings``). Cost: linear in the members that each
+query uses.
 """
 
 from __future__ import annotations
@@ -22,7 +27,8 @@ from dataclasses import dataclass, fields
 from levada.model.names import shown
 from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import Edge, Member
-from levada.plan.sealed.steps import Step
+from levada.plan.sealed.steps import Join, Step
+from levada.plan.topology.groupings import channels
 from levada.plan.topology.topology import Topology
 
 
@@ -58,27 +64,80 @@ class SharedNode:
         return " ".join([str(self.stage), self.name, *self.flags, self.layout]) + arrow
 
 
-def show(topology: Topology) -> str:
-    """The text form."""
+@dataclass(frozen=True, slots=True)
+class SharedEdge:
+    """An edge: the names of its nodes, how rows are grouped on it, and why."""
+
+    producer: str
+    consumer: str
+    grouping: str
+    why: str
+
+    def line(self) -> str:
+        """One line."""
+        return f"{self.producer} -> {self.consumer} {self.grouping}: {self.why}"
+
+
+def show(topology: Topology, partitions: int) -> str:
+    """The text form, for a checkpoint of so many partitions."""
     nodes = describe(topology)
     lines = [_summary(nodes, len(topology.queries))]
     for node in nodes:
         lines += [node.line(), *(f"  {member.line()}" for member in node.members)]
-    return "\n".join(lines)
+    lines += ["edges", *(f"  {edge.line()}" for edge in describe_edges(topology))]
+    return "\n".join([*lines, f"tasks: {_tasks(topology, partitions)}"])
+
+
+def describe_edges(topology: Topology) -> tuple[SharedEdge, ...]:
+    """The edges, in the order of the nodes that read them."""
+    topology.install()
+    names = _names(topology)
+    return tuple(
+        SharedEdge(names[c.producer], names[c.consumer], c.grouping, c.why)
+        for c in channels(topology)
+    )
+
+
+def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
+    """How many tasks each operator of the task graph has; None: one for each source partition."""
+    topology.install()
+    streams = {
+        shown(s) for n in topology.nodes.values() for m in n.members.index for s in m.streams if s
+    }
+    stages = max((node.shape.stage for node in topology.nodes.values()), default=0)
+    return {
+        **dict.fromkeys(sorted(streams)),
+        **{f"stage {i}": partitions for i in range(1, stages + 1)},
+        "output": 1,
+    }
+
+
+def _tasks(topology: Topology, partitions: int) -> str:
+    many = parallelism(topology, partitions)
+    read = [f"one for each source partition of {name}" for name, n in many.items() if n is None]
+    stages = [f"{n} in {name}" for name, n in many.items() if n is not None and name != "output"]
+    return ", ".join([*read, *stages, "the output"])
+
+
+def _names(topology: Topology) -> dict[int, str]:
+    """The nodes' steps by number; of several of a kind with a number behind."""
+    names: dict[int, str] = {}
+    counts: dict[str, int] = {}
+    for number in topology.order():
+        step = type(topology.nodes[number].shape.step).__name__
+        counts[step] = counts.get(step, 0) + 1
+        names[number] = step + (str(counts[step]) if counts[step] > 1 else "")
+    return names
 
 
 def describe(topology: Topology) -> tuple[SharedNode, ...]:
     """The nodes, inputs before those that read them, each with its members and their users."""
     topology.install()
     users = _users(topology)
-    names: dict[int, str] = {}
-    counts: dict[str, int] = {}
+    names = _names(topology)
     found = []
     for number in topology.order():
         node = topology.nodes[number]
-        step = type(node.shape.step).__name__
-        counts[step] = counts.get(step, 0) + 1
-        names[number] = step + (str(counts[step]) if counts[step] > 1 else "")
         edges = zip(node.inputs, node.shape.inputs, strict=True)
         found.append(
             SharedNode(
@@ -88,7 +147,9 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
                 node.shape.layout.show(),
                 tuple(names[i] + _exchange(edge) for i, (_, edge) in edges),
                 tuple(
-                    SharedMember(at, _detail(member), tuple(users[number, at]))
+                    SharedMember(
+                        at, _detail(_own(member, node.shape.step)), tuple(users[number, at])
+                    )
                     for member, at in node.members.index.items()
                 ),
             )
@@ -141,6 +202,11 @@ def _exchange(edge: Edge) -> str:
     if edge.exchange is None:
         return ""
     return f" by {','.join(map(str, edge.exchange)) or 'home'}"
+
+
+def _own(member: Member, step: Step) -> Member:
+    """A member without the windows of a relaxed join, which are those of who picks of it."""
+    return member._replace(windows=()) if isinstance(step, Join) and step.sides else member
 
 
 def _detail(member: Member) -> str:

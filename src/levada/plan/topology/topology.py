@@ -19,16 +19,21 @@ import numpy as np
 
 from levada.algebra.nodes import Query
 from levada.model.arrays import Longs
+from levada.model.collection import collection_paused
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.install import Installer
+from levada.plan.install.relax import Relaxations
+from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
+from levada.plan.physical.operators import Op
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, home_number
 from levada.plan.sealed.schedules import Schedules
 from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.sealed.shares import widened
 from levada.plan.sealed.window_table import WindowTable
 from levada.plan.topology.members import Members
 
@@ -43,10 +48,15 @@ class CatalogNode:
 
 
 class Topology:
-    """The driver's catalog of nodes and members. ``replaceable``: the static graphs that are."""
+    """The driver's catalog of nodes and members. ``replaceable``: the static graphs that are.
+    ``sharing``: how much the queries that come from now on share.
+    """
 
     def __init__(
-        self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()
+        self,
+        streams: Mapping[str, StreamFacts],
+        replaceable: Collection[str | None] = (),
+        sharing: Sharing = DEFAULT,
     ) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
@@ -60,8 +70,11 @@ class Topology:
         self.replaceable = frozenset(replaceable)
         self.version = 0
         self.data = 0  # the version of the static files: queries of another one read them again
+        self.sharing = sharing
         self._common = Common()
         self._batch = Batch(self._common, 1)
+        self.relaxations = Relaxations()
+        self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
 
     def go_on(self, version: int, numbers: int) -> None:
@@ -69,6 +82,7 @@ class Topology:
         self.version, self.numbers = version, numbers
         self._batch = Batch(self._common, version + 1)
 
+    @collection_paused()
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
         """A query that is to be fitted in by the next ``install``."""
         assert name not in self.queries, "a query's name is free when it is added"
@@ -87,8 +101,11 @@ class Topology:
             since=self.version + 1,
             data=self.data,
             reread_graphs=reread_graphs,
+            apart=self.sharing is Sharing.OFF,
         )
-        self._batch.ask(name, installer, lowered.root)
+        self._newcomers.append((name, installer, lowered.root))
+        if self.sharing is Sharing.RELAX:
+            self.relaxations.note(name, installer, lowered.root)
         self.queries[name] = QueryPlan(
             name,
             query.form,
@@ -105,10 +122,14 @@ class Topology:
             self.version + 1,
         )
 
+    @collection_paused()
     def install(self) -> None:
         """Fits the queries in that have been added since: reuses what is there, makes what is not.
         Holds at the next ``seal``.
         """
+        newcomers, self._newcomers = self._newcomers, []
+        for query, installer, asked in newcomers:
+            self._batch.ask(query, installer, self.relaxations.relaxed(query, asked))
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
@@ -121,6 +142,7 @@ class Topology:
         """
         self.install()
         query = self.queries.pop(name)
+        self.relaxations.forget(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
 
@@ -201,6 +223,7 @@ class Topology:
         for i, m in zip(entry.inputs, inputs, strict=True):
             self._count(i, m, change)
 
+    @collection_paused()
     def seal(self, had: int | None = None) -> Plan:
         """The next version of the plan, for workers. ``had``: the last version that an epoch has
         had; None: that before.
@@ -224,7 +247,7 @@ class Topology:
         }
         order = self.order()
         stages = max((nodes[n].stage for n in order), default=1)
-        return Plan(
+        plan = Plan(
             self.version,
             nodes,
             order,
@@ -233,6 +256,7 @@ class Topology:
             max(stages, 1),
             dict(self.made),
         )
+        return widened(plan)
 
     def order(self) -> tuple[int, ...]:
         """The numbers of the nodes, inputs before those that read them."""

@@ -22,6 +22,7 @@ from levada.algebra.schema import Regime
 from levada.errors import CheckpointError
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
+from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.topology import Topology
@@ -56,7 +57,7 @@ class Catalog:
     """The queries of a checkpoint's plan.
 
     ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs
-    that may be replaced.
+    that may be replaced. ``sharing``: how much queries share that come from now on.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class Catalog:
         checkpoint: Checkpoint,
         configs: Sequence[StreamConfig],
         replaceable: Collection[str | None] = (),
+        sharing: Sharing = DEFAULT,
     ) -> None:
-        self._checkpoint = checkpoint
+        self._checkpoint, self._sharing = checkpoint, sharing
         self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
@@ -166,6 +168,7 @@ class Catalog:
             self._topology = (
                 Topology(self._facts, self._replaceable) if last is None else self._load(last)
             )
+            self._topology.sharing = self._sharing
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:

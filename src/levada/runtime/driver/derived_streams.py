@@ -26,8 +26,7 @@ from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.context import StreamState
 from levada.runtime.store.manifest import Manifest, StreamRecord
-from levada.sources.reference import Reference
-from levada.streams.formats import DERIVED
+from levada.sources.reference import MadeReference
 
 
 def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
@@ -51,7 +50,7 @@ def _next_report(maker: QueryPlan, last: Manifest) -> int:
     return w + 1 if reaches and MIN < w < MAX else w
 
 
-def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Iterator[Reference]:
+def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Iterator[MadeReference]:
     """What the made streams say in the epoch after ``last``; ``made_with`` is the file of the plan
     of ``last``.
 
@@ -64,18 +63,8 @@ def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Itera
             continue
         if size < 0:
             size = sum(os.stat(root / name).st_size for name in last.segments)
-        yield Reference(
-            stream,
-            stream,
-            maker,
-            str(made_with),
-            DERIVED,
-            0,
-            size,
-            0,
-            int(ENGINE),
-            counts[3],
-            segments=tuple(last.segments),
+        yield MadeReference(
+            stream, maker, str(made_with), tuple(last.segments), size, counts[3], int(ENGINE)
         )
 
 

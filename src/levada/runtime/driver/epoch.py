@@ -19,29 +19,28 @@ import msgspec
 from levada.errors import EngineError, ManyReportsError
 from levada.intake.static_files import StaticFile, replaced
 from levada.model.limits import MOST_ROWS
-from levada.model.names import is_derived, shown
-from levada.model.time import MAX, MIN
+from levada.model.names import shown
+from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan, whose
-from levada.runtime.context import (
-    Context,
-    Control,
-    Done,
-    Replacement,
-    Setup,
-    StreamState,
-    completed,
-    encode,
-    old_watermarks,
-)
+from levada.runtime.context import Context, Control, Done, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
-from levada.runtime.driver.records import count_passed, records_of
+from levada.runtime.driver.records import (
+    count_passed,
+    count_sent,
+    largest_time,
+    records_of,
+    tell_places,
+)
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import Pace, bundles
 from levada.runtime.driver.unread_files import letters_of, without_deadly
+from levada.runtime.graph.placed import Placed
+from levada.runtime.late import is_here
 from levada.runtime.local import Executor, Job
+from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_manifest
@@ -69,6 +68,8 @@ class Epochs:
         wall: Callable[[], int],
         due: Due = at_once,
         most_rows: int = MOST_ROWS,
+        slices: str = "",
+        placed: Placed | None = None,
     ) -> None:
         self.checkpoint = checkpoint
         self.configs = list(configs)
@@ -79,6 +80,8 @@ class Epochs:
         self.wall = wall
         self.due = due
         self.most_rows = most_rows
+        self.slices = slices
+        self.placed, self.tally = placed, Tally()
         self.limit = Limit()
         self.pace = Pace()
         self.plan: Plan | None = None
@@ -139,7 +142,7 @@ class Epochs:
             for name in plan.streams
         ]
         unread = derived_streams.unread(plan)
-        if not (due or _moves(states, self._shared(plan), unread)):
+        if not (due or moves(states, self._shared(plan), unread)):
             return None
         return Intention(
             last.epoch + 1,
@@ -158,6 +161,8 @@ class Epochs:
             gone,
             broken,
             until=MIN if flush and last.behind else self.limit.until,
+            groups=self.checkpoint.tables.of_epoch(last.epoch + 1),
+            slices=self.slices,
         )
 
     def _is_due(self, wall: int, *, flush: bool) -> bool:
@@ -183,7 +188,7 @@ class Epochs:
             return None
         graphs = replaced(self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static)
         latest = max(
-            (_said(name, record) for name, record in self.last.streams.items()), default=MIN
+            (largest_time(name, record) for name, record in self.last.streams.items()), default=MIN
         )
         return Replacement(graphs, before, latest + 1) if graphs else None
 
@@ -261,24 +266,24 @@ class Epochs:
         self.checkpoint.forget_setups(setup, self.setup())
 
     def _outcomes(self, job: Job) -> list[bytes]:
-        began = time.monotonic()
+        clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic
+        began = clock()
         outcomes = self.executor.run(job)
-        self.pace.took(job.fused, time.monotonic() - began)
+        self.pace.took(job.fused, clock() - began)
         return outcomes
 
     def _context(self, intention: Intention) -> Context:
-        last = self.last
+        last, tables = self.last, self.checkpoint.tables
         self.checkpoint.check_follows(intention.epoch)
-        facts = self.checkpoint.facts
         plan = self._plan(intention.plan)
         return Context(
             intention.epoch,
             str(self.checkpoint.root),
             str(self.checkpoint.plan_path(intention.plan)),
-            facts.seed,
+            self.checkpoint.facts.seed,
             intention.wall,
-            facts.partitions,
-            facts.groups,
+            tables.load(intention.groups).partitions,
+            str(tables.path(intention.groups)),
             intention.streams,
             last.state,
             self._path(intention.setup),
@@ -287,7 +292,13 @@ class Epochs:
             self._located(intention.replacement),
             intention.until,
             self.most_rows,
+            bool(intention.slices),
+            str(tables.path(last.groups)) if self._is_moved(intention) else "",
         )
+
+    def _is_moved(self, intention: Intention) -> bool:
+        """Whether the state lies by another group table than an epoch goes by."""
+        return bool(self.last.state) and self.last.groups != intention.groups
 
     def _path(self, setup: str) -> str:
         return str(self.checkpoint.root / setup)
@@ -304,15 +315,20 @@ class Epochs:
         return self.checkpoint.load_plan(version)
 
     def _job(self, intention: Intention, context: Context) -> Job:
-        payloads = bundles(intention.references, context.partitions)
+        payloads = bundles(
+            intention.references, context.partitions, apart=context.counted, placed=self.placed
+        )
         stages = self._plan(intention.plan).stages
         fused = self.pace.one_task(intention.references, stages * context.partitions)
+        light = fused and self.pace.is_light(intention.references)
         if intention.static or intention.replacement is not None:
             static = self._static_payloads(intention, context)
-            fused = fused and len(static) == 1
+            fused, light = fused and len(static) == 1, False
             payloads += static
         encoded = [msgspec.json.encode(p) for p in payloads]
-        return Job(encode(context), encoded, stages, context.partitions, fused=fused)
+        job = Job(encode(context), encoded, stages, context.partitions, fused=fused, light=light)
+        read = [p.references for p in payloads]
+        return job if self.placed is None else self.placed.prefer(job, read, self.tally)
 
     def _static_payloads(self, intention: Intention, context: Context) -> list[Payload]:
         """Constants, and static data: in one task, or gathered before by a job of its own where
@@ -358,7 +374,10 @@ class Epochs:
             latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done),
             setup=intention.setup,
+            groups=intention.groups,
         )
+        count_sent(manifest, last, intention, done, context.root)
+        tell_places(manifest, last, self.placed, self.tally)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
 
@@ -374,24 +393,3 @@ class Epochs:
         if previous.exists():
             named |= set(read_manifest(previous).files)
         self.checkpoint.forget(manifest.epoch - 2, set(read_manifest(older).files) - named)
-
-
-def _said(name: str, record: StreamRecord) -> int:
-    """The largest event time of a stream so far; one that a query makes, or that goes by the clock,
-    may be known further than it has said anything.
-    """
-    if is_derived(name) and record.ended:
-        return MIN
-    known = record.watermark < MAX  # else it has ended
-    return max(record.max_ts, record.watermark) if known else record.max_ts
-
-
-def _moves(
-    states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
-) -> bool:
-    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
-    has made what it would.
-    """
-    raised = completed(states, [], shared) > old_watermarks(states)
-    raised[list(unread)] = False
-    return bool(raised.any())

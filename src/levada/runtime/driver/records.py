@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from levada.model.limits import TOLD
-from levada.model.time import MAX
+from levada.model.names import is_derived
+from levada.model.time import MAX, MIN
 from levada.plan.sealed.plan import Plan
-from levada.runtime.context import Context, Control, advance, completed
+from levada.runtime.context import Context, Control, Done, advance, completed
 from levada.runtime.driver.unread_files import reasons_of
-from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
+from levada.runtime.graph import group_counts, send_graph
+from levada.runtime.graph.placed import Placed
+from levada.runtime.graph.send_graph import slice_of
+from levada.runtime.places import Tally
+from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
 
 
 def records_of(
@@ -76,3 +81,44 @@ def _missing(name: str, intention: Intention, own: Sequence[Control]) -> int:
     """
     given = sum(r.elements for r in intention.references if r.stream == name)
     return abs(given - sum(c.accounted for c in own))
+
+
+def largest_time(name: str, record: StreamRecord) -> int:
+    """The largest event time of a stream so far; one that a query makes, or that goes by the clock,
+    may be known further than it has said anything.
+    """
+    if is_derived(name) and record.ended:
+        return MIN
+    known = record.watermark < MAX  # else it has ended
+    return max(record.max_ts, record.watermark) if known else record.max_ts
+
+
+def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally) -> None:
+    """What has become of a placement's preferences since the beginning of this run."""
+    manifest.placed = last.placed
+    if placed is not None:
+        manifest.placed = Preferences(
+            placed.name,
+            placed.machines,
+            tally.wanted,
+            tally.missed,
+            tally.remote,
+            tally.read,
+            list(tally.executors),
+        )
+
+
+def count_sent(
+    manifest: Manifest, last: Manifest, intention: Intention, done: Sequence[Done], root: str
+) -> None:
+    """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
+    groups; the manifest names the files.
+    """
+    manifest.slices, manifest.by_group = dict(last.slices), dict(last.by_group)
+    if intention.slices:
+        latest = max((r.max_ts for r in manifest.streams.values()), default=MIN)
+        at = slice_of(latest, intention.slices)
+        manifest.slices = send_graph.keep(root, intention.epoch, last.slices, at, done)
+        manifest.by_group = group_counts.keep(root, intention.epoch, last.by_group, at, done)
+    counts = {name for files in manifest.by_group.values() for name in files}
+    manifest.files = sorted({*manifest.files, *manifest.slices.values(), *counts})

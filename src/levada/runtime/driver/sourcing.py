@@ -26,8 +26,8 @@ from levada.model.time import MAX, MIN
 from levada.runtime.context import StreamState
 from levada.runtime.store.manifest import StreamRecord
 from levada.runtime.store.read_log import ReadLog, stem_of
-from levada.sources.files import FileSource
-from levada.sources.reference import Reference
+from levada.sources.reference import AnyReference
+from levada.sources.source import Source, source_of
 from levada.streams.stream_config import StreamConfig
 
 Positions = dict[str, dict[str, Any]]
@@ -45,7 +45,7 @@ class Sourcing:
         self.keep_open = keep_open
         scratch = root / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
-        self.sources = {c.name: FileSource(c, scratch) for c in configs}
+        self.sources: dict[str, Source] = {c.name: source_of(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
         self._logs = {
@@ -128,30 +128,45 @@ class Sourcing:
 
     def take(
         self, positions: Positions, records: Mapping[str, StreamRecord], rows: int
-    ) -> tuple[list[Reference], Positions]:  # fmt: skip
+    ) -> tuple[list[AnyReference], Positions]:  # fmt: skip
         """References of at most ``rows`` elements in all, and the positions behind them."""
         able = [
             c
             for c in self.configs
             if self._may_read(c, records) and self.sources[c.name].backlog(self.at(positions, c))
         ]
-        references: list[Reference] = []
-        after = dict(positions)
+        references: list[AnyReference] = []
+        after = {**positions, **self._begun(positions)}
         left = rows
         for n, config in enumerate(able):
             share = max(left // (len(able) - n), 1) if left else 0
             if not share:
                 break
-            taken, position = self.sources[config.name].take(self.at(positions, config), share)
+            taken, position = self.sources[config.name].take(self.at(after, config), share)
             references += taken
             after[config.name] = self._short(positions, config, position)
             left -= sum(r.elements for r in taken)
         return references, after
 
+    def _begun(self, positions: Positions) -> Positions:
+        """The positions of streams of which it is known only now where they begin."""
+        found = {}
+        for config in self.configs:
+            position = positions.get(config.name, {})
+            begun = self.sources[config.name].begun(position)
+            if begun is not position:
+                found[config.name] = begun
+        return found
+
     def _may_read(self, config: StreamConfig, records: Mapping[str, StreamRecord]) -> bool:
         """Not if it is ahead of those that it shares a query with by its bound."""
         own = records.get(config.name, StreamRecord())
         return own.ahead < config.ahead
+
+    @property
+    def away(self) -> str:
+        """Which source does not answer, and why; "" if all do."""
+        return " ".join(source.away for source in self.sources.values() if source.away)
 
     @property
     def ends(self) -> bool:
@@ -177,7 +192,7 @@ class Sourcing:
 
     def states(
         self,
-        references: Sequence[Reference],
+        references: Sequence[AnyReference],
         after: Positions,
         records: Mapping[str, StreamRecord],
         ended: Sequence[bool],
@@ -255,7 +270,9 @@ class Sourcing:
             return self.sources[config.name].finished(partition)
         return config.files == "parallel" and config.whole_files and partition < greatest
 
-    def silence(self, references: Sequence[Reference], positions: Positions, wall: int) -> Silence:
+    def silence(
+        self, references: Sequence[AnyReference], positions: Positions, wall: int
+    ) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
         and partitions.
         """
@@ -266,8 +283,8 @@ class Sourcing:
             if config.idle is None:
                 continue
             own = {(config.name, "")}
-            if config.files == "parallel":
-                read = self.at(positions, config).get("files", {})
+            if config.partitioned:
+                read = self.sources[config.name].read(self.at(positions, config))
                 last = max(read, default="")
                 own |= {(config.name, p) for p in read if not self._finished(config, p, last)}
                 # also those that speak for the first time

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from levada.errors import UsageError
+from levada.runtime.spool.push import push_spool
 from levada.runtime.spool.python import PythonSpool, Source, python_spool
 from levada.runtime.spool.rows import Rows
 from levada.runtime.spool.stdin import StdinSpool, stdin_spool
-from levada.streams.stream_config import STDIN, StreamConfig
+from levada.streams.formats import PUSH, STDIN
+from levada.streams.stream_config import StreamConfig
 
 
 @runtime_checkable
@@ -59,6 +61,9 @@ class Spools:
         """The stream that a source is; what is no path gets a spool. Raises ``UsageError``."""
         if isinstance(source, (str, os.PathLike)):
             source = StreamConfig.of(name, source, **options)
+        if isinstance(source, StreamConfig) and source.path == PUSH:
+            self._all.append(push_spool(source, root.absolute()))
+            return self._all[-1].config
         if isinstance(source, StreamConfig):
             return source if source.path != STDIN else self._stdin(source, root)
         if isinstance(source, StreamingFrame):

@@ -46,6 +46,11 @@ class Statics:
         self._looked = 0.0
 
     @property
+    def size(self) -> int:
+        """The bytes of all files that are there."""
+        return sum(os.path.getsize(f.path) for f in self.files if os.path.exists(f.path))
+
+    @property
     def graphs(self) -> set[str | None]:
         """The graphs that there are (None: the default graph)."""
         return {g for file in self.files for g in file.graphs}
@@ -54,6 +59,10 @@ class Statics:
     def replaceable(self) -> frozenset[str | None]:
         """Those that may be replaced."""
         return frozenset(g for file in self.files if file.replaceable for g in file.graphs)
+
+    def names(self, graph: str | None) -> list[str]:
+        """The names of a graph's files, which say its content where that may be replaced."""
+        return sorted(Path(file.path).name for file in self.files if graph in file.graphs)
 
     # -- before the start --
 

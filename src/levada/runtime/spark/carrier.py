@@ -97,6 +97,8 @@ def receive(refs: Iterable[bytes]) -> list[Blob]:
     maps: dict[str, memoryview] = {}
     arrived = []
     for ref in refs:
+        if len(ref) < _TAIL.size:  # a mark beside a blob, which says where the task is to run
+            continue
         kind, source, place = _TAIL.unpack_from(ref, len(ref) - _TAIL.size)
         body = memoryview(ref)[: -_TAIL.size]
         arrived.append((source, place, body if kind == _BY_VALUE else _follow(body, maps)))

@@ -35,9 +35,11 @@ from pyspark.util import _load_from_socket
 
 from levada.errors import EngineError, LostTaskError
 from levada.runtime.local import Job
+from levada.runtime.places import Places
 from levada.runtime.spark import work
 from levada.runtime.spark.carrier import THRESHOLD, Carrier
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
+from levada.runtime.spark.placed import Roster, Sources, Watch
 from levada.runtime.spark.settings import shares_host
 
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
@@ -69,6 +71,9 @@ class SparkExecutor:
         self._java_pairs = jvm.org.apache.spark.api.java.JavaPairRDD.fromRDD
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
+        if not local:
+            self._roster, self._watch = Roster(self._context), Watch(self._context)
+            self._sources = Sources(self._context, self._object_tag)
 
     def run(self, job: Job) -> list[bytes]:
         """The outcomes, by partition and place; what a function raised in a task is raised here.
@@ -88,6 +93,8 @@ class SparkExecutor:
             return self._collect(
                 self._map(self._source(job.payloads, 1), work.FusedTask(replace(job, payloads=[])))
             )
+        if job.places is not None and self._scratch is None:
+            return self._placed(job, job.places)
         folder = (
             None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
         )
@@ -111,6 +118,24 @@ class SparkExecutor:
             task = work.StageTask(job.context, stage, carrier, job.partitions, number)
             rdd = self._exchange(rdd, task, job.partitions)
         return self._map(rdd, work.LastStageTask(job.context, stage, job.stages))
+
+    def _placed(self, job: Job, places: Places) -> list[bytes]:
+        """The outcomes of a job whose tasks prefer executors."""
+        intake, stage = job.functions
+        where, carrier = self._roster.where(places), Carrier()
+        task: object = work.IntakeTask(job.context, intake, carrier, job.partitions)
+        senders = len(job.payloads)
+        rdd = self._sources.of(job.payloads, where.payloads or where.stages[0])
+        for number, at in enumerate(where.stages, 1):
+            if number > 1 or senders:
+                sent = self._exchange(rdd, task, job.partitions)
+                rdd = self._sources.near(sent, senders, at)
+            task = work.StageTask(job.context, stage, carrier, job.partitions, number)
+            senders = job.partitions
+        last = work.LastStageTask(job.context, stage, job.stages)
+        future, outcomes = self._await(self._map(rdd, last))
+        self._watch.tell(future, places, where)
+        return outcomes
 
     def _source(self, records: list[bytes], splits: int) -> JavaObject:
         """An RDD of these records, spread evenly over splits."""
@@ -146,11 +171,16 @@ class SparkExecutor:
 
     def _collect(self, rdd: JavaObject) -> list[bytes]:
         """Run the job and fetch its outcomes."""
+        return self._await(rdd)[1]
+
+    def _await(self, rdd: JavaObject) -> tuple[JavaObject, list[bytes]]:
+        """Run the job: what Spark knows it by, and its outcomes."""
         try:
-            outcomes = rdd.asJavaRDD().collectAsync().get()
+            future = rdd.asJavaRDD().collectAsync()
+            outcomes = future.get()
             served = self._serve(self._as_scala(outcomes.iterator()), "levada outcomes")
             with _load_from_socket(served, work.PLAIN) as stream:
-                return list(stream)
+                return future, list(stream)
         except (Py4JJavaError, PySparkException) as error:
             raise task_error(error) from error
 

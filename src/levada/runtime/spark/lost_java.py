@@ -36,6 +36,13 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
     return record.module not in ("java_gateway", "clientserver")
 
 
+def check(context: SparkContext) -> None:
+    """Raises the sentence if the context's JVM has ended; does not wait."""
+    process: subprocess.Popen[bytes] | None = getattr(context._gateway, "proc", None)
+    if process is not None and process.poll() is not None and (told := lost(context)) is not None:
+        raise told
+
+
 def lost(context: SparkContext) -> EngineError | None:
     """The sentence, if the context's JVM has ended; None as long as it lives, or is not ours."""
     gateway = context._gateway

@@ -9,8 +9,8 @@ What is set and why (measured on 2 cores; docs/decisions/0006-our-own-loop.md):
   worker's time);
 - JVM: the serial collector and the first compiler only, since it just moves blobs; Spark's own jar
   first on the class path, because each job's closures are looked up along it;
-- scheduling: no waiting for locality; shuffle files uncompressed and without checksums (blobs take
-  care of themselves).
+- scheduling: no waiting for locality but a placement's; shuffle files uncompressed and without
+  checksums (blobs take care of themselves).
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ EXECUTION = {
 }
 """What an epoch's job needs to be fast; a session of the user's should have the same."""
 
+PLACED = {"spark.locality.wait.process": "1s"}
+"""How long a task that prefers an executor (``placed``) waits for that one to have room before it
+runs elsewhere; one that is gone is not waited for. Tasks without a preference never wait.
+"""
+
 QUIET = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
@@ -62,7 +67,7 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
     >>> settings["spark.ui.enabled"]
     'true'
     """
-    settings = EXECUTION | QUIET | {"spark.app.name": "levada", "spark.master": master}
+    settings = EXECUTION | PLACED | QUIET | {"spark.app.name": "levada", "spark.master": master}
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
     settings["spark.local.dir"] = str(scratch / "spark")
     settings["spark.driver.extraJavaOptions"] = settings["spark.executor.extraJavaOptions"] = (

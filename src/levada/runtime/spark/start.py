@@ -96,6 +96,14 @@ class SparkStart:
         stop_session(session)
         raise EndedError("Nobody waits for Spark any more.")
 
+    def check(self) -> None:
+        """Raises ``EngineError`` if the JVM of the session has ended."""
+        session = self._session
+        if session is not None:
+            from levada.runtime.spark.lost_java import check
+
+            check(session.sparkContext)
+
     def end(self) -> None:
         """Stops the session if nobody else uses it; a start on its way is ended."""
         with self._guard:

@@ -20,7 +20,8 @@ from typing import Any
 from levada.errors import EngineError, UsageError
 from levada.runtime.spool.folder import Batches, spool_folder
 from levada.sinks.atomic import write_atomic
-from levada.streams.stream_config import STDIN, StreamConfig
+from levada.streams.formats import STDIN
+from levada.streams.stream_config import StreamConfig
 
 FORMATS = ("nt", "nq", "csv", "ndjson")
 BUFFER = 16 << 20  # bytes that are read and not written

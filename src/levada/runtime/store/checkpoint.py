@@ -1,10 +1,10 @@
 """The checkpoint folder: who may use it, its plans, manifests and files.
 
-levada.json    format version, id, seed, groups, partitions: fixed when the folder is made
+levada.json    format version, id, seed: fixed when the folder is made
 lock           held while an engine runs on it
-plans/         a sealed plan and the catalog that it came from, per version; setups
+plans/         a sealed plan and the catalog that it came from, per version; group tables; setups
 manifests/     one per epoch, the last two kept
-state/ results/ side/    files that manifests name; what none names is deleted
+state/ results/ side/ graph/    files that manifests name; what none names is deleted
 static/        static triples that the Python API was given as lines; static files that may be
                replaced, by their content
 positions/     what was read of many files, as far as positions in manifests say
@@ -12,8 +12,8 @@ intentions/    the intention that is written ahead and not yet done; that it fai
 requests/      what other processes ask of the engine (``requests``)
 tails/         which epochs they still read (``tails``)
 
-Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made
-anew in the same place has other names.
+Processes cache plans, group tables and setups by path, so their names hold the checkpoint's id: one
+that is made anew in the same place has other names.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.durable import replace_file, write_once
+from levada.runtime.store.group_tables import GroupTables
 from levada.runtime.store.manifest import Manifest, encode_manifest, read_manifest
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import needed_from
 
-FORMAT = 9
+FORMAT = 11
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
-FOLDERS = ("plans", "manifests", "state", "results", "side")
+FOLDERS = ("plans", "manifests", "state", "results", "side", "graph")
 
 
 class Facts(msgspec.Struct):
@@ -50,8 +51,6 @@ class Facts(msgspec.Struct):
 
     format: int
     seed: int
-    groups: int
-    partitions: int
     id: str
 
 
@@ -62,11 +61,9 @@ class _Version(msgspec.Struct):
 
 
 class Checkpoint:
-    """An open checkpoint; ``close`` gives it free."""
+    """An open checkpoint; ``close`` gives it free. A new one begins with so many ``partitions``."""
 
-    def __init__(
-        self, root: Path, *, partitions: int, groups: int = 64, seed: int | None = None
-    ) -> None:
+    def __init__(self, root: Path, *, partitions: int, seed: int | None = None) -> None:
         self.root = root
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -85,10 +82,13 @@ class Checkpoint:
                 f"The checkpoint {root} cannot be used: {error.strerror}."
             ) from error
         try:
-            self.facts = self._facts(partitions, groups, seed)
+            self.facts = self._facts(seed)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             self.last = newest_manifest(root)
+            self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
+            if not self.tables.current:
+                self.tables.deal(partitions)
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
             self._sweep()
         except BaseException:
@@ -96,7 +96,7 @@ class Checkpoint:
             raise
         self.root = root.absolute()  # tasks may stand in another directory
 
-    def _facts(self, partitions: int, groups: int, seed: int | None) -> Facts:
+    def _facts(self, seed: int | None) -> Facts:
         path = self.root / "levada.json"
         if not path.exists():
             strangers = sorted(
@@ -110,7 +110,7 @@ class Checkpoint:
                     hint="Choose an empty folder.",
                 )
             seed = secrets.randbits(63) if seed is None else seed
-            facts = Facts(FORMAT, seed, groups, partitions, secrets.token_hex(8))
+            facts = Facts(FORMAT, seed, secrets.token_hex(8))
             write_once(path, seal(msgspec.json.encode(facts)))
             return facts
         return facts_of(self.root)
@@ -125,7 +125,7 @@ class Checkpoint:
         previous = self.root / "manifests" / str(self.last.epoch - 1) if self.last else None
         if previous is not None and previous.exists():
             named |= set(read_manifest(previous).files)
-        for folder in ("state", "side"):
+        for folder in ("state", "side", "graph"):
             for path in (self.root / folder).iterdir():
                 if f"{folder}/{path.name}" not in named:
                     path.unlink(missing_ok=True)
@@ -149,6 +149,8 @@ class Checkpoint:
                 f"Another engine has committed epoch {manifest.epoch} in "
                 f"the checkpoint {self.root}."
             )
+        if self.last is not None and self.last.groups < manifest.groups:
+            self.tables.forget(self.last.groups)
         self.last = manifest
 
     def check_follows(self, epoch: int) -> None:

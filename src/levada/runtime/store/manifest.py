@@ -19,7 +19,7 @@ from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.runtime.context import Control, Replacement, StreamState
 from levada.runtime.store.sealed import read_sealed, seal
-from levada.sources.reference import Reference
+from levada.sources.reference import AnyReference
 
 
 class Intention(msgspec.Struct):
@@ -28,7 +28,7 @@ class Intention(msgspec.Struct):
     epoch: int
     plan: int
     wall: int
-    references: list[Reference] = []
+    references: list[AnyReference] = []
     positions: dict[str, dict[str, Any]] = {}
     streams: list[StreamState] = []
     finished: dict[str, list[str]] = {}
@@ -40,8 +40,10 @@ class Intention(msgspec.Struct):
     overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
     gone: dict[str, list[str]] = {}  # stream -> files that went before all of them was read
     broken: dict[str, dict[str, str]] = {}  # stream -> files that cannot be read, and why
-    deadly: list[tuple[Reference, str]] = []  # what ended a process that read it, and how
+    deadly: list[tuple[AnyReference, str]] = []  # what ended a process that read it, and how
     until: int = MAX  # the instant beyond which no report is made
+    groups: int = 1  # the version of the group table by which rows go
+    slices: str = ""  # the length of the slices whose send graphs are counted
 
 
 class Held(msgspec.Struct):
@@ -83,6 +85,7 @@ class StreamRecord(msgspec.Struct):
     missing: int = 0
     unit: str = ""  # that times seem to be in, if it is another than the stream's
     reasons: list[str] = []  # of the first dead letters
+    nulls: int = 0  # messages without a value: no elements
     known: int = MIN  # how far it is complete: beyond W where an epoch has stopped short of it
 
     def add(self, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
@@ -107,7 +110,24 @@ class StreamRecord(msgspec.Struct):
             self.cut + sum(c.cut for c in own),
             unit=read[-1].unit if read else self.unit,
             reasons=[*self.reasons, *new][:TOLD],
+            nulls=self.nulls + sum(c.nulls for c in own),
         )
+
+
+class Preferences(msgspec.Struct):
+    """What became of a placement's preferences in a run: of the file ``name``, on so many
+    ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
+    bytes that tasks have fetched from other executors, of all that they ``read``. ``executors``: of
+    each machine ("": it has none).
+    """
+
+    name: str
+    machines: int
+    wanted: int = 0
+    missed: int = 0
+    remote: int = 0
+    read: int = 0
+    executors: list[str] = []
 
 
 class Manifest(msgspec.Struct):
@@ -134,6 +154,10 @@ class Manifest(msgspec.Struct):
     rows_state: int = 0
     gone: int = 0  # solutions of queries that have been taken out
     setup: str = ""  # which static files the state has seen
+    groups: int = 1  # the version of the group table by which the state lies
+    slices: dict[str, str] = {}  # slice of event time -> the file of its send graph
+    by_group: dict[str, list[str]] = {}  # slice -> files of what was sent to each group
+    placed: Preferences | None = None  # of the last run that had a placement
 
     @property
     def behind(self) -> bool:

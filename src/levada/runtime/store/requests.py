@@ -2,6 +2,7 @@
 (docs/decisions/0021-requests-are-files.md).
 
     requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
+    requests/ID.nt       the N-Triples that it brings for a static graph, there before it
     requests/ID.answer   what became of it
     requested.json       the ledger: the queries that requests added and dropped, and what became of
                          the requests whose files may still be there
@@ -39,12 +40,21 @@ class Asking(msgspec.Struct, frozen=True):
     said: dict[str, Any] = {}
 
 
+class Content(msgspec.Struct, frozen=True):
+    """Other content for a static graph (None: the default graph): what ``brought`` holds."""
+
+    graph: str | None
+
+
 class Request(msgspec.Struct, frozen=True):
-    """Queries to be added, all or none; or the name of one to be dropped."""
+    """Queries to be added, all or none; or the name of one to be dropped; or both: one that others
+    take the place of; or other content for a static graph.
+    """
 
     id: str
     add: list[Asking] = []
     drop: str = ""
+    content: Content | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -71,11 +81,22 @@ class Added(msgspec.Struct, frozen=True):
     before: int
 
 
+class Given(msgspec.Struct, frozen=True):
+    """What a request gave a static graph: the name of the copy. ``before``: the names of what the
+    program gives it.
+    """
+
+    graph: str | None
+    copy: str
+    before: list[str]
+
+
 class Ledger(msgspec.Struct):
     """What requests have changed: ``dropped`` has the identities of queries by name."""
 
     added: list[Added] = []
     dropped: dict[str, str] = {}
+    given: list[Given] = []
     done: dict[str, Answer] = {}
 
 
@@ -116,6 +137,18 @@ def place(root: Path, request: Request) -> None:
     write_once(folder / f"{request.id}.json", seal(msgspec.json.encode(request)))
 
 
+def brought(root: Path, name: str) -> Path:
+    """Where the N-Triples of a request are."""
+    return root / FOLDER / f"{name}.nt"
+
+
+def place_content(root: Path, request: Request, lines: bytes) -> None:
+    """Puts a request and its N-Triples where the engine finds them. Raises ``CheckpointError``."""
+    (root / FOLDER).mkdir(exist_ok=True)
+    write_once(brought(root, request.id), lines)
+    place(root, request)
+
+
 def waiting(root: Path) -> list[str]:
     """The ids of the requests that are there, in their order."""
     try:
@@ -138,6 +171,7 @@ def put_answer(root: Path, name: str, answer: Answer) -> None:
     folder = root / FOLDER
     replace_file(folder / f"{name}.answer", seal(msgspec.json.encode(answer)))
     (folder / f"{name}.json").unlink(missing_ok=True)
+    brought(root, name).unlink(missing_ok=True)
     for path in sorted(folder.glob("*.answer"))[:-MOST_ANSWERS]:
         path.unlink(missing_ok=True)
 
@@ -157,6 +191,7 @@ def withdraw(root: Path, name: str) -> Answer | None:
     answer = take_answer(root, name) or read_ledger(root).done.get(name)
     if answer is None:
         (root / FOLDER / f"{name}.json").unlink(missing_ok=True)
+        brought(root, name).unlink(missing_ok=True)
     return answer
 
 

@@ -46,6 +46,11 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
     return name
 
 
+def size_of(root: str, name: str | None) -> int:
+    """The bytes of a file that has just been written; 0: there is none."""
+    return 0 if name is None else os.stat(os.path.join(root, name)).st_size
+
+
 def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:
     """The same for bytes that ``read_sealed`` reads."""
     return write(root, folder, stem, [seal(data)])

@@ -19,11 +19,18 @@ import xxhash
 from levada.errors import CheckpointError, unreadable
 from levada.model.checked import ALTERED
 from levada.plan.encoding.document import read_file
-from levada.plan.encoding.plans import read_plan
+from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.topology.catalog_file import read_catalog
 from levada.runtime.context import SETUPS, Setup
-from levada.runtime.store.checkpoint import TABLES, Facts, facts_of, newest_manifest
+from levada.runtime.store.checkpoint import (
+    TABLES,
+    Facts,
+    facts_of,
+    newest_manifest,
+)
 from levada.runtime.store.deaths import DEATHS
+from levada.runtime.store.deliveries import DELIVERIES
+from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
@@ -106,6 +113,8 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
         yield Item("suspended", SUSPENDED)
     if (root / LEDGER).exists():
         yield Item("requested", LEDGER)
+    if (root / DELIVERIES).exists():
+        yield Item("outputs", DELIVERIES)
     if (root / DEATHS).exists():
         yield Item("deaths", DEATHS)
     if (root / TABLES).exists():
@@ -128,8 +137,11 @@ def _named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     """The files that a manifest names."""
     for version in sorted({manifest.plan, *(h.plan for h in (*manifest.held, *manifest.rolled))}):
         yield from _of_plan(facts, version)
+    yield Item("groups", name_of(facts.id, manifest.groups))
     yield from _of_setup(root, manifest.setup)
-    yield from (Item("state", name) for name in manifest.files)
+    kinds = dict.fromkeys(manifest.slices.values(), "graph")
+    kinds |= {name: "groups sent" for files in manifest.by_group.values() for name in files}
+    yield from (Item(kinds.get(name, "state"), name) for name in manifest.files)
     segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
     yield from (Item("results", name) for name in (*segments, *manifest.segments))
     yield from (Item("letters", name) for _, name, _ in manifest.side)
@@ -148,6 +160,7 @@ def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
     yield from (Item("positions", name) for name in logs_of(intention.positions))
     if intention.plan:
         yield from _of_plan(facts, intention.plan)
+    yield Item("groups", name_of(facts.id, intention.groups))
     yield from _of_setup(root, intention.setup)
     if intention.replacement is not None:
         yield from _of_setup(root, intention.replacement.before)
@@ -200,9 +213,11 @@ def _check(root: Path, item: Item, tell: Tell) -> None:
             read_plan(path)
         case "catalog":
             read_catalog(path)
+        case "groups":
+            read_groups(path)
         case "setup":
             read_file(path, Setup, SETUPS)
-        case "letters" | "suspended" | "deaths" | "table":
+        case "letters" | "suspended" | "outputs" | "deaths" | "table" | "graph":
             read_sealed(path)
         case "requested":
             read_ledger(root)

@@ -18,11 +18,18 @@ from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
 
 
-def accounted(config: StreamConfig, reference: Reference, found: Elements | Tuples) -> int:
-    """Of how many of the reference's elements it is known what became of them."""
+def accounted(
+    config: StreamConfig, reference: Reference, found: Elements | Tuples, messages: int | None
+) -> int:
+    """Of how many of the reference's elements it is known what became of them; ``messages``: how
+    many it was made of, if it was.
+    """
     counted = reference.elements
     kept = found.n if isinstance(found, Tuples) else found.elements
     told = kept + len(found.late) + len(found.dead) - found.alone + found.cut
+    if messages is not None:  # offsets without one are not missing
+        lines = config.element == "line"
+        return counted if lines else counted - messages + told + found.blank
     guessed = config.documents and config.element != "document"
     if guessed or reference.format == DERIVED:
         return counted

@@ -91,7 +91,7 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: Env) -> int:
         rows = concat(frames)
         within = reach(plan, streams[stream])
         ends = np.minimum(rows[col.least(0)] + within, MAX)
-        places = Frame({name: rows[name] for name in (col.mantissa(0), "file")}, rows.n)
+        places = rows.select((col.mantissa(0), "file", col.PLACE))
         new = runs.arranged(
             runs.keyed(places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None)
         )

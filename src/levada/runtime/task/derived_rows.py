@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
-import msgspec
-
 from levada.emission.segments import timed_statements
 from levada.intake.parse.ntriples import Triples, parse
 from levada.runtime.context import Context, load_plan
 from levada.runtime.store import state_files
-from levada.sources.reference import Reference
+from levada.sources.reference import MadeReference, Reference
 from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
 
@@ -32,13 +30,12 @@ def _config(stream: str) -> StreamConfig:
     return StreamConfig(stream, "", DERIVED, element="report")
 
 
-def made_config(reference: Reference) -> StreamConfig:
+def made_config(reference: MadeReference) -> StreamConfig:
     """What a stream is that a query makes: elements are reports, the time behind each triple."""
-    assert reference.format == DERIVED, "a stream that has no configuration is made by a query"
     return _config(reference.stream)
 
 
-def made_triples(reference: Reference, context: Context) -> tuple[Triples, Reference]:
+def made_triples(reference: MadeReference, context: Context) -> tuple[Triples, Reference]:
     """The triples of the query's reports, and the reference as one to their text."""
     plan = load_plan(reference.path)
     text = timed_statements(
@@ -49,4 +46,4 @@ def made_triples(reference: Reference, context: Context) -> tuple[Triples, Refer
     )
     triples = parse(text, quads=False, timed=True, seed=context.seed, document=reference.document)
     assert not triples.bad, f"a query makes well-formed triples: {triples.bad[:1]}"
-    return triples, msgspec.structs.replace(reference, start=0, stop=len(text))
+    return triples, reference.text(len(text), DERIVED)

@@ -13,18 +13,24 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from levada.kernels.keyed.route import partition_of, scatter_order
-from levada.model.arrays import Words
+from levada.kernels.keyed.route import group_and_partition, scatter_order
+from levada.model import columns as col
+from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat, pack
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
+from levada.operators.excess import most_of
 from levada.operators.group.panes import fold
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
+from levada.operators.rows.pick import route
+from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
-from levada.runtime.context import Context, Control, Done, group_table
+from levada.plan.sealed.shares import Shares, shares_of
+from levada.runtime.context import Context, Control, Counted, Done, load_groups
+from levada.runtime.graph.group_counts import CHECKS, Counter
 from levada.runtime.task.addresses import Address, What
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
@@ -43,8 +49,11 @@ class Exchange:
         self.stage = stage
         self.pool = pool
         self.frames: list[dict[Address, list[Frame]]] = [{} for _ in range(context.partitions)]
-        self.table = group_table(context.groups, context.partitions)
+        self.table = load_groups(context.groups).partition
+        self.name = ""  # of the task, where what it sends is counted
+        self.counter = Counter(len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
+        self._counts: dict[int, Longs] = {}  # of rows by picks and their members
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
         """The rows for consumers in this stage; the others are put into the boxes."""
@@ -60,7 +69,14 @@ class Exchange:
     def _rows(
         self, node: PlanNode, out: Frame, consumer: Consumer
     ) -> Iterator[tuple[Consumer, Frame]]:
-        """One producer's rows for one consumer; many thresholds at once skip the filter's input."""
+        """One producer's rows for one consumer; many thresholds at once skip the filter's input,
+        several picks the pick's.
+        """
+        if (picks := self.plan.nodes[consumer.node].of(s.Pick)) is not None:
+            picked = self._picked(node, out, consumer, picks)
+            for after in picks.consumers if picked.n else ():
+                yield from self._rows(picks, picked, after)
+            return
         target = self._thresholds_of(consumer)
         if target is not None and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)
@@ -68,7 +84,29 @@ class Exchange:
                 for after in target.consumers:
                     yield from self._rows(target, passed, after)
                 return
-        yield consumer, along(out, consumer, node.layout)
+        yield consumer, self._wanted(along(out, consumer, node.layout), consumer)
+
+    def _picked(
+        self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
+    ) -> Frame:
+        """The rows of each pick, which are counted: those of a join that nobody wants are gone by
+        then. Raises ``ExcessError``.
+        """
+        mixed = picks.known(_mixed, shares_of(self.plan))
+        picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed)
+        counts = np.bincount(picked["op"], minlength=len(picks.members))
+        before = self._counts.get(picks.id)
+        self._counts[picks.id] = counts = counts if before is None else counts + before
+        if int(counts.sum()) > self.context.most_rows:
+            raise most_of(picks, counts, self.context.most_rows)
+        return picked
+
+    def _wanted(self, frame: Frame, consumer: Consumer) -> Frame:
+        """The rows that a relaxed join has any use for."""
+        join = self.plan.nodes[consumer.node].of(s.Join)
+        if join is None or not join.step.sides or not join.step.sides[consumer.input].sift:
+            return frame
+        return sifted(join, consumer.input, frame, shares_of(self.plan), self.pool.seed)
 
     def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
         """The filter, if it is one of so many thresholds that these are better sorted."""
@@ -109,15 +147,24 @@ class Exchange:
             self._scatter(Address(What.PANES, consumer.node), panes, keys, consumer.node)
 
     def _scatter(self, to: Address, frame: Frame, slots: Sequence[int], node: int) -> None:
+        """To each partition its rows, which know their group from here on."""
+        h = np.ascontiguousarray(placing(frame, slots, node))
+        group, target = group_and_partition(h, self.table)
+        frame = frame.with_(**{col.PLACE: group})
+        if self.counter is not None:
+            self.counter.count(CHECKS if to.what is What.CLOSED else node, group, frame)
         if self.context.partitions == 1:
             self.frames[0].setdefault(to, []).append(frame)
             return
-        target = partition_of(np.ascontiguousarray(placing(frame, slots, node)), self.table)
         order, offsets = scatter_order(target, self.context.partitions)
         for t in range(self.context.partitions):
             rows = order[offsets[t] : offsets[t + 1]]
             if len(rows):
                 self.frames[t].setdefault(to, []).append(frame.take(rows))
+
+    def counted(self) -> list[Counted]:
+        """How many rows went to each group, if that is counted."""
+        return [] if self.counter is None else self.counter.told()
 
     def close(self, stream: int, subjects: Frame) -> None:
         """The subjects of closed elements, to where each is at home."""
@@ -149,6 +196,8 @@ class Exchange:
                 "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
             }
+            if self.name:
+                meta["from"] = self.name
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames).frames("terms")
@@ -189,6 +238,10 @@ class Exchange:
             yield from text_identities(frame, node.input_layouts[to.input])
         else:
             yield from partial_identities(frame, folded_)
+
+
+def _mixed(node: PlanNode, shares: Shares) -> bool:
+    return shares.mixed(node.id)
 
 
 def text_identities(

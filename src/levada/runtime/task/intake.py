@@ -8,6 +8,7 @@ to side files that the manifest will name.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -16,22 +17,26 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from levada.errors import FileFault
+from levada.errors import FileFault, LostError
 from levada.intake.admission import Dead, dead_records, late_records, some_reasons
 from levada.intake.elements import Elements, elements_of
 from levada.intake.matching.first_rows import Patterns, constants, match_, patterns_of, scan
 from levada.intake.matching.slots import Chunk
 from levada.intake.matching.star import subject_numbers
 from levada.intake.parse.documents import parse_document
+from levada.intake.parse.messages import parse_messages
 from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.mapped import mapped_of
 from levada.intake.tables.tuples import Tuples, tuples_of
+from levada.model.arrays import Bytes
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN
 from levada.operators.env import Env
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.runtime.context import Context, Control, load_plan, load_setup
+from levada.plan.sealed.shares import shares_of
+from levada.runtime.context import Context, Control, Done, load_plan, load_setup
+from levada.runtime.graph.task_graph import STATIC
 from levada.runtime.store import state_files
 from levada.runtime.task.accounting import accounted
 from levada.runtime.task.closed import subjects_of
@@ -41,9 +46,9 @@ from levada.runtime.task.stage_zero import local
 from levada.runtime.task.static import gather_static
 from levada.runtime.task.static.static_rows import StaticPart, matching, settled
 from levada.sources.faults import faults_of
-from levada.sources.read import read_bytes, read_tuples
-from levada.sources.reference import Reference
-from levada.streams.formats import DERIVED
+from levada.sources.messages import Messages
+from levada.sources.reader import FromOutside, read
+from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.stream_config import StreamConfig
 from levada.terms.term_pool import Pool
 from levada.windows import element_times
@@ -57,10 +62,11 @@ class Payload(msgspec.Struct):
     or a file of rows of them.
     """
 
-    references: list[Reference] = []
+    references: list[AnyReference] = []
     constants: bool = False
     static: list[StaticPart] = []
     gathered: str = ""
+    reader: str = ""  # the name under which what it sends is counted
 
 
 class IntakeTask:
@@ -80,12 +86,18 @@ class IntakeTask:
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
         """The blobs of this task, one per target."""
+        began = time.thread_time()
         self.read(payload)
         self._write_side()
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
-        return self.exchange.blobs(self.controls, [], 0, self.times)
+        if not self.context.counted:
+            return self.exchange.blobs(self.controls, [], 0, self.times)
+        self.exchange.name = payload.reader or STATIC
+        cpu = time.thread_time() - began
+        told = Done(0, 0, reader=self.exchange.name, cpu=cpu, sent=self.exchange.counted())
+        return self.exchange.blobs(self.controls, [told], 0, self.times)
 
     def read(self, payload: Payload) -> None:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
@@ -101,18 +113,21 @@ class IntakeTask:
         for reference in payload.references:
             self._reference(reference)
 
-    def _reference(self, reference: Reference) -> None:
+    def _reference(self, reference: AnyReference) -> None:
         stream = self.plan.streams.index(reference.stream)
         w = self.context.streams[stream].watermark
         bounds = {"late_below": w, "future_above": self.context.wall + DAY}
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
+            assert isinstance(reference, MadeReference), "a stream without configuration is made"
             # windows may close far in the future
             config, bounds["future_above"] = made_config(reference), MAX
         try:
             control = (self._tuples if config.tabular else self._triples)(
                 config, reference, stream, bounds
             )
+        except LostError as error:
+            raise error.at(self.context.epoch) from error
         except FileFault as fault:  # nothing of it has been delivered: it is read whole before
             self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
             # with all of its elements
@@ -122,15 +137,18 @@ class IntakeTask:
         self.controls.append(control)
 
     def _triples(
-        self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
+        self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
     ) -> Control:
-        if reference.format == DERIVED:
-            triples, reference = made_triples(reference, self.context)
-            found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
+        messages = None
+        if isinstance(given, MadeReference):
+            triples, reference = made_triples(given, self.context)
+            found = elements_of(
+                triples, config, reference, seed=self.context.seed, messages=None, **bounds
+            )
         else:
-            with faults_of(reference.name, reference.stream):
-                triples, found, reference = self._read(config, reference, bounds)
-        fates = accounted(config, reference, found)
+            with faults_of(given.name, given.stream):
+                triples, found, reference, messages = self._read(config, given, bounds)
+        fates = _account(config, reference, found, messages)
         self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
@@ -161,25 +179,38 @@ class IntakeTask:
             rows,
             fates,
             found.unit,
-            some_reasons(reference, found.dead),
+            some_reasons(reference, found.dead, messages=messages is not None),
+            nulls=0 if messages is None else messages.nulls,
         )
 
     def _read(
-        self, config: StreamConfig, reference: Reference, bounds: dict[str, int]
-    ) -> tuple[Triples, Elements, Reference]:
-        """The statements and elements of a reference to a file, and the reference to the lines in
-        which they stand.
+        self, config: StreamConfig, given: FromOutside, bounds: dict[str, int]
+    ) -> tuple[Triples, Elements, Reference, Messages | None]:
+        """The statements and elements of a reference from outside, the reference to the lines in
+        which they stand, and the messages that these are of.
         """
-        seed = self.context.seed
+        seed, found = self.context.seed, read(given, config)
+        reference, messages = found.reference, found.messages
         if config.mapping is not None:
-            chunk = read_tuples(reference, config)
-            return *mapped_of(chunk, config, reference, seed=seed, **bounds), reference
-        triples, reference = self._parsed(config, reference)
-        return triples, elements_of(triples, config, reference, seed=seed, **bounds), reference
+            assert found.rows is not None, "a mapping is for tables"
+            mapped = mapped_of(
+                found.rows, config, reference, seed=seed, messages=messages, **bounds
+            )
+            return *mapped, reference, messages
+        assert found.text is not None, "RDF is text"
+        if messages is None:
+            triples, reference = self._parsed(config, found.text, reference)
+        else:
+            triples, reference, messages = parse_messages(
+                found.text, messages, reference, config, seed
+            )
+        elements = elements_of(triples, config, reference, seed=seed, messages=messages, **bounds)
+        return triples, elements, reference, messages
 
-    def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
-        """The statements of a reference, and the reference to the lines in which they stand."""
-        data = read_bytes(reference, document=config.whole_files)
+    def _parsed(
+        self, config: StreamConfig, data: Bytes, reference: Reference
+    ) -> tuple[Triples, Reference]:
+        """The statements of a text, and the reference to the lines in which they stand."""
         if config.documents:
             return parse_document(data, reference, self.context.seed)
         triples = parse(
@@ -189,10 +220,15 @@ class IntakeTask:
         return triples, reference
 
     def _tuples(
-        self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
+        self, config: StreamConfig, given: AnyReference, stream: int, bounds: dict[str, int]
     ) -> Control:
-        with faults_of(reference.name, reference.stream):
-            found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
+        assert not isinstance(given, MadeReference), "what a query makes are triples"
+        with faults_of(given.name, given.stream):
+            came = read(given, config)
+            reference, messages = came.reference, came.messages
+            assert came.rows is not None, "a table has rows"
+            found = tuples_of(came.rows, config, reference, messages=messages, **bounds)
+        fates = _account(config, reference, found, messages)
         self._see_tuples(stream, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         rows = 0
@@ -209,9 +245,10 @@ class IntakeTask:
             found.cut,
             found.passed,
             rows,
-            accounted(config, reference, found),
+            fates,
             found.unit,
-            some_reasons(reference, found.dead),
+            some_reasons(reference, found.dead, messages=messages is not None),
+            nulls=0 if messages is None else messages.nulls,
         )
 
     def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
@@ -271,7 +308,7 @@ class IntakeTask:
             )
             self.times.setdefault(stream, []).append(seen)
 
-    def _aside(self, reference: Reference, dead: Any, late: Any, watermark: int) -> None:
+    def _aside(self, reference: AnyReference, dead: Any, late: Any, watermark: int) -> None:
         if dead:
             self.side.setdefault("dead-letter", []).extend(dead_records(reference, dead))
         if len(late):
@@ -295,6 +332,22 @@ class IntakeTask:
         self.controls[0].side = names
 
 
+def _account(
+    config: StreamConfig,
+    reference: Reference,
+    found: Elements | Tuples,
+    messages: Messages | None,
+) -> int:
+    """How many of the reference's elements are accounted for; offsets that were gone are among the
+    dead from here on.
+    """
+    fates = accounted(config, reference, found, None if messages is None else len(messages))
+    for start, stop in messages.lost if messages is not None else ():
+        reason = f"the offsets {start} to {stop - 1} are gone before they were read"
+        found.dead.append(Dead(start, reason, ""))
+    return fates
+
+
 @lru_cache(maxsize=64)
 def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
     """The table of all living patterns over a stream; cached per plan version."""
@@ -306,7 +359,7 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
         if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
     ]
     chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
-    return patterns_of(nodes, chosen, seed)
+    return patterns_of(nodes, chosen, seed, shares_of(sealed).wanted)
 
 
 @lru_cache(maxsize=8)

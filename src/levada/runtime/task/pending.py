@@ -104,7 +104,7 @@ def _come_up(state: State, key: str, w: int) -> Iterator[Frame]:
         state.touched += last - first
         if last < rows.n:
             kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=w))
-        yield rows.slice(first, last)
+        yield state.own(piece, rows.slice(first, last))
     state.replace(key, kept)
 
 
@@ -124,7 +124,7 @@ def _left(state: State, piece: Piece) -> Frame:
     """The rows of a piece that still wait."""
     state.touched += piece.rows
     rows = state.frame(piece)
-    return rows.slice(rows.n - piece.rows, rows.n)
+    return state.own(piece, rows.slice(rows.n - piece.rows, rows.n))
 
 
 def _put(state: State, rows: Frame) -> Piece:

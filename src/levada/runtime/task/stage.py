@@ -7,6 +7,7 @@ Nodes without new rows and without a due report are passed over.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -28,17 +29,21 @@ from levada.operators.interval.join import join_in_pieces
 from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.shares import shares_of
 from levada.plan.sealed.window_table import WindowTable
 from levada.runtime.context import (
     Context,
     Control,
     Done,
     advance,
-    group_table,
+    load_groups,
     old_watermarks,
     over,
 )
+from levada.runtime.graph.send_graph import received
+from levada.runtime.graph.task_graph import task
 from levada.runtime.store import state_files
+from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
 from levada.runtime.task.exchange import Exchange, text_identities
@@ -53,7 +58,7 @@ from levada.windows.intervals import latest_end, outer
 from levada.windows.reports import Progress
 from levada.windows.state import term_runs
 from levada.windows.state.kept_times import KeptTimes
-from levada.windows.state.pieces import State, read_head
+from levada.windows.state.pieces import State
 
 
 def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
@@ -84,13 +89,14 @@ class StageTask:
         self.results = Results(plan, self.pool)
         self.nodes = nodes_of(context.plan, stage)
         self.touched = 0
+        self.began = time.thread_time()
+        self.received: dict[str, list[int]] = {}
+        self.cpu: dict[str, float] = {}  # seconds of each node, where that is counted
         self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
         self.opened = state_files.open_(self.context.root, self.stage, self.partition)
-        name = self.context.state.get(f"{self.stage}.{self.partition}")
-        head = None if name is None else read_head(self.opened(name)[1])
-        return State(head, name or "", self.opened)
+        return open_state(self.context, self.stage, self.partition, self.opened)
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """The stage's blobs for the next stage, or its outcome."""
@@ -115,7 +121,11 @@ class StageTask:
         moved = progress.moved or context.first or context.replacement is not None
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
+                began = time.thread_time() if context.counted else 0.0
                 self._node(node, exchange)
+                if context.counted:
+                    spent, name = time.thread_time() - began, str(node.id)
+                    self.cpu[name] = self.cpu.get(name, 0.0) + spent
 
     def _report(self, exchange: Exchange) -> None:
         """The reports that are due, so many at a time that what is expanded for them is bounded; so
@@ -159,10 +169,11 @@ class StageTask:
             self.pool,
             self.progress,
             self._element_times(),
-            Place(self.partition, group_table(context.groups, context.partitions)),
+            Place(self.partition, load_groups(context.groups).partition),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
             most_rows=context.most_rows,
+            shares=shares_of(self.plan),
         )
 
     def _forget_removed(self) -> None:
@@ -179,16 +190,21 @@ class StageTask:
             frames, meta = unpack(blob)
             self.controls += msgspec.convert(meta["controls"], list[Control])
             self.done += msgspec.convert(meta.get("done", []), list[Done])
+            rows = 0
             for name, frame in frames.items():
                 match Address.of(name):
                     case Address(What.ROWS, node, at):
                         self.inputs.setdefault((node, at), []).append(frame)
+                        rows += frame.n
                     case Address(What.PANES, node):
+                        rows += frame.n
                         self.partials.setdefault(node, []).append(frame)
                     case Address(What.CLOSED, stream):
                         self.closed.setdefault(stream, []).append(frame)
                     case Address(What.TIMES, stream):
                         self.times.setdefault(stream, []).append(frame)
+            if "from" in meta:
+                received(self.received, meta["from"], rows, blob)
             if "terms.id" in frames:
                 arrived.append(Terms.from_frames(frames, "terms"))
         for terms in arrived:
@@ -300,9 +316,14 @@ class StageTask:
             if (joined := node.of(s.Join)) is not None:
                 yield from join_in_pieces(joined, frames, self.env)
             elif (out := evaluate(node, frames, self.env)) is not None and out.n:
-                yield out
+                yield out if col.PLACE in out else self._at_home(node, out)
         except ExcessError as error:
             raise blamed(error, node, frames) from None
+
+    def _at_home(self, node: PlanNode, out: Frame) -> Frame:
+        """Rows that a node has made anew, which it does at its members' homes alone."""
+        assert (node.home >= 0).all(), f"the rows of a {type(node.step).__name__} have groups"
+        return out.with_(**{col.PLACE: self.env.home(node).group[out["op"]]})
 
     def _pass(
         self, node: PlanNode, out: Frame, exchange: Exchange, *, fold_at_once: bool = False
@@ -311,7 +332,7 @@ class StageTask:
         adds up is added up at once.
         """
         if isinstance(node.step, s.Emit):
-            self.results.add(node, out)
+            self.results.add(node, out.drop(col.PLACE))
             return
         self._keep_made(node, out)
         for consumer, frame in exchange.along(node, out):
@@ -341,7 +362,7 @@ class StageTask:
             shown_reports=self.env.shown,
         )
         done.files = self.state.files()
-        done.state = self.context.state.get(f"{self.stage}.{self.partition}")
+        done.state = self.state.file or None
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             done.state = state_files.write(self.context.root, "state", stem, self.state.finish())
@@ -349,6 +370,11 @@ class StageTask:
             done.files.append(done.state)
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        if self.context.counted:
+            done.cpu, done.received = time.thread_time() - self.began, self.received
+            done.segment_size = state_files.size_of(self.context.root, done.segment)
+            done.nodes, done.sent = self.cpu, exchange.counted()
+            exchange.name = task(self.stage, self.partition)
         if self.stage < self.plan.stages:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)
         outcome = {

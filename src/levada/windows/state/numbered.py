@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from levada.model import columns as col
-from levada.model.arrays import Longs, Words
-from levada.model.frame import Frame
+from levada.model.arrays import Longs, Places, Words
+from levada.model.frame import Column, Frame
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
@@ -33,6 +33,7 @@ def came(state: State, key: str, k: Words, h: Words) -> Longs:
     return tallies.sum_(tallies.find(state, key, k, h), len(k), col.COUNT)
 
 
-def count(state: State, key: str, k: Words, h: Words, more: Longs) -> None:
-    """Each of these distinct sequences has had so many rows more."""
-    tallies.insert(state, key, Frame({col.KEY: k, col.CHECK: h, col.COUNT: more}, len(k)), _ADDED)
+def count(state: State, key: str, k: Words, h: Words, more: Longs, *, place: Places) -> None:
+    """Each of these distinct sequences, of these groups, has had so many rows more."""
+    columns: dict[str, Column] = {col.KEY: k, col.CHECK: h, col.PLACE: place, col.COUNT: more}
+    tallies.insert(state, key, Frame(columns, len(k)), _ADDED)

@@ -72,13 +72,12 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
     return First(concat(rows), *map(np.concatenate, (of, piece, cut))) if n else None
 
 
-def take(state: State, key: str, found: First, rows: Longs, k: Words, *, h: Words) -> None:
-    """Takes these rows, which are the first of their groups (k, h) in their pieces."""
+def take(state: State, key: str, found: First, rows: Longs, groups: Frame) -> None:
+    """Takes these rows, which are the first of their ``groups`` (#k, #h, g) in their pieces."""
     for number in np.unique(found.piece[rows]):
         of, counts = np.unique(found.of[rows[found.piece[rows] == number]], return_counts=True)
-        _count(
-            state, key, state.pieces(key)[int(number)], k[of], h[of], more=counts.astype(np.int64)
-        )
+        piece = state.pieces(key)[int(number)]
+        _count(state, key, piece, groups.take(of), counts.astype(np.int64))
 
 
 def insert(
@@ -115,7 +114,13 @@ def _directory(rows: Frame) -> Frame:
     k, h = rows[col.KEY], rows[col.CHECK]
     at = np.flatnonzero(starts_segment(k, h))
     directory = Frame(
-        {col.KEY: k[at], col.CHECK: h[at], col.AT: at, col.COUNT: np.diff(np.append(at, rows.n))},
+        {
+            col.KEY: k[at],
+            col.CHECK: h[at],
+            col.PLACE: rows[col.PLACE][at],
+            col.AT: at,
+            col.COUNT: np.diff(np.append(at, rows.n)),
+        },
         len(at),
     )
     return directory.take(np.argsort(directory[col.KEY], kind="stable"))
@@ -129,19 +134,21 @@ def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Lon
     at = np.repeat(np.arange(len(k)), counts)
     places = ranges(begins, counts)
     same = directory[col.CHECK][places] == h[at]
+    if (groups := state.groups(piece)) is not None:
+        same &= groups[directory[col.PLACE][places]]
     return at[same], places[same]
 
 
 def _left(state: State, key: str, piece: Piece) -> Frame:
     """The rows of a piece that goes, without those that were taken."""
-    directory, rows = state.frame(piece, ".dir"), state.whole(piece)
-    k, h = directory[col.KEY], directory[col.CHECK]
-    taken = _take(state, key, piece, k, h)
+    directory, rows = state.own(piece, state.frame(piece, ".dir")), state.frame(piece)
+    state.touched += rows.n
+    taken = _take(state, key, piece, directory[col.KEY], directory[col.CHECK])
     some = np.flatnonzero(taken)
-    _count(state, key, piece, k[some], h[some], more=-taken[some])
+    _count(state, key, piece, directory.take(some), -taken[some])
     keep = np.ones(rows.n, np.bool_)
     keep[ranges(directory[col.AT], taken)] = False
-    return rows.where(keep)
+    return state.own(piece, rows.where(keep))
 
 
 def _take(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
@@ -149,11 +156,10 @@ def _take(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
     return tallies.sum_(found, len(k), col.COUNT)
 
 
-def _count(state: State, key: str, piece: Piece, k: Words, h: Words, *, more: Longs) -> None:
-    k, h = _of_piece(piece, k, h)
-    tallies.insert(
-        state, f"{key}.taken", Frame({col.KEY: k, col.CHECK: h, col.COUNT: more}, len(k)), _ADDED
-    )
+def _count(state: State, key: str, piece: Piece, groups: Frame, more: Longs) -> None:
+    k, h = _of_piece(piece, groups[col.KEY], groups[col.CHECK])
+    columns = {col.KEY: k, col.CHECK: h, col.PLACE: groups[col.PLACE], col.COUNT: more}
+    tallies.insert(state, f"{key}.taken", Frame(columns, len(k)), _ADDED)
 
 
 def _of_piece(piece: Piece, k: Words, h: Words) -> tuple[Words, Words]:

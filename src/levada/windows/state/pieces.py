@@ -6,6 +6,9 @@ many rows, when all of them are dead, their first and last time. ``State`` is a 
 while a stage runs: it opens files on demand (memory maps), takes new pieces, and finishes as one
 file whose head lists all pieces, old and new. Pieces never change; what an epoch does not touch
 costs nothing.
+
+Every row that is kept by key says which group it is of (``col.PLACE``), so that groups can move to
+another partition: a piece may be *restricted* to a set of groups (``windows/state/taken_over``).
 """
 
 from __future__ import annotations
@@ -16,15 +19,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from levada.model import columns as col
+from levada.model.arrays import Bools
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
+from levada.windows.state.group_sets import decode
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+TERMS, TIMES = "terms", "times."
+"""Keys of what is kept of no group: texts, and the instants of elements."""
 
 
 class Piece(msgspec.Struct, array_like=True, frozen=True):
     """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
-    the file that lists it.
+    the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
     """
 
     file: str
@@ -37,21 +45,27 @@ class Piece(msgspec.Struct, array_like=True, frozen=True):
     epochs: int = 1
     bits: int = 0
     longest: int = 0
+    kept: int = 0
 
 
 class Head(msgspec.Struct):
-    """The list of a partition's pieces, by what they belong to."""
+    """The list of a partition's pieces, by what they belong to; ``sets`` of groups to which some
+    of them are restricted.
+    """
 
     pieces: dict[str, list[Piece]]
     serial: int = 0
+    sets: list[str] = []
 
 
 class State:
     """A partition's state while one stage of one epoch runs; ``file`` is the name of the file that
-    ``head`` came from.
+    ``head`` came from (none: it was put together from several).
     """
 
     def __init__(self, head: Head | None, file: str, opener: Opener) -> None:
+        self.file = file
+        self._sets = head.sets if head else []
         pieces = head.pieces if head else {}
         self._pieces: dict[str, list[Piece]] = {
             key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some]
@@ -62,7 +76,7 @@ class State:
         self._open: dict[str, Mapping[str, Frame]] = {}
         self._new: dict[str, Frame] = {}
         self._serial = head.serial if head else 0
-        self.changed = False
+        self.changed = head is not None and not file
         self.touched = 0  # rows that were read one by one, looked up or written
 
     def pieces(self, key: str) -> list[Piece]:
@@ -91,10 +105,19 @@ class State:
         """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
         return self.frames(piece)[piece.name + suffix]
 
+    def own(self, piece: Piece, rows: Frame) -> Frame:
+        """Those of some rows of a piece that are this partition's."""
+        groups = self.groups(piece)
+        return rows if groups is None else rows.where(groups[rows[col.PLACE]])
+
+    def groups(self, piece: Piece) -> Bools | None:
+        """The groups whose rows of a piece are this partition's; None: all."""
+        return decode(self._sets[piece.kept - 1]) if piece.kept else None
+
     def whole(self, piece: Piece) -> Frame:
         """All rows of a piece, each of which counts as touched."""
         self.touched += piece.rows
-        return self.frame(piece)
+        return self.own(piece, self.frame(piece))
 
     def put(
         self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int
@@ -135,8 +158,17 @@ class State:
         (their ``file`` stays "").
         """
         live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
+        assert all(map(self._has_place, self._pieces)), "rows in state know their group"
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
-        return checked_parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
+        return checked_parts(
+            frames, msgspec.to_builtins(Head(self._pieces, self._serial, self._sets))
+        )
+
+    def _has_place(self, key: str) -> bool:
+        """Whether the new rows that are kept under a key say of which group they are."""
+        of_none = key == TERMS or key.startswith(TIMES)
+        new = (p.name for p in self._pieces[key] if not p.file)
+        return of_none or all(col.PLACE in self._new[name] for name in new)
 
 
 def due_together(pieces: Sequence[Piece]) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,6 +31,7 @@ from levada.model.time import MAX, Times
 from levada.windows.state.cancel import uncancelled
 from levada.windows.state.pieces import Piece, State, span_of
 
+Rows = npt.NDArray[np.intp]
 OPEN_EPOCHS = 8
 MERGE = 4
 MOST_RUNS = 12
@@ -50,13 +52,14 @@ class Run:
     """A run as probes see it: its rows, its buckets, and the row at each place of these.
 
     The rows of a new run still have their # columns, by which they probe others. ``whole`` is #f in
-    bucket order.
+    bucket order. ``groups``: of which rows must be to count (None: all do).
     """
 
     rows: Frame
     buckets: Buckets
     order: npt.NDArray[np.int32]
     whole: npt.NDArray[np.uint64] | None
+    groups: Bools | None = None
 
     def occurrences(self) -> Buckets:
         """The buckets with the whole row's hash in place of the key's low half: for ``prev``."""
@@ -66,6 +69,13 @@ class Run:
     def at(self, places: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
         """The rows at these places of the buckets."""
         return self.order[places].astype(np.intp)
+
+    def counting(self, others: Rows, rows: Rows) -> tuple[Rows, Rows]:
+        """Of pairs of other rows with rows of this run those whose second row counts."""
+        if self.groups is None:
+            return others, rows
+        keep = self.groups[self.rows[col.PLACE][rows]]
+        return others[keep], rows[keep]
 
 
 def arranged(rows: Frame) -> Run:
@@ -83,7 +93,8 @@ def open_(state: State, piece: Piece) -> Run:
     buckets = Buckets(
         keys[col.KEY], keys[col.CHECK], keys[col.BEGIN], ends, directory, piece.bits, piece.longest
     )
-    return Run(rows, buckets, keys[col.ORDER], keys.columns.get(col.WHOLE))
+    whole = keys.columns.get(col.WHOLE)
+    return Run(rows, buckets, keys[col.ORDER], whole, state.groups(piece))
 
 
 def _rows(state: State, piece: Piece) -> Frame:
@@ -95,7 +106,8 @@ def _rows(state: State, piece: Piece) -> Frame:
             columns[name] = np.empty_like(column)
             columns[name][keys[col.ORDER]] = column
     columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
-    return state.whole(piece).with_(**columns)
+    state.touched += piece.rows
+    return state.own(piece, state.frame(piece).with_(**columns))
 
 
 def live(state: State, key: str, horizon: int) -> list[Run]:
@@ -121,6 +133,7 @@ def insert(
     """
     run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
+    pieces = [*_settle(state, pieces[:-1], horizon, ends, alive=alive), *pieces[-1:]]
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
         longer = _append(state, tail, run, horizon) if alive is None or alive.all() else None
@@ -148,6 +161,16 @@ def together(state: State, key: str, run: Run, alive: Bools) -> None:
     state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
 
 
+def as_one(state: State, key: str) -> Run | None:
+    """Rows that never leave, as the one run that they are unless groups have moved since."""
+    pieces = state.pieces(key)
+    if len(pieces) > 1 or (pieces and pieces[0].kept):
+        rows = concat([_rows(state, p) for p in pieces])
+        pieces = _put(state, arranged(rows), 0, 1) if rows.n else []
+        state.replace(key, pieces)
+    return open_(state, pieces[0]) if pieces else None
+
+
 def _append(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
     """The open run with an epoch's rows behind its own; None unless all of them live, are later,
     and count equally long.
@@ -156,6 +179,8 @@ def _append(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
     of before is looked at.
     """
     old, new = open_(state, piece), run.buckets
+    if old.groups is not None:
+        return None
     alike = not len(old.buckets.e) and not len(new.e) and piece.longest == new.longest
     if not alike or "w" in run.rows or not run.rows.n or piece.low + piece.longest <= horizon:
         return None
@@ -199,18 +224,7 @@ def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:
 
 
 def _seal(piece: Piece) -> Piece:
-    return Piece(
-        piece.file,
-        piece.name,
-        piece.rows,
-        piece.dead,
-        piece.low,
-        piece.high,
-        1,
-        piece.epochs,
-        piece.bits,
-        piece.longest,
-    )
+    return msgspec.structs.replace(piece, level=1)
 
 
 def _alive(rows: Frame, horizon: int, members: Bools | None) -> Frame:
@@ -260,16 +274,42 @@ def _merge(
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
     window.
     """
+    most = MOST_RUNS if not any(p.kept for p in pieces) else len(pieces)
     while len(pieces) >= MERGE:
         last = pieces[-MERGE:]
         span = max(p.high for p in last) - min(p.low for p in last)
         same = len({p.level for p in last}) == 1
-        if not ((same and span <= quarter) or len(pieces) > MOST_RUNS):
+        if not ((same and span <= quarter) or len(pieces) > most):
             break
-        rows = _left(concat([_alive(_rows(state, p), horizon, alive) for p in last]), horizon, ends)
-        level = max(p.level for p in last) + 1
-        pieces = [*pieces[:-MERGE], *(_put(state, arranged(rows), level, 0) if rows.n else [])]
+        pieces = [*pieces[:-MERGE], *_one(state, last, horizon, ends, alive=alive)]
     return pieces
+
+
+def _settle(
+    state: State, pieces: list[Piece], horizon: int, ends: Sequence[str], *, alive: Bools | None
+) -> list[Piece]:
+    """Where groups have come, runs are as many as their owners had: the four smallest neighbours
+    become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
+    may be, all that are too many.
+    """
+    if len(pieces) < MOST_RUNS or not any(p.kept for p in pieces):
+        return pieces
+    many = max(MERGE, len(pieces) - 2 * MOST_RUNS)
+    sizes = np.convolve([p.rows for p in pieces], np.ones(many, np.int64), "valid")
+    at = int(np.argmin(sizes))
+    some = _one(state, pieces[at : at + many], horizon, ends, alive=alive)
+    return [*pieces[:at], *some, *pieces[at + many :]]
+
+
+def _one(
+    state: State, pieces: Sequence[Piece], horizon: int, ends: Sequence[str],
+    *, alive: Bools | None,
+) -> list[Piece]:  # fmt: skip
+    """Runs as one of the next level, without what is dead or of other groups."""
+    rows = concat([_alive(_rows(state, p), horizon, alive) for p in pieces])
+    rows = _left(rows, horizon, ends)
+    level = max(p.level for p in pieces) + 1
+    return _put(state, arranged(rows), level, 0) if rows.n else []
 
 
 def keyed(

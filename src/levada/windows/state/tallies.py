@@ -39,6 +39,8 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
         of = np.repeat(order, counts)
         at = ranges(first, counts)
         same = kept[col.CHECK][at] == h[of]
+        if (groups := state.groups(piece)) is not None:
+            same &= groups[kept[col.PLACE][at]]
         if same.any():
             places.append(of[same])
             rows.append(kept.take(at[same]))

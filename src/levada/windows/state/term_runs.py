@@ -16,17 +16,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from levada.model.arrays import Words
 from levada.model.frame import Frame
 from levada.model.time import MAX
 from levada.terms.table import Terms
-from levada.windows.state.pieces import Piece, State
+from levada.windows.state.pieces import TERMS, Piece, State
 
-KEY = "terms"
+KEY = TERMS
 OPEN_EPOCHS = 8
 MERGE = 4
+MOST_TABLES = 32  # more are there only where those of several partitions have come together
 FEW = 4096  # terms that are not worth the look
 _LEFT = 1 << 20  # the level of a table of what was left: it merges with no other
 _IDENTITY = re.compile(r"(a[0-9]+\.)?x([0-9]*)")
@@ -105,16 +107,18 @@ def identities(rows: Frame) -> Iterator[tuple[Words, Words]]:
 
 
 def _seal(p: Piece) -> Piece:
-    return Piece(p.file, p.name, p.rows, p.dead, p.low, p.high, 1, p.epochs)
+    return msgspec.structs.replace(p, level=1)
 
 
 def _merge(state: State, pieces: list[Piece]) -> list[Piece]:
-    while len(pieces) >= MERGE and len({p.level for p in pieces[-MERGE:]}) == 1:
+    while len(pieces) >= MERGE and (
+        len({p.level for p in pieces[-MERGE:]}) == 1 or len(pieces) > MOST_TABLES
+    ):
         last = pieces[-MERGE:]
         merged = Terms.merge([table(state, p) for p in last])
         pieces = [
             *pieces[:-MERGE],
-            _put(state, merged, max(p.dead for p in last), last[0].level + 1, 0),
+            _put(state, merged, max(p.dead for p in last), max(p.level for p in last) + 1, 0),
         ]
     return pieces
 

@@ -2,9 +2,10 @@
 (docs/architecture.md#commit-and-recovery).
 
 Results go to a sink per query (files, standard output) and stay as segments for readers of the
-Python API as long as somebody may read them: a slow reader costs disk, not memory. Late elements
-and dead letters become files. Names are functions of the epoch, so publishing twice changes
-nothing.
+Python API as long as somebody may read them: a slow reader costs disk, not memory. With an index
+(``runtime.store.published``) they stay as long as that says, for other processes and later runs.
+Late elements and dead letters become files. Names are functions of the epoch, so publishing twice
+changes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -22,16 +24,19 @@ from levada.emission.serialize import Batch
 from levada.model.time import distinct
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.driver.publishing.lifetime import Lifetime
-from levada.runtime.driver.publishing.rolling import Due, at_once, oldest, together
+from levada.runtime.driver.publishing.rolling import oldest, together
 from levada.runtime.driver.publishing.tables import StateFiles, give, prepare_states
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Held, Manifest
+from levada.runtime.store.published import Entry, Index, forget_index
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.tails import Kept, KeptEpoch
 from levada.sinks import Sink
 from levada.sinks.files import FileSink
 from levada.sinks.letters import Letter, LetterFiles
+
+SWEEP = 1024  # epochs between two looks for what attempts have left, where there is an index
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,21 @@ class Published:
     shown_reports: Mapping[str, list[int]]
 
 
+class Outgoing(Protocol):
+    """What takes results from the index elsewhere, at its own pace."""
+
+    def held_by(self, index: Index | None) -> str:
+        """Why the intake is to wait: "" if it is not. Raises what has failed."""
+
+    def behind(self, index: Index | None) -> str:
+        """Who has not all that there is: "" if nobody."""
+
+
 @dataclass
 class Publication:
     """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
-    stay after publishing. ``files``: the sinks of single queries, by name, beside.
+    stay after publishing. ``files``: the sinks of single queries, by name, beside. ``index``: what
+    is kept for readers in other processes, and for what is ``outgoing``.
     """
 
     checkpoint: Checkpoint
@@ -56,6 +72,8 @@ class Publication:
     letters: Path
     keep: bool
     files: Mapping[str, Sink] = field(default_factory=dict)
+    index: Index | None = None
+    outgoing: Outgoing | None = None
     kept: list[Published] = field(default_factory=list)
     reports: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
@@ -67,12 +85,30 @@ class Publication:
         last = self.checkpoint.last
         self._before = 0 if last is None else last.epoch  # the last epoch of the run before
         self._plan = -1  # that of the last epoch that was published
+        if self.index is None:
+            forget_index(self.checkpoint.root)
         prepare_states(self.checkpoint, self.sink, self.files)
 
-    @property
-    def due(self) -> Due:
-        """When what is held is to be published: by the files' ``Roll``; without files at once."""
-        return self.sink.roll.due if isinstance(self.sink, FileSink) else at_once
+    def due(self, size: int, age: int) -> bool:
+        """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published: files
+        say it by their ``Roll``, states by what writing them costs, all else wants them at once.
+        """
+        sinks = [sink for sink in (self.sink, *self.files.values()) if sink is not None]
+        states = [sink.due(size, age) for sink in sinks if isinstance(sink, StateFiles)]
+        others = [
+            not isinstance(sink, FileSink) or sink.roll.due(size, age)
+            for sink in sinks
+            if not isinstance(sink, StateFiles)
+        ]
+        return any(others) or (all(states) and bool(states or not others))
+
+    def held_by(self) -> str:
+        """Why no epoch is to begin: outputs are too far behind. Raises what one has failed with."""
+        return "" if self.outgoing is None else self.outgoing.held_by(self.index)
+
+    def behind(self) -> str:
+        """Which output has not everything."""
+        return "" if self.outgoing is None else self.outgoing.behind(self.index)
 
     def publish(self, manifest: Manifest) -> None:
         """Everything that an epoch made, and what was held back until it."""
@@ -84,12 +120,13 @@ class Publication:
                 self.reports[name] = self.reports.get(name, 0) + counts[3]
         if self.sink is not None or self.files:
             self._to_sinks(manifest)
+        gone = [] if self.index is None else self.index.add(manifest)
         self._needed = self._followed.follow(manifest)
         self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
         self._publish_letters(manifest, root)
         self._forget_plans(manifest)
         if not self.keep:
-            self._forget(manifest)
+            self._forget(manifest, gone)
         elif manifest.segments or manifest.shown_reports:
             self.kept.append(Published(manifest.plan, manifest.segments, manifest.shown_reports))
 
@@ -156,23 +193,32 @@ class Publication:
     def _forget_plans(self, manifest: Manifest) -> None:
         """Plans older than what is held or published; readers of queries need none."""
         held = [h.plan for h in (*manifest.rolled, *manifest.held)]
-        plan = min([manifest.plan, *held, *(needed.plan for needed in self._readers())])
+        plan = min([manifest.plan, *held, *(needed.plan for needed in self._needed_by_others())])
         if plan > self.oldest_plan:
             self.checkpoint.forget_plans(plan)
             self.oldest_plan = plan
 
-    def _forget(self, manifest: Manifest) -> None:
+    def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
         """What no publication will read any more: segments older than what is held or published,
-        letters of before.
+        letters of before. ``gone``: what the index has just given up.
         """
-        first = min([oldest(manifest), *(needed.epoch for needed in self._readers())])
-        for folder, least in (("results", first), ("side", manifest.epoch)):
-            for path in (self.checkpoint.root / folder).iterdir():
-                if int(path.name.split("-", 1)[0]) < least:
-                    path.unlink(missing_ok=True)
+        first = min([oldest(manifest), *(needed.epoch for needed in self._needed_by_others())])
+        self._forget_files("side", manifest.epoch)
+        if self.index is None or manifest.epoch % SWEEP == 0:
+            self._forget_files("results", first)
+        else:  # many are there that stay
+            whole = (entry for entry in gone if entry.epoch < first)
+            self.checkpoint.unlink(name for entry in whole for name in entry.segments)
 
-    def _readers(self) -> list[KeptEpoch]:
-        return [] if self._needed is None else [self._needed]
+    def _forget_files(self, folder: str, least: int) -> None:
+        for path in (self.checkpoint.root / folder).iterdir():
+            if int(path.name.split("-", 1)[0]) < least:
+                path.unlink(missing_ok=True)
+
+    def _needed_by_others(self) -> list[KeptEpoch | Entry]:
+        """The oldest epochs that other processes read, or may read."""
+        indexed = None if self.index is None else self.index.first
+        return [oldest for oldest in (self._needed, indexed) if oldest is not None]
 
 
 def read_epoch(

@@ -8,13 +8,17 @@ A relation is a multiset: a row that goes and comes at once is no change, one th
 has two lines. The rows are kept in ``tables/q`` of the checkpoint, with the epoch after which they
 are so: publishing an epoch again changes nothing, and the file is written anew from them. Order of
 the rows is that of their texts; ``report`` is the last instant at which the relation changed.
-Cost: the relation's size for each epoch that changes it, and two files to the disk.
+
+Cost: a writing costs by the relation's size, and two files to the disk. So changes are held back
+(``rolling``) until ``PAUSE`` times as long as the last writing took has passed since: whatever the
+relation's size, at most one part in ``PAUSE + 1`` of the time goes there.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -36,8 +40,9 @@ from levada.runtime.store.manifest import read_manifest
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sinks import Sink
 from levada.sinks.atomic import write_atomic
-from levada.sinks.files import OWNER
+from levada.sinks.files import OWNER, Roll
 
+PAUSE = 9
 TIMES = "#"  # how often a row is there; no variable has such a name
 
 
@@ -70,7 +75,15 @@ class StateFiles:
     terms: bool = False
     checkpoint: Path | None = None  # known when the engine has opened it
     before: int = -1  # the last plan version of runs before
+    roll: Roll = field(default_factory=Roll)
+    clock: Callable[[], float] = time.monotonic
     _relations: dict[str, Relation] = field(default_factory=dict)
+    _rests_until: float = 0.0
+
+    def due(self, size: int, age: int) -> bool:
+        """Whether changes of ``size`` bytes, the oldest ``age`` ms old, are to be written now."""
+        rested = self.clock() >= self._rests_until and age >= self.roll.age
+        return rested or size >= self.roll.bytes
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """A batch without changes has no state; those with come to ``apply``."""
@@ -91,7 +104,12 @@ class StateFiles:
         self._write(query, found)
 
     def apply(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
-        """What an epoch has changed. Raises ``SinkError``, ``CheckpointError``."""
+        """What an epoch has changed, unless another query has the name by now. Raises
+        ``SinkError``, ``CheckpointError``.
+        """
+        now = self._relations.get(query.name)
+        if now is not None and now.since > query.since:
+            return
         self.begin(query, epoch)
         before = self._relations[query.name]
         if epoch <= before.epoch or not len(batch.report):
@@ -99,11 +117,14 @@ class StateFiles:
         changed = _rows(query, batch).filter(pl.col(TIMES) != 0)
         if not len(changed):
             return
+        began = self.clock()
         rows = _added(query, before.rows, changed)
         after = Relation(query.since, epoch, int(batch.report[-1]), rows)
         self._keep(query, after)
         self._relations[query.name] = after
         self._write(query, after)
+        ended = self.clock()
+        self._rests_until = max(self._rests_until, ended) + PAUSE * (ended - began)
 
     def _load(self, query: QueryPlan) -> Relation | None:
         """What is kept of this very query; None of none, or of another one of the name."""

@@ -33,7 +33,7 @@ def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
     found = matching(decoded, plan, pool, msgspec.json.decode(payload, type=list[StaticPart]))
     boxes: list[dict[int, Frame]] = [{} for _ in range(decoded.partitions)]
-    table = np.arange(decoded.partitions, dtype=np.int32)
+    table = np.arange(decoded.partitions, dtype=np.int16)
     for number, rows in found.items():
         _, h = key_of(rows, range(len(plan.nodes[number].layout.slots)))
         order, offsets = scatter_order(partition_of(h, table), decoded.partitions)

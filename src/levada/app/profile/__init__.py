@@ -1,0 +1,1 @@
+"""What each operator of an application's queries costs, measured on a sample of its streams."""

@@ -1,0 +1,86 @@
+"""Values of an app file: each is checked where it stands, and what is wrong says where that is
+(``streams.temp.lateness``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from levada.errors import UsageError, near
+
+
+def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """A mapping with text keys, of ``known`` ones if given; nothing is the empty mapping."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong(place or "The app file", "a mapping", value)
+    for key in value:
+        if not isinstance(key, str):
+            raise UsageError(
+                f"{at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
+            )
+        if known is not None and key not in known:
+            raise UsageError(f"{at(place, key)} is not an option.", hint=near(key, known))
+    return dict(value)
+
+
+def list_at(value: Any, place: str) -> list[Any]:
+    """A list; nothing is the empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise wrong(place, "a list", value)
+    return value
+
+
+def at(place: str, key: str) -> str:
+    """A key within a place."""
+    return f"{place}.{key}" if place else key
+
+
+def wrong(place: str, expected: str, value: Any) -> UsageError:
+    """What is said of a value that is something else."""
+    return UsageError(f"{place} is {expected}, not {value!r}.")
+
+
+def inside(place: str, make: Callable[[], Any]) -> Any:
+    """The value of ``make``; its usage errors say where."""
+    try:
+        return make()
+    except UsageError as error:
+        raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
+
+
+def required(options: Mapping[str, Any], key: str, place: str) -> Any:
+    """The value of a key that must be there."""
+    if options.get(key) is None:
+        raise UsageError(f"{place} needs a {key}.")
+    return options[key]
+
+
+def text_at(value: Any, place: str) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise wrong(place, "a text", value)
+    return value
+
+
+def texts_at(value: Any, place: str) -> list[str]:
+    """A text, or a list of texts."""
+    return [text_at(item, place) for item in (value if isinstance(value, list) else [value])]
+
+
+def flag_at(value: Any, place: str) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise wrong(place, "true or false", value)
+    return value
+
+
+def count_at(value: Any, place: str) -> int:
+    """A positive number."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise wrong(place, "a positive number", value)
+    return value

@@ -1,0 +1,1 @@
+"""``levada profile``: what each operator of queries costs on a sample."""

@@ -1,0 +1,1 @@
+"""A placement as an engine goes by it."""

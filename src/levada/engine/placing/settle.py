@@ -1,0 +1,123 @@
+"""A placement that an engine was told to go by: a group table and preferences
+(docs/placement.md#run-by-a-placement).
+
+Groups go to the partitions of their machine, in turn; a partition prefers the machine that most of
+its groups are on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from levada.errors import UsageError
+from levada.model.arrays import Ints, Shorts
+from levada.placement import placement as placements
+from levada.placement.placement import finest, is_group
+from levada.runtime.graph.placed import Placed
+from levada.runtime.places import NOWHERE
+from levada.runtime.store.checkpoint import Checkpoint
+
+OFF, LEARN = "off", "learn"
+_TASK = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
+    ``machine``: of all other tasks by their names.
+    """
+
+    path: str
+    machines: int
+    groups: Ints
+    machine: dict[str, int]
+
+    def partitions(self, cores: int) -> int:
+        """How many partitions a new checkpoint has on so many cores: enough for each machine to
+        have as many.
+        """
+        return self.machines * math.ceil(cores / self.machines)
+
+
+def read_wish(place: str | os.PathLike[str]) -> Wish | None:
+    """What ``place`` asks for: a file, or nothing ("", off). Raises UsageError."""
+    if place in ("", OFF):
+        return None
+    if place == LEARN:
+        raise UsageError(
+            "A run cannot learn its placement yet.",
+            hint="Run with --slice, then levada graph export --groups and levada place, and give "
+            "the file.",
+        )
+    path = Path(place)
+    found = placements.read_file(path)
+    groups = finest(found.machine, str(path))
+    others = {name: at for name, at in found.machine.items() if not is_group(name)}
+    if (groups < 0).all() and not others:
+        raise UsageError(f"{path} places nothing.", hint="Give one that levada place has written.")
+    return Wish(str(path), found.machines, groups, others)
+
+
+def settle(wish: Wish | None, checkpoint: Checkpoint) -> Placed | None:
+    """Has a checkpoint go by a placement: state moves with its groups. Raises UsageError if the
+    placement is for other partitions.
+    """
+    if wish is None:
+        return None
+    tables = checkpoint.tables
+    parts = tables.load(tables.current).partitions
+    _check(wish, checkpoint.root, parts)
+    grouped = bool((wish.groups >= 0).any())
+    if grouped:
+        tables.place(*_table(wish, parts))
+    nowhere = np.full(parts, NOWHERE, np.int32)
+    table = tables.load(tables.current).partition
+    machines = _majority(table, wish, parts) if grouped else nowhere
+    return Placed(Path(wish.path).name, wish.machines, wish.machine, tuple(machines.tolist()))
+
+
+def _check(wish: Wish, root: Path, parts: int) -> None:
+    hint = "Place for as many, or start in an empty folder, with Engine(partitions=..)."
+    tasks = [found for name in wish.machine if (found := _TASK.fullmatch(name))]
+    beyond = next((t[0] for t in tasks if int(t[2]) >= parts), None)
+    if beyond is not None:
+        raise UsageError(
+            f"{wish.path} places the task {beyond}, and the checkpoint {root} has "
+            f"{parts} partitions.",
+            hint=hint,
+        )
+    if (wish.groups >= 0).any() and wish.machines > parts:
+        raise UsageError(
+            f"{wish.path} is a placement on {wish.machines} machines, and the checkpoint "
+            f"{root} has {parts} partitions: some machines would have none.",
+            hint=hint,
+        )
+
+
+def _table(wish: Wish, parts: int) -> tuple[Ints, Ints]:
+    """The groups that are placed, and their partitions: those of machine m are m, m + k, m + 2k ..
+    on k machines; its groups go to these in turn.
+    """
+    (moved,) = np.nonzero(wish.groups >= 0)
+    machine = wish.groups[moved]
+    order = np.argsort(machine, kind="stable")
+    first = np.searchsorted(machine[order], np.arange(wish.machines))
+    turn = np.empty(len(moved), np.int64)
+    turn[order] = np.arange(len(moved)) - first[machine[order]]
+    each = (parts - machine + wish.machines - 1) // wish.machines  # partitions of the machine
+    return moved.astype(np.int32), (machine + wish.machines * (turn % each)).astype(np.int32)
+
+
+def _majority(table: Shorts, wish: Wish, parts: int) -> Ints:
+    """The machine that most groups of each partition are on; where none is placed, in turn."""
+    placed = wish.groups >= 0
+    votes = np.zeros((parts, wish.machines), np.int64)
+    np.add.at(votes, (table[placed], wish.groups[placed]), 1)
+    chosen = np.where(votes.any(axis=1), votes.argmax(axis=1), np.arange(parts) % wish.machines)
+    return chosen.astype(np.int32)

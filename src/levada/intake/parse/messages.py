@@ -1,0 +1,151 @@
+"""Many messages of RDF as one text: parsed at once, each with blank nodes of its own.
+
+A message that is one element is taken whole or not at all: a line of it that is no statement makes
+all of it dead. Documents (Turtle, ..) are written as N-Quads first, each for itself. Blank nodes
+get a label that follows from their document, their own label and the message's offset; only
+messages that have some pay for that. What begins with the prefix of a schema registry (a zero byte
+and four of a number) is told as that.
+"""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.intake.parse.bounds import Malformed
+from levada.intake.parse.documents import LARGEST, document_chunks, fault_of
+from levada.intake.parse.ntriples import TermColumn, Triples, parse
+from levada.kernels.text.bytes_ import PAD
+from levada.kernels.text.ntriples_text import BLANK_SIZE
+from levada.kernels.text.xxh3 import identify_slices, schedule
+from levada.model.arrays import Bytes, Longs
+from levada.model.term import Kind
+from levada.sources.messages import Messages
+from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
+
+REGISTRY = "it begins with the prefix of a schema registry, which is not read"
+_PREFIX = 5
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+Bad = list[tuple[int, str, str]]
+
+
+def parse_messages(
+    data: Bytes, messages: Messages, reference: Reference, config: StreamConfig, seed: int
+) -> tuple[Triples, Reference, Messages]:
+    """The statements of messages, the reference to the text in which they stand, and where the
+    messages are in that. What is wrong is in ``bad``, by places of the text.
+    """
+    bad: Bad = []
+    if config.documents:
+        data, messages, bad = _as_quads(data, messages, reference)
+        reference = msgspec.structs.replace(reference, stop=len(data))
+    quads = config.documents or reference.format == "nq"
+    triples = parse(
+        data, quads=quads, timed=config.timed, seed=seed, document=reference.document,
+        unit_ms=config.unit_ms,
+    )  # fmt: skip
+    if config.element == "message" and triples.bad:
+        triples = _whole(triples, data, messages)
+    triples.bad.extend(bad)
+    _scope(triples, messages, seed)
+    return triples, reference, messages
+
+
+def _as_quads(data: Bytes, messages: Messages, reference: Reference) -> tuple[Bytes, Messages, Bad]:
+    """Documents as N-Quads, a newline behind each."""
+    raw, edges = data.tobytes(), messages.starts.tolist()
+    texts: list[bytes] = []
+    faults: list[tuple[int, str]] = []
+    for k in range(len(messages)):
+        one = raw[edges[k] : edges[k + 1] - 1]
+        try:
+            texts.append(_quads(one, reference))
+        except Malformed as fault:
+            texts.append(b"")
+            faults.append((k, registry_or(one, fault_of(fault))))
+    starts: Longs = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
+    joined = b"".join(text + b"\n" for text in texts)
+    found = _at(messages, starts)
+    bad = [(int(starts[k]), reason, messages.text(data, k)) for k, reason in faults]
+    return np.frombuffer(joined, np.uint8), found, bad
+
+
+def _at(messages: Messages, starts: Longs) -> Messages:
+    """The messages at other places of another text."""
+    return Messages(starts, messages.offsets, messages.times, messages.nulls, messages.lost)
+
+
+def _quads(one: bytes, reference: Reference) -> bytes:
+    text = b"".join(document_chunks(lambda: io.BytesIO(one), reference.format, ""))
+    if len(text) > LARGEST:
+        raise Malformed("it is larger than a gigabyte as N-Quads")
+    return text
+
+
+def registry_or(one: bytes, reason: str) -> str:
+    """Why a message cannot be read."""
+    return REGISTRY if one[:1] == b"\0" and len(one) > _PREFIX else reason
+
+
+def _whole(triples: Triples, data: Bytes, messages: Messages) -> Triples:
+    """The triples without those of messages with a bad line, each of which is one bad place."""
+    numbers = messages.number(np.array([place for place, _, _ in triples.bad], np.int64))
+    reasons: dict[int, str] = {}
+    for number, (_, reason, _) in zip(numbers.tolist(), triples.bad, strict=True):
+        reasons.setdefault(number, reason)
+    dead = np.zeros(len(messages), np.bool_)
+    dead[list(reasons)] = True
+    found = triples.take(np.flatnonzero(~dead[messages.number(triples.line)]))
+    found.bad = []
+    for k, reason in reasons.items():
+        start, stop = int(messages.starts[k]), int(messages.starts[k + 1]) - 1
+        why = registry_or(data[start : min(stop, start + _PREFIX + 1)].tobytes(), reason)
+        found.bad.append((start, why, messages.text(data, k)))
+    return found
+
+
+def _scope(triples: Triples, messages: Messages, seed: int) -> None:
+    """Renames blank nodes, so that each is of its message."""
+    columns = [c for c in (triples.s, triples.o, triples.g) if c is not None]
+    rows = [np.flatnonzero(column.kind == Kind.BLANK) for column in columns]
+    if not any(map(len, rows)):
+        return
+    offsets = messages.offset(triples.line)
+    for column, at in zip(columns, rows, strict=True):
+        if len(at):
+            _rename(triples, column, at, offsets[at], seed)
+
+
+def _rename(triples: Triples, column: TermColumn, rows: Longs, offsets: Longs, seed: int) -> None:
+    """New labels for some terms of a column, behind the texts that are there."""
+    place = column.off[rows].astype(np.int64)[:, None] + np.arange(BLANK_SIZE)
+    number = offsets.astype("<i8").view(np.uint8).reshape(-1, 8)
+    keys = np.ascontiguousarray(np.hstack([triples.buffer[place], number]))
+    x, y = _identities(keys, 0)
+    digest = np.stack([y, x], axis=1).astype(">u8").view(np.uint8).reshape(-1, 16)
+    texts = np.empty((len(rows), BLANK_SIZE), np.uint8)
+    texts[:, :3] = np.frombuffer(b"_:b", np.uint8)
+    texts[:, 3::2], texts[:, 4::2] = _HEX[digest >> 4], _HEX[digest & 15]
+    base = len(triples.buffer)
+    triples.buffer = np.concatenate([triples.buffer, texts.ravel(), np.full(PAD, 10, np.uint8)])
+    column.off[rows] = base + BLANK_SIZE * np.arange(len(rows))
+    column.len[rows] = BLANK_SIZE
+    column.x[rows], column.y[rows] = _identities(texts, seed)
+
+
+def _identities(
+    texts: npt.NDArray[np.uint8], seed: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The identities of texts of one length."""
+    n, size = texts.shape
+    x, y = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    start = size * np.arange(n, dtype=np.int64)
+    identify_slices(
+        np.ascontiguousarray(texts).ravel(), start, np.full(n, size, np.int64), schedule(seed), x, y
+    )
+    return x, y

@@ -1,0 +1,120 @@
+"""Rows of tables that come as messages: which message each row is of, and what is wrong with a
+message as a whole.
+
+No message reaches into the next one: the line ends within a message that is one JSON object are
+blanks, and one whose quotes do not close (CSV) is dead alone. What is set aside before the rows are
+read leaves line ends in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from levada.intake.admission import Dead
+from levada.intake.parse.messages import registry_or
+from levada.intake.tables.csv_rows import RawRows
+from levada.intake.tables.json_rows import NOT_JSON
+from levada.kernels.text.records import SOUND, scan_records
+from levada.model.arrays import Bytes, Longs
+from levada.sources.messages import Messages
+from levada.sources.read import CsvChunk, JsonChunk
+from levada.streams.stream_config import StreamConfig
+
+OPEN = "a quote that is never closed"
+MANY = "a message of several rows; say element=line to take them all"
+_LINE_ENDS = (10, 13)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The messages of a chunk of rows; ``dead``: those that were set aside."""
+
+    messages: Messages
+    dead: list[Dead]
+    single: bool
+
+    def settle(self, rows: RawRows) -> None:
+        """Says of each row where and when its message was, in place of where it stands."""
+        messages = self.messages
+        number = messages.number(rows.offset)
+        rows.offset = rows.number = messages.offsets[number]
+        rows.times = messages.times[number]
+        dead = messages.number(np.array([d.offset for d in rows.dead], np.int64))
+        rows.dead = [
+            Dead(int(messages.offsets[k]), d.reason, d.text)
+            for k, d in zip(dead.tolist(), rows.dead, strict=True)
+        ]
+        rows.dead += self.dead
+        rows.alone = 0
+        held = len(self.dead) + len(np.unique(np.concatenate([number, dead])))
+        rows.blank = len(messages) - held
+        if self.single and held < len(number) + len(rows.dead):
+            self._refuse(rows, number, dead)
+
+    def _refuse(self, rows: RawRows, number: Longs, dead: Longs) -> None:
+        """Messages of several rows are dead, all rows of them."""
+        count = np.bincount(np.concatenate([number, dead]), minlength=len(self.messages))
+        for row in np.flatnonzero(count[number] > 1).tolist():
+            rows.wrong.setdefault(row, MANY)
+        rows.alone = int((count[count > 1] - 1).sum())
+
+
+def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: StreamConfig) -> Rows:
+    """Makes sure that no message of a chunk reaches into another, in place."""
+    data, single = chunk.data, config.element == "message"
+    if isinstance(chunk, JsonChunk):
+        if single:
+            _one_line(data, messages)
+        return Rows(messages, _aside(data, messages, _prefixed(data, messages), ""), single)
+    open_ = _open(data, messages, ord(chunk.separator))
+    return Rows(messages, _aside(data, messages, open_, OPEN), single)
+
+
+def _one_line(data: Bytes, messages: Messages) -> None:
+    """Line ends within messages become blanks."""
+    ends = (data == _LINE_ENDS[0]) | (data == _LINE_ENDS[1])
+    data[ends] = 32
+    data[messages.starts[1:] - 1] = 10
+
+
+def _prefixed(data: Bytes, messages: Messages) -> Longs:
+    """The messages that begin with a zero byte."""
+    return np.flatnonzero(data[messages.starts[:-1]] == 0)
+
+
+def _open(data: Bytes, messages: Messages, separator: int) -> Longs:
+    """The messages whose quotes do not close; each is looked at alone once one of them reaches into
+    the next.
+    """
+    quotes = np.flatnonzero(data == 34)
+    if not len(quotes):
+        return quotes
+    start, stop, _, fault = scan_records(data, separator)
+    reach = messages.number(start) != messages.number(np.maximum(stop - 1, start))
+    if not reach.any() and (fault == SOUND).all():
+        return np.empty(0, np.int64)
+    suspects = np.unique(messages.number(quotes)).tolist()
+    found = [k for k in suspects if _is_open(data, messages, k, separator)]
+    return np.array(found, np.int64)
+
+
+def _is_open(data: Bytes, messages: Messages, number: int, separator: int) -> bool:
+    start, stop = int(messages.starts[number]), int(messages.starts[number + 1])
+    # a letter behind it is a record of its own, unless a quote is open
+    alone = np.concatenate([data[start:stop], np.frombuffer(b"x\n", np.uint8)])
+    first, _, _, _ = scan_records(alone, separator)
+    return not len(first) or int(first[-1]) != stop - start
+
+
+def _aside(data: Bytes, messages: Messages, numbers: Longs, reason: str) -> list[Dead]:
+    """These messages as dead letters; line ends stand in their places."""
+    dead = []
+    for k in numbers.tolist():
+        start, stop = int(messages.starts[k]), int(messages.starts[k + 1]) - 1
+        head = data[start : min(stop, start + 6)].tobytes()
+        why = reason or registry_or(head, NOT_JSON)
+        dead.append(Dead(int(messages.offsets[k]), why, messages.text(data, k)))
+        data[start:stop] = 10
+    return dead

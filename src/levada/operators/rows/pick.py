@@ -1,0 +1,118 @@
+"""The rows of a relaxed join that are each query's (STREAMREUSE, compensation; CQELS Cloud, the
+router).
+
+Terms are compared, as patterns compare them: by identity; numbers as the conditions compare them
+that were lifted. A row is a member's if it has its terms, its conditions are true of it and it
+counts at some instant in its windows. ``pick`` looks at rows that have been given to a member;
+``route`` finds the members of a row by an index of what all want, and asks conditions only where
+that cannot tell, so what it costs follows from what is picked, not from how many there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from levada.model import columns as col
+from levada.model.arrays import Bools
+from levada.model.frame import Frame
+from levada.model.time import MIN
+from levada.operators.env import Env, Inputs
+from levada.operators.expressions import truth
+from levada.operators.rows.compute import keep_rows, scope
+from levada.operators.rows.edges import along
+from levada.operators.rows.wanting import Asked, Finder, entries, identities
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import Consumer, FanOut, PlanNode
+from levada.terms.term_pool import Pool
+from levada.windows.intervals import exact
+
+
+def pick(node: PlanNode[s.Pick], inputs: Inputs, env: Env) -> Frame | None:
+    """The rows that their member wants."""
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    known = node.known(identities, env.pool.seed)
+    keep = np.ones(frame.n, np.bool_)
+    for key in step.keys:
+        x, y = frame[col.x(key.slot)], frame[col.y(key.slot)]
+        one = np.zeros(frame.n, np.bool_)
+        for i in key.params:
+            own_x, own_y = known[i]
+            one |= (x == own_x[frame["op"]]) & (y == own_y[frame["op"]])
+        keep &= one
+    rows = frame.where(keep)
+    rows = rows.where(_true(node, rows, env.pool))
+    return keep_rows(rows.where(_counting(node, rows)), None, step.kept, node.layout)
+
+
+def route(
+    node: PlanNode[s.Pick],
+    consumer: Consumer,
+    out: Frame,
+    source: Layout,
+    pool: Pool,
+    *,
+    mixed: bool,
+) -> Frame:
+    """The rows of all members of a pick, out of those that its producers give, once each;
+    ``mixed``: of joins whose picks have other windows.
+    """
+    producers = len(consumer.fan.offsets) - 1
+    every = np.arange(producers + 1, dtype=np.int32)
+    once = replace(consumer, fan=FanOut(every, every[:-1], True))
+    rows = along(out, once, source)
+    row, member, sure = node.known(_finder, pool.seed).found(rows)
+    found = rows.take(row).with_(op=member.astype(np.int32))
+    left = _unsure(node.step, sure)
+    if left.any():
+        keep = ~left
+        keep[left] = _true(node, found.where(left), pool)
+        found = found.where(keep)
+    if found.n and mixed:
+        found = found.where(_counting(node, found))
+    return keep_rows(found, None, node.step.kept, node.layout)
+
+
+def unhidden(node: PlanNode, rows: Frame) -> Frame:
+    """Rows without the earlier comings that are before the start of some query that reads them."""
+    newest = node.newest[rows["op"]]
+    if not rows.n or int(newest.max()) <= MIN:
+        return rows
+    names = [col.earlier(j) for j, span in enumerate(node.layout.windows) if span.prev]
+    return rows.with_(**{n: np.where(rows[n] < newest, MIN, rows[n]) for n in names})
+
+
+def _unsure(step: s.Pick, sure: Bools) -> Bools:
+    """The pairs of which keys and one interval do not say all."""
+    if not step.tests:
+        return np.zeros(len(sure), np.bool_)
+    several = any(test.range for test in step.tests)
+    return np.ones(len(sure), np.bool_) if several else ~sure
+
+
+def _true(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> Bools:
+    """Of which rows their members' conditions are true."""
+    condition = node.step.condition
+    if condition is None or not rows.n:
+        return np.ones(rows.n, np.bool_)
+    return truth(condition, scope(node, rows, pool))
+
+
+def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
+    """Which rows count at some instant in their members' windows."""
+    start, end = exact(unhidden(node, rows), node.layout, node.windows)
+    return np.less(start, end)
+
+
+def _finder(node: PlanNode[s.Pick], seed: int) -> Finder:
+    members = np.flatnonzero(node.alive).astype(np.int32)
+    below = np.array([node.members[m].inputs[0] for m in members], np.int32)
+    asked = Asked(members, below, members.astype(np.int64))
+    step = node.step
+    slots = {test.range: test.slot for test in step.tests}
+    wants = entries(node, asked, range(len(step.keys)), 0, seed)
+    return Finder.of(wants, [key.slot for key in step.keys], slots.get(0))

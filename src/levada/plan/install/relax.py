@@ -1,0 +1,187 @@
+"""Joins that differ in constants, conditions and windows, as one (STREAMREUSE, relaxed operators;
+NiagaraCQ, constants as a table; CQELS Cloud, windows).
+
+    ?x :p :c . ?x :q ?z        for each of a thousand constants
+    ?x :p ?0 . ?x :q ?z        once; the pattern keeps the triples whose object is one of them
+    Pick ?0 = :c               each query's rows, by a table of the constants
+
+A *block* is a join with all that is below it as far as rows are only joined, filtered and computed
+there, each by itself. What its queries may differ in is taken out of it (``lift``); its windows are
+those of whoever picks of it. What the pick gives are exactly the rows of the join as the query has
+it, times included, so nothing above can tell.
+
+    what a block keeps            of a pattern's triples, and of the rows of each input of a join,
+                                  those that some pick above wants, as long as one of these does, in
+                                  each version of the plan (``plan/sealed/shares``): a newcomer
+                                  widens a join that runs, and no state moves, since what old state
+                                  lacks is older than the newcomer's start
+    when a block is relaxed       when another query that is there differs; alone a query pays for
+                                  no column that nobody reads
+    what is not                   what is entailed, static, in count windows or sessions, in paths,
+                                  in what decides on others (OPTIONAL, MINUS, EXISTS); joins without
+                                  a key; rows with weights
+
+Cost: linear in the operators of the queries that have such joins; a walk for the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from levada.model.expression import Function
+from levada.model.term import Term
+from levada.model.time import Window
+from levada.plan.install.common import Key
+from levada.plan.install.install import Installer
+from levada.plan.install.lift import Lifting, joins
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+from levada.plan.sealed.kinds import JoinKind
+from levada.plan.sealed.shapes import Member
+from levada.plan.sealed.shares import LOOSE
+
+# what is below these is as it is
+_WHOLE = p.Closure | p.StaticSubplan | p.SubqueryWindow | p.CountWindow | p.Session | p.Applied
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What a query wants of a block: the terms of its keys, its comparisons, its windows."""
+
+    terms: tuple[tuple[Term, ...], ...]
+    tests: tuple[tuple[int, Function, Term], ...]
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A join of a query, the same relaxed, and what the query wants of it."""
+
+    join: Op
+    relaxed: Op
+    keys: tuple[p.Key, ...]
+    tests: tuple[p.Comparison, ...]
+    wants: Wants
+
+    def picked(self) -> Op:
+        """The rows of the join, out of the relaxed one."""
+        spec = p.Pick(self.keys, self.tests)
+        return replace(self.join, spec=spec, inputs=(self.relaxed,), exchange=(None,))
+
+
+@dataclass(slots=True)
+class Alike:
+    """Blocks that are the same but for what is wanted of them: how many queries want each, and how
+    many of these have it as it is, not relaxed.
+    """
+
+    wants: Counter[Wants] = field(default_factory=Counter)
+    exact: Counter[Wants] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Relaxations:
+    """The blocks of the queries that there are."""
+
+    alike: dict[Key, Alike] = field(default_factory=dict)
+    _of: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
+    _exact: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
+
+    def note(self, name: str, installer: Installer, root: Op) -> None:
+        """A query that comes."""
+        found = [
+            (installer.signature(block.relaxed), block)
+            for block in blocks(root, installer.timing.of_rows)
+        ]
+        if found:
+            self._of[name] = found
+        for key, block in found:
+            self.alike.setdefault(key, Alike()).wants[block.wants] += 1
+
+    def forget(self, name: str) -> None:
+        """A query that goes."""
+        for key, block in self._exact.pop(name, ()):
+            _less(self.alike[key].exact, block.wants)
+        for key, block in self._of.pop(name, ()):
+            _less(self.alike[key].wants, block.wants)
+            if not self.alike[key].wants:
+                del self.alike[key]
+
+    def relaxed(self, name: str, root: Op) -> Op:
+        """A query with those of its blocks relaxed of which others want other rows; what runs as it
+        is has no need of that.
+        """
+        by = {}
+        for key, block in self._of.get(name, ()):
+            alike = self.alike[key]
+            if len(alike.wants) > 1 and block.wants not in alike.exact:
+                by[id(block.join)] = block.picked()
+            else:
+                alike.exact[block.wants] += 1
+                self._exact.setdefault(name, []).append((key, block))
+        return _replaced(root, by, {}) if by else root
+
+    def can_relax(self, name: str) -> bool:
+        """Whether a query has a join that others could share."""
+        return name in self._of
+
+
+def _less(counts: Counter[Wants], wants: Wants) -> None:
+    counts[wants] -= 1
+    if not counts[wants]:
+        del counts[wants]
+
+
+def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
+    """The blocks of a query; ``windows``: the member of rows with the times of these windows."""
+    waiting, seen = [root], set()
+    while waiting:
+        op = waiting.pop()
+        if id(op) in seen:
+            continue
+        seen.add(id(op))
+        if not joins(op):
+            waiting += _beside(op)
+            continue
+        assert op.windows is not None, "a join of rows with event times"
+        own = windows(op.windows).windows[: len(op.windows)]
+        lifting = Lifting(op.windows)
+        relaxed = lifting.lift(op, (0,))
+        if lifting.found or any(window.kind in LOOSE for window in own):
+            yield _block(op, relaxed, lifting, own)
+
+
+def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -> Block:
+    keys = tuple([p.Key(one.name, one.terms, one.source) for one in lifting.keys])
+    tests = tuple(
+        [
+            p.Comparison(number, one.name, function, term)
+            for number, one in enumerate(lifting.ranges)
+            for function, term in sorted(one.tests, key=str)
+        ]
+    )
+    wanted = tuple([(test.range, test.function, test.term) for test in tests])
+    wants = Wants(tuple([key.terms for key in keys]), wanted, windows)
+    return Block(op, relaxed, keys, tests, wants)
+
+
+def _beside(op: Op) -> tuple[Op, ...]:
+    """The inputs in which there may be blocks: not what decides on other rows."""
+    if isinstance(op.spec, _WHOLE):
+        return ()
+    if isinstance(op.spec, p.ReportJoin) and op.spec.kind is not JoinKind.INNER:
+        return op.inputs[:1]
+    return op.inputs
+
+
+def _replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
+    """The tree with others in the place of these operators."""
+    if id(op) in by:
+        return by[id(op)]
+    if id(op) not in done:
+        inputs = tuple([_replaced(child, by, done) for child in op.inputs])
+        same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+        done[id(op)] = op if same else replace(op, inputs=inputs)
+    return done[id(op)]

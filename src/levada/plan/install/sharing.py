@@ -1,0 +1,31 @@
+"""How much queries share: the modes of an engine, which all give the same results."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from levada.errors import UsageError, near
+
+
+class Sharing(StrEnum):
+    """``off``: the intake alone, so that each query has operators and state of its own. ``exact``:
+    what is equal. ``relax``: also joins that differ in constants (``relax``).
+    """
+
+    OFF = "off"
+    EXACT = "exact"
+    RELAX = "relax"
+
+
+DEFAULT = Sharing.EXACT
+
+
+def sharing_of(word: str) -> Sharing:
+    """The mode of this name. Raises ``UsageError``.
+
+    >>> sharing_of("off").name
+    'OFF'
+    """
+    if word not in list(Sharing):
+        raise UsageError(f"There is no sharing {word}.", hint=near(word, list(Sharing)))
+    return Sharing(word)

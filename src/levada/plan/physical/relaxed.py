@@ -1,0 +1,54 @@
+"""Picks and what relaxed joins know of them, by variable names (``plan/install/relax``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.model.expression import Call, Const, Function, Var
+from levada.model.term import Term
+from levada.plan.physical import traits as t
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A variable that is one of these terms. ``source``: the inputs that lead from the pick to the
+    pattern of which it was lifted, and the position there; () if it was one of a condition.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    source: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A variable against a number; those of a variable below a join are one ``range``."""
+
+    range: int
+    name: str
+    function: Function
+    term: Term
+
+    @property
+    def condition(self) -> Call:
+        """It as a condition."""
+        return Call(self.function, (Var(self.name), Const(self.term)))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What was lifted below an input of a relaxed join: (number, variable) of keys and of ranges.
+    ``sift``: rows come that no pick wants.
+    """
+
+    keys: tuple[tuple[int, str], ...]
+    ranges: tuple[tuple[int, str], ...]
+    sift: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(t.Traits):
+    """Of a join that others share, the rows that satisfy these and that count in the windows."""
+
+    keys: tuple[Key, ...]
+    tests: tuple[Comparison, ...]

@@ -1,0 +1,120 @@
+"""Joins, and picking: which rows of a join that many queries share are one's
+(``plan/install/relax``).
+
+What queries differ in below such a join are *keys*, where they want terms, and *ranges*, where they
+want numbers; both have numbers in the order in which they were lifted. A pick says which terms and
+numbers it wants and from which slots of the join it tells; the joins below it say by which slots of
+their inputs they can tell the same of a row there, so that no row stays that no pick wants
+(``shares``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.model.expression import Call, Expression, Function, Param, Var
+from levada.plan.sealed.kinds import JoinKind
+from levada.plan.sealed.traits import OwnWindows, Places, Sides, Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A slot that is one of these constants of the member, as terms. ``source``: the inputs that
+    lead from the pick to a pattern, and the position there; () if it comes from a condition.
+
+    A pattern keeps no other triples than those that some pick above it wants.
+    """
+
+    slot: int
+    params: tuple[int, ...]
+    source: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of a slot with a constant of the member, a number; it belongs to a range."""
+
+    range: int
+    slot: int
+    function: Function
+    param: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What can be told of the rows of an input of a relaxed join: (number, slot) of the keys and of
+    the ranges of the picks above. ``sift``: rows come that no pick wants.
+    """
+
+    keys: tuple[tuple[int, int], ...]
+    ranges: tuple[tuple[int, int], ...]
+    sift: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Traits):
+    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
+    be unbound.
+
+    ``negative``: pairs have the weight -1 of what they would have. ``sides``: of a relaxed join,
+    whose windows are those of the picks above it; ``places``: of its windows among theirs.
+    """
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    out: tuple[tuple[int, int], ...]
+    fills: tuple[tuple[int, int], ...]
+    # per output window: its index left and right, -1 if it is not there
+    windows: tuple[tuple[int, int], ...]
+    raw: tuple[bool, bool]
+    negative: bool = False
+    sides: tuple[Side, ...] = ()
+    places: tuple[int, ...] = ()
+
+    def row_windows(self, i: int, width: int) -> Places:
+        """Those of its side."""
+        places = [pair[i] for pair in self.windows]
+        return tuple([places.index(w) for w in range(width)])
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(OwnWindows):
+    """Rows that are the member's by all keys and tests and that count in its windows; ``kept``
+    input slots form the output. ``tuples``: as in ``Extend``.
+    """
+
+    keys: tuple[Key, ...]
+    tests: tuple[Comparison, ...]
+    kept: tuple[int, ...]
+    tuples: bool = False
+
+    @property
+    def condition(self) -> Expression | None:
+        """The tests, as a condition over slots and parameters."""
+        whole: Expression | None = None
+        for test in self.tests:
+            one = Call(test.function, (Var(str(test.slot)), Param(test.param)))
+            whole = one if whole is None else Call(Function.AND, (whole, one))
+        return whole
+
+
+@dataclass(frozen=True, slots=True)
+class ReportJoin(OwnWindows):
+    """As ``Join``, over report rows; the condition sees left slots, then right slots. ``lasting``:
+    right rows are of no report.
+
+    Where the right rows only decide, ``out`` are left slots alone; of MARK a slot follows these
+    (not at all if nobody reads it): whether there is a partner.
+    """
+
+    kind: JoinKind
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    out: tuple[tuple[int, int], ...]
+    fills: tuple[tuple[int, int], ...]
+    condition: Expression | None = None
+    lasting: bool = False
+
+    def starving(self, inputs: int) -> Sides:
+        """The left side; where a partner is needed either."""
+        return ((0,), (1,)) if self.kind.needs_partner else ((0,),)

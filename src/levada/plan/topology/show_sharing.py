@@ -1,0 +1,182 @@
+"""What queries share, told by operators: who uses what, which joins are relaxed, and why others are
+not; for ``explain --sharing``.
+
+    4 queries, sharing relax: 15 operators; apart they would be 23
+    shared
+      Match of http://e/s, (- <http://e/q> -): a, b, c, d
+      Join of http://e/s, [RANGE PT4S STEP PT2S close [)]: a, b, c
+    relaxed
+      Join: 3 of (- <http://e/p> *), 2 of window
+        <http://e/c0> [RANGE PT4S STEP PT2S close [)]: a
+        <http://e/c1> [RANGE PT4S STEP PT2S close [)]: b
+        <http://e/c2> [RANGE PT9S STEP PT2S close [)]: c
+    not relaxed
+      d: no other query has its join with other constants, conditions or windows
+
+Operators are members of the topology's nodes, by the names that ``show`` gives these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from levada.model.term import Literal, Term
+from levada.plan.install.sharing import Sharing
+from levada.plan.sealed.joins import Pick
+from levada.plan.sealed.shares import At
+from levada.plan.topology.show import SharedMember, describe
+from levada.plan.topology.topology import Topology
+
+ALONE = "no other query has its join with other constants, conditions or windows"
+NOTHING = "it has no join that could be shared with others"
+MODE = "sharing is {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """An operator of several queries."""
+
+    operator: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What queries pick of a relaxed join: the rows with these terms, of which these comparisons
+    are true, in these windows.
+    """
+
+    wants: tuple[str, ...]
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """A relaxed join: its name; in what its queries differ, each with how many there are; who picks
+    what.
+    """
+
+    operator: str
+    differ: tuple[tuple[str, int], ...]
+    picks: tuple[Picked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
+    by query.
+    """
+
+    sharing: str
+    queries: int
+    operators: int
+    apart: int
+    shared: tuple[Shared, ...]
+    relaxed: tuple[Relaxed, ...]
+    not_relaxed: dict[str, str]
+
+
+def tell(topology: Topology) -> Told:
+    """What the queries of a topology share."""
+    nodes = describe(topology)
+    members = [(node.name, member) for node in nodes for member in node.members]
+    relaxed = tuple(_relaxed(topology))
+    picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
+    return Told(
+        str(topology.sharing),
+        len(topology.queries),
+        len(members),
+        sum(len(member.queries) for _, member in members),
+        tuple(_shared(name, member) for name, member in members if len(member.queries) > 1),
+        relaxed,
+        {name: _why(topology, name) for name in topology.queries if name not in picking},
+    )
+
+
+def _shared(name: str, member: SharedMember) -> Shared:
+    return Shared(f"{name} {member.detail}".strip(), member.queries)
+
+
+def _why(topology: Topology, query: str) -> str:
+    """Why no join of a query is relaxed."""
+    if topology.sharing is not Sharing.RELAX:
+        return MODE.format(topology.sharing)
+    return ALONE if topology.relaxations.can_relax(query) else NOTHING
+
+
+def _relaxed(topology: Topology) -> Iterator[Relaxed]:
+    """The relaxed joins, by their picks."""
+    nodes = dict(zip(topology.order(), describe(topology), strict=True))
+    found: dict[At, list[At]] = {}
+    for number in nodes:
+        node = topology.nodes[number]
+        if isinstance(node.shape.step, Pick):
+            for member, at in node.members.index.items():
+                found.setdefault((node.inputs[0], member.inputs[0]), []).append((number, at))
+    for (join, _), picks in found.items():
+        wants = [dict(_wants(topology, pick)) for pick in picks]
+        counts = {kind: len({own[kind] for own in wants}) for kind in wants[0]}
+        differ = {kind: count for kind, count in counts.items() if count > 1}
+        users = [{m.number: m.queries for m in nodes[n].members}[at] for n, at in picks]
+        yield Relaxed(
+            nodes[join].name,
+            tuple(differ.items()),
+            tuple(
+                Picked(tuple(own[kind] for kind in differ), queries)
+                for own, queries in zip(wants, users, strict=True)
+            ),
+        )
+
+
+def _wants(topology: Topology, pick: At) -> Iterator[tuple[str, str]]:
+    """What a pick wants, by where that is told."""
+    node = topology.nodes[pick[0]]
+    member, step = node.members[pick[1]], node.shape.step
+    assert isinstance(step, Pick), "a pick"
+    for number, key in enumerate(step.keys):
+        where = _pattern(topology, *pick, key.source) if key.source else f"term {number + 1}"
+        yield where, " ".join(str(member.constants[i]) for i in key.params)
+    for number in sorted({test.range for test in step.tests}):
+        own = [test for test in step.tests if test.range == number]
+        told = [f"{test.function.value} {_short(member.constants[test.param])}" for test in own]
+        yield f"range {number + 1}", " and ".join(told)
+    windows = dict.fromkeys(window.describe() for window in member.windows)
+    yield "window", " ".join(windows)
+
+
+def _short(term: Term | None) -> str:
+    return term.lexical if isinstance(term, Literal) else str(term)
+
+
+def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ...]) -> str:
+    """The text of the relaxed pattern at the end of a way."""
+    for i in source[:-1]:
+        node = topology.nodes[number]
+        number, member = node.inputs[i], node.members[member].inputs[i]
+    constants = topology.nodes[number].members[member].constants
+    texts = ["-" if term is None else str(term) for term in constants]
+    texts[source[-1]] = "*"
+    return f"({' '.join(texts)})"
+
+
+def show_sharing(told: Told) -> str:
+    """The text form."""
+    queries = "1 query" if told.queries == 1 else f"{told.queries} queries"
+    head = f"{queries}, sharing {told.sharing}: {told.operators} operators"
+    return "\n".join([f"{head}; apart they would be {told.apart}", *_lines(told)])
+
+
+def _lines(told: Told) -> Iterator[str]:
+    yield from ("shared",) if told.shared else ()
+    for one in told.shared:
+        yield f"  {one.operator}: {', '.join(one.queries)}"
+    yield from ("relaxed",) if told.relaxed else ()
+    for join in told.relaxed:
+        differ = ", ".join(f"{count} of {kind}" for kind, count in join.differ)
+        yield f"  {join.operator}: {differ or 'no difference'}"
+        for pick in join.picks:
+            yield f"    {' '.join(pick.wants)}: {', '.join(pick.queries)}".replace(" :", ":")
+    yield from ("not relaxed",) if told.not_relaxed else ()
+    for query, why in told.not_relaxed.items():
+        yield f"  {query}: {why}"

@@ -1,0 +1,1 @@
+"""What tasks there are, and what they send each other (docs/placement.md)."""

@@ -1,0 +1,113 @@
+"""The send graph that a run measures: how much each task has sent to each other one, by slices of
+event time (KATTS: Fischer, Scharrenbach, Bernstein 2013, 3.3).
+
+What a task gets it counts itself, by the sender's name in the head of each blob: rows, bytes of the
+blob, blobs. Counts travel with the outcomes of tasks, and what outcomes add up to is a file that
+the manifest of the epoch names. So an attempt that is not committed counts nothing, and an epoch
+that is run again counts once. CPU seconds, and with them some bytes of heads, are those of the
+running that was committed.
+
+An epoch counts in the slice of the largest event time that had been read when it ended, and never
+in an earlier one; its rows are not told apart. Nothing is counted per row: the cost is a few
+numbers a blob, and a file of the slice so far an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.errors import UsageError, unreadable
+from levada.model.time import MIN
+from levada.runtime.context import Done
+from levada.runtime.graph.task_graph import OUTPUT, name_of
+from levada.runtime.store.sealed import read_sealed
+from levada.runtime.store.state_files import write_sealed
+
+SLICES = ("1d", "1mo")
+FOLDER = "graph"
+START = "start"
+"""The slice of epochs before the first event time."""
+
+Links = dict[str, dict[str, list[int]]]  # sender -> receiver -> [rows, bytes, blobs]
+
+
+class Sent(msgspec.Struct):
+    """What was sent in a slice so far, and the CPU seconds of each task, and of each node in all
+    tasks. Results that a task has written are sent to the output.
+    """
+
+    links: Links = {}
+    cpu: dict[str, float] = {}
+    nodes: dict[str, float] = {}
+
+
+def check_slices(length: str) -> str:
+    """The length of slices; raises UsageError if there are none of it."""
+    if length not in ("", *SLICES):
+        raise UsageError(f"There are no slices of {length}.", hint="Say 1d or 1mo.")
+    return length
+
+
+def slice_of(instant: int, length: str) -> str:
+    """The slice of an event time (ms), by its first day or its month in UTC.
+
+    >>> slice_of(1_091_750_400_000, "1d"), slice_of(1_091_750_400_000, "1mo")
+    ('2004-08-06', '2004-08')
+    """
+    if instant == MIN:
+        return START
+    try:
+        day = datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):  # beyond the years that there are
+        return START if instant < 0 else "end"
+    return day if length == "1d" else day[:7]
+
+
+def received(counts: dict[str, list[int]], sender: str, rows: int, blob: Any) -> None:
+    """Counts a blob, in place."""
+    size = memoryview(blob).nbytes
+    found = counts.setdefault(sender, [0, 0, 0])
+    counts[sender] = [found[0] + rows, found[1] + size, found[2] + 1]
+
+
+def add(before: Sent, done: Iterable[Done]) -> Sent:
+    """What was sent, with what these tasks tell."""
+    links = {sender: dict(to) for sender, to in before.links.items()}
+    cpu, nodes = dict(before.cpu), dict(before.nodes)
+
+    def count(sender: str, target: str, more: list[int]) -> None:
+        to = links.setdefault(sender, {})
+        to[target] = [a + b for a, b in zip(to.get(target, [0, 0, 0]), more, strict=True)]
+
+    for told in done:
+        name = name_of(told)
+        cpu[name] = cpu.get(name, 0.0) + told.cpu
+        for node, seconds in told.nodes.items():
+            nodes[node] = nodes.get(node, 0.0) + seconds
+        for sender, counts in told.received.items():
+            count(sender, name, counts)
+        if told.segment:
+            count(name, OUTPUT, [sum(n for n, *_ in told.counts.values()), told.segment_size, 1])
+    return Sent(links, cpu, nodes)
+
+
+def keep(
+    root: str, epoch: int, before: Mapping[str, str], slice_: str, done: Iterable[Done]
+) -> dict[str, str]:
+    """The files of all slices after an epoch: that of its slice is written anew, durably."""
+    sent = add(read(Path(root) / before[slice_]) if slice_ in before else Sent(), done)
+    name = write_sealed(root, FOLDER, str(epoch), msgspec.json.encode(sent))
+    return {**before, slice_: name}
+
+
+def read(path: Path) -> Sent:
+    """What a file of a slice holds. Raises ``CheckpointError``."""
+    try:
+        return msgspec.json.decode(read_sealed(path), type=Sent)
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error

@@ -1,0 +1,36 @@
+"""Where the tasks of a job would best run: a preference, which changes no result.
+
+A placement speaks of machines 0 to k - 1; which executor stands for which of them is known where
+jobs are run (``runtime.spark.placed``). Executors come and go: a task whose machine has none, or
+has no room, runs elsewhere at once, and is counted as missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+NOWHERE = -1
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has become of preferences so far: how many tasks had one, how many ran elsewhere;
+    ``remote``: the bytes that tasks have fetched from other executors, of all that they ``read``.
+    ``executors``: which one stands for each machine now ("": none does).
+    """
+
+    wanted: int = 0
+    missed: int = 0
+    remote: int = 0
+    read: int = 0
+    executors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The machine of each payload, and of each partition in each stage (``NOWHERE``: any)."""
+
+    machines: int
+    payloads: tuple[int, ...]
+    stages: tuple[tuple[int, ...], ...]
+    tally: Tally = field(default_factory=Tally)

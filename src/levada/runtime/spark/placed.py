@@ -1,0 +1,177 @@
+"""Tasks on the executors where they would best run, and what became of it.
+
+Spark's own API in Python has no preferred locations; its classes have. A source whose splits each
+prefer an executor is a ``ParallelCollectionRDD`` (payloads of the intake). What comes out of a
+shuffle prefers nothing: it is zipped with such a source of *marks*, one byte for each blob, since
+each sender has exactly one blob for each target; readers skip marks (``carrier.receive``). Spark
+keeps preferences while the executor has room soon (``settings.PLACED``), and else runs a task
+elsewhere; one that is gone is not waited for, so executors may come and go.
+
+Which executor stands for which machine is settled when it is first needed and stays so while the
+executor lives; then another one takes the place. What became of a job is asked of Spark's status
+store, which follows within milliseconds; what it does not know by then is not counted.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+
+from levada.runtime.places import NOWHERE, Places
+
+JavaObject = Any  # what py4j gives
+MARK = b"."
+PATIENCE = 0.25  # s that the status store may be behind
+_COUNT = re.compile(r"(\w+) -> (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The executors that a job's tasks prefer ("": none): as Spark names them in a location."""
+
+    payloads: tuple[str, ...]
+    stages: tuple[tuple[str, ...], ...]
+
+
+class Roster:
+    """Which executor stands for which machine."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._spark = context._jsc.sc()
+        self._ids = ""
+        self._of: dict[int, str] = {}  # machine -> executor
+        self._location: dict[str, str] = {}  # of each living executor
+
+    def where(self, places: Places) -> Where:
+        """Where tasks go now; the tally learns which executors there are."""
+        self._look(places.machines)
+        at = [self._location.get(self._of.get(m, ""), "") for m in range(places.machines)]
+        places.tally.executors = tuple(at)
+
+        def named(machines: Sequence[int]) -> tuple[str, ...]:
+            return tuple("" if m == NOWHERE else at[m] for m in machines)
+
+        return Where(named(places.payloads), tuple(map(named, places.stages)))
+
+    def _look(self, machines: int) -> None:
+        ids = str(self._spark.getExecutorIds().mkString(","))
+        if ids == self._ids and len(self._of) == machines:
+            return
+        self._ids = ids
+        living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
+        self._location = {i: at for i in living if (at := self._located(i))}
+        self._of = {m: i for m, i in self._of.items() if i in self._location}
+        free = iter([i for i in self._location if i not in self._of.values()])
+        for machine in range(machines):
+            if machine not in self._of and (new := next(free, None)) is not None:
+                self._of[machine] = new
+
+    def _located(self, executor: str) -> str:
+        """Its name in a location; "" as long as Spark does not know where it is."""
+        if executor in self._location:
+            return self._location[executor]
+        try:
+            host = self._spark.statusStore().executorSummary(executor).hostPort()
+        except Py4JJavaError:
+            self._ids = ""  # asked again
+            return ""
+        return f"executor_{host.rpartition(':')[0]}_{executor}"
+
+
+class Sources:
+    """RDDs whose splits prefer executors. ``tag``: the class of their elements."""
+
+    def __init__(self, context: SparkContext, tag: JavaObject) -> None:
+        jvm = context._jvm
+        self._spark, self._tag = context._jsc.sc(), tag
+        self._collection = jvm.org.apache.spark.rdd.ParallelCollectionRDD
+        self._list, self._map = jvm.java.util.ArrayList, jvm.java.util.HashMap
+        self._copies = jvm.java.util.Collections.nCopies
+        self._to_seq, self._to_map = jvm.PythonUtils.toSeq, jvm.PythonUtils.toScalaMap
+
+    def of(self, records: Sequence[bytes], where: Sequence[str]) -> JavaObject:
+        """A record a split, or splits without records; each split prefers an executor."""
+        data = self._list()
+        for record in records:
+            data.add(bytearray(record))
+        return self._rdd(data, where)
+
+    def near(self, values: JavaObject, each: int, where: Sequence[str]) -> JavaObject:
+        """Splits of so many blobs, each of which prefers an executor."""
+        marks = self._rdd(self._copies(each * len(where), bytearray(MARK)), where)
+        return marks.zip(values, self._tag)
+
+    def _rdd(self, data: JavaObject, where: Sequence[str]) -> JavaObject:
+        preferred = self._map()
+        for split, location in enumerate(where):
+            if location:
+                one = self._list()
+                one.add(location)
+                preferred.put(split, self._to_seq(one))
+        return self._collection(
+            self._spark, self._to_seq(data), len(where), self._to_map(preferred), self._tag
+        )
+
+
+class Watch:
+    """What Spark says of jobs that are over."""
+
+    def __init__(self, context: SparkContext) -> None:
+        jvm = context._jvm
+        self._gateway = context._gateway
+        self._status = context._jsc.sc().statusStore()
+        self._jobs = context._jsc.sc().statusTracker()
+        self._stage = jvm.java.lang.Class.forName("org.apache.spark.status.StageDataWrapper")
+
+    def tell(self, future: JavaObject, places: Places, where: Where) -> None:
+        """Adds what became of a job to its tally. A task whose machine has no executor is missed,
+        too.
+        """
+        machines = [places.payloads, *places.stages][not places.payloads :]
+        locations = [where.payloads, *where.stages][not places.payloads :]
+        stages = self._stages(future, [len(of_stage) for of_stage in machines])
+        for wanted, at, (near, remote, local) in zip(machines, locations, stages, strict=False):
+            placed, possible = sum(m != NOWHERE for m in wanted), sum(map(bool, at))
+            elsewhere = min(max(len(wanted) - near, 0), possible)
+            places.tally.wanted += placed
+            places.tally.missed += elsewhere + placed - possible
+            places.tally.remote += remote
+            places.tally.read += remote + local
+
+    def _stages(self, future: JavaObject, tasks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """Of each stage, in their order: the tasks that ran where they were to, or had no wish; the
+        bytes that were fetched from other executors, and from their own.
+        """
+        end = time.monotonic() + PATIENCE
+        numbers = sorted(self._numbers(future))
+        for number, many in zip(numbers, tasks, strict=False):
+            while (found := self._read(number, many)) is None and time.monotonic() < end:
+                time.sleep(0.002)
+            if found is not None:
+                yield found
+
+    def _numbers(self, future: JavaObject) -> list[int]:
+        info = self._jobs.getJobInfo(future.jobIds().get(0))
+        return list(info.get().stageIds()) if info.isDefined() else []
+
+    def _read(self, number: int, tasks: int) -> tuple[int, int, int] | None:
+        """Of a stage; None while not all of its tasks have ended as far as is known."""
+        key = self._gateway.new_array(self._gateway.jvm.int, 2)
+        key[0], key[1] = number, 0
+        try:
+            stage = self._status.store().read(self._stage, key)
+        except Py4JJavaError:
+            return None
+        info = stage.info()
+        if info.numCompleteTasks() < tasks:
+            return None
+        counts = dict(_COUNT.findall(str(stage.locality().toString())))
+        near = int(counts.get("PROCESS_LOCAL", 0)) + int(counts.get("NO_PREF", 0))
+        return near, int(info.shuffleRemoteBytesRead()), int(info.shuffleLocalBytesRead())

@@ -1,0 +1,133 @@
+"""Rows that come from another process (``--stream NAME=push:``): the server's, which has looked at
+them and answers when they are durable.
+
+    spool/HASH/data/000000000000012.nq    what came within some milliseconds
+    spool/HASH/keys/000000000000012      the Idempotency-Keys of what is in it
+    spool/HASH/push                       that it is such a stream
+
+The server writes, the engine reads and deletes; the last batch stays, so that its name says what
+has been here. Keys are written before their batch, and count once that is there: so what is sent
+again is known, whoever died when.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from levada.errors import UsageError
+from levada.runtime.spool.folder import Batches, spool_folder
+from levada.sinks.atomic import write_atomic
+from levada.streams.formats import PUSH
+from levada.streams.stream_config import StreamConfig
+
+FORMATS = ("nt", "nq", "ndjson")
+MARK = "push"
+REMEMBERED = 600.0  # s that a key is
+
+
+class PushSpool:
+    """The engine's side: ``config`` is the stream of the files."""
+
+    def __init__(self, config: StreamConfig, folder: Path) -> None:
+        self.config = replace(config, path=str(folder / "data"), settled=True)
+        self._batches, self._mark = Batches(folder / "data"), folder / MARK
+
+    def start(self, *, once: bool) -> None:
+        """Makes the folder; with ``once`` what is there is what is read."""
+        self._batches.make()
+        self._mark.touch()
+
+    def check(self) -> None:
+        """Nothing of it can fail here."""
+
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes what lies before a committed position."""
+        self._batches.forget(position)
+
+    def stop(self) -> None:
+        """Others may go on to write."""
+
+
+class PushLog:
+    """The server's side. One at a time writes."""
+
+    def __init__(self, data: Path, form: str) -> None:
+        self._batches, self._form = Batches(data), form
+        self._keys = data.parent / "keys"
+        self._last = _number(self._batches.last)
+        self.seen: dict[str, float] = self._remembered()
+
+    def append(self, data: bytes, keys: Collection[str]) -> None:
+        """A batch; when this returns it is durable. Raises ``SinkError``."""
+        name = f"{self._last + 1:015d}"
+        if keys:
+            self._forget_keys()
+            write_atomic(self._keys / name, json.dumps(list(keys)).encode())
+        write_atomic(self._batches.data / f"{name}.{self._form}", data)
+        self._last += 1
+        self.seen |= dict.fromkeys(keys, time.time())
+
+    def backlog(self) -> int:
+        """The bytes of the batches behind the one that is being read."""
+        sizes: dict[str, int] = {}
+        for path in self._batches.data.iterdir():
+            if not path.name.startswith("."):
+                with suppress(FileNotFoundError):
+                    sizes[path.name] = path.stat().st_size
+        return sum(size for name, size in sizes.items() if name != min(sizes))
+
+    def _remembered(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for path in self._key_files():
+            if _number(path.name) <= self._last:
+                with suppress(OSError, ValueError):
+                    came = path.stat().st_mtime
+                    found |= dict.fromkeys(json.loads(path.read_bytes()), came)
+            else:
+                path.unlink(missing_ok=True)  # of a batch that never was
+        return found
+
+    def _forget_keys(self) -> None:
+        oldest = time.time() - REMEMBERED
+        self.seen = {key: came for key, came in self.seen.items() if came >= oldest}
+        for path in self._key_files():
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+
+    def _key_files(self) -> list[Path]:
+        if not self._keys.exists():
+            return []
+        return [path for path in self._keys.iterdir() if not path.name.startswith(".")]
+
+
+def push_spool(config: StreamConfig, root: Path) -> PushSpool:
+    """The spool of a pushed stream. Raises ``UsageError`` for what needs a file."""
+    wrong = (
+        (config.format not in FORMATS, f"comes as {', '.join(FORMATS)}", "Say format=nq."),
+        (config.element != "line", "comes by lines", "Leave element= out."),
+        (config.undecided, "needs its schema said", "Say schema=k:integer."),
+        (config.time_kind == "filename", "has no file name", "Leave time= out."),
+        (config.files != "sequence", "is one sequence", "Leave files= out."),
+    )
+    for broken, what, hint in wrong:
+        if broken:
+            raise UsageError(f"The stream {config.name} is pushed, and {what}.", hint=hint)
+    assert config.path == PUSH, "the path says so"
+    return PushSpool(config, spool_folder(root, config.name))
+
+
+def is_pushed(config: StreamConfig) -> bool:
+    """Whether the files of a stream are pushed ones."""
+    return (Path(config.path).parent / MARK).exists()
+
+
+def _number(name: str) -> int:
+    digits = name.partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0

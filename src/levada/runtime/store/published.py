@@ -1,0 +1,343 @@
+"""The index of published epochs: what readers in other processes, and of later runs, may still read
+(docs/decisions/0025-readers-are-cursors.md).
+
+    published.log    a line an epoch with results: JSON, a blank, the hash of that; only added to
+
+A line says where the results of its epoch are (plan, segments), the first and last report of each
+query in it, and from which epoch on everything is kept. So a reader is a cursor: a report time says
+where to go on, whoever reads. Reports of a query ascend, each in one epoch.
+
+A line is written when the epoch's manifest is there, before the epoch's intention goes: a death in
+between has it published again, and what the index lacks of the manifests is added at a start. A
+line that was cut short has no hash, and the next start cuts it off. Lines of what is not kept any
+more go when they are more than the others: then the file is another one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from levada.errors import CheckpointError, UsageError
+from levada.model.durations import parse_duration
+from levada.model.time import MAX, TIMELESS
+from levada.runtime.store.deliveries import forget_deliveries
+from levada.runtime.store.durable import replace_file, unwritable
+from levada.runtime.store.manifest import Manifest, read_manifest
+
+FILE = "published.log"
+FEW = 1000  # lines of what is gone that do no harm
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_HASH = 16
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An epoch with results. ``wall``: when it was published (ms); ``size``: the bytes of its
+    segments; ``shown``: due reports of queries that show empty ones; ``queries``: the first and the
+    last report of each, and how many; ``first``: the oldest epoch that is kept with it; ``gone``:
+    the ids of the last reports that were given up with it.
+    """
+
+    epoch: int
+    plan: int
+    wall: int
+    size: int
+    segments: list[str]
+    shown_reports: dict[str, list[int]]
+    queries: dict[str, tuple[int, int, int]]
+    first: int = 0
+    gone: dict[str, int] = {}
+
+    def last(self, query: str) -> int:
+        """The id of a query's last report: its time; of an answer, which has none, the epoch."""
+        report = self.queries[query][1]
+        return self.epoch if report == TIMELESS else report
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How much is kept: ``age`` in ms, ``size`` in bytes, ``reports``; None: without bound."""
+
+    age: int | None = None
+    size: int | None = None
+    reports: int | None = None
+
+    @staticmethod
+    def of(text: str) -> Keep:
+        """A duration, a size or a number of reports, or several of them.
+
+        >>> Keep.of("1h,256MB,5000")
+        Keep(age=3600000, size=256000000, reports=5000)
+        """
+        found: dict[str, int] = {}
+        for word in (part.strip() for part in text.split(",")):
+            number = word.rstrip("BKMGT")
+            if word.isdecimal():
+                found["reports"] = int(word)
+            elif word.endswith("B") and number.isdecimal() and word[len(number) :] in _SIZES:
+                found["size"] = int(number) * _SIZES[word[len(number) :]]
+            else:
+                found["age"] = _age(word)
+        if 0 in found.values():
+            raise UsageError("Something is to be kept: 0 keeps nothing.", hint="Leave --keep out.")
+        return Keep(**found)
+
+
+def _age(word: str) -> int:
+    try:
+        return parse_duration(word)
+    except UsageError as error:
+        raise UsageError(
+            f"{word or 'An empty text'} does not say how much is kept.",
+            hint="Say a duration, a size or a number of reports, such as 1h, 256MB, 5000 or "
+            "1h,256MB.",
+        ) from error
+
+
+@dataclass
+class Index:
+    """The index as the engine writes it. ``clock`` is the wall clock in ms. ``needed``: the first
+    epoch that an output still needs: it stays, and so do those behind it, beyond all bounds.
+    """
+
+    root: Path
+    keep: Keep
+    clock: Callable[[], int]
+    needed: Callable[[], int] = lambda: MAX
+    entries: list[Entry] = field(default_factory=list)
+    gone: dict[str, int] = field(default_factory=dict)  # by query: the last that is not kept
+    _gone: int = 0  # lines in the file of what is not kept
+    _size: int = 0
+    _reports: int = 0
+
+    def __post_init__(self) -> None:
+        data = _data(self.root)
+        found, whole = _parsed(data)
+        if whole < len(data):
+            _cut(self.root / FILE, whole)
+        for entry in found:
+            self._hold(entry)
+            self.gone |= entry.gone
+        self._gone = self._drop_before(found[-1].first if found else 0)
+        for manifest in _manifests_behind(self.root, found[-1].epoch if found else 0):
+            self.add(manifest)
+
+    @property
+    def first(self) -> Entry | None:
+        """The oldest epoch that is kept."""
+        return self.entries[0] if self.entries else None
+
+    def add(self, manifest: Manifest) -> list[Entry]:
+        """One more epoch, durably, unless it is there or has no results; what is kept no more.
+        Raises ``CheckpointError``.
+        """
+        if self.entries and manifest.epoch <= self.entries[-1].epoch:
+            return []
+        entry = entry_of(self.root, manifest, self.clock())
+        if not entry.queries:
+            return []
+        self._hold(entry)
+        gone = self._over()
+        lost = {query: old.last(query) for old in gone for query in old.queries}
+        self.gone |= lost
+        entry = msgspec.structs.replace(entry, first=self.entries[0].epoch, gone=lost)
+        self.entries[-1] = entry
+        if self._gone > FEW + len(self.entries):
+            oldest = self.entries[0]
+            self.entries[0] = msgspec.structs.replace(oldest, gone=self.gone)
+            replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
+            self._gone = 0
+        else:
+            _append(self.root / FILE, _line(entry))
+        return gone
+
+    def _hold(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._size += entry.size
+        self._reports += _reports(entry)
+
+    def _over(self) -> list[Entry]:
+        """Gives up what is beyond the bounds, the newest epoch never."""
+        least, needed, now = 0, self.needed(), self.clock()
+        size, reports = self._size, self._reports
+        for entry, following in pairwise(self.entries):
+            if entry.epoch >= needed or not self._exceeds(entry, size, reports, now):
+                break
+            size -= entry.size
+            reports -= _reports(entry)
+            least = following.epoch
+        gone = self.entries[: _place(self.entries, least)]
+        self._gone += self._drop_before(least)
+        return gone
+
+    def _exceeds(self, oldest: Entry, size: int, reports: int, now: int) -> bool:
+        """Whether entries from this one on, of so much in all, are beyond the bounds."""
+        keep = self.keep
+        old = keep.age is not None and oldest.wall < now - keep.age
+        large = keep.size is not None and size > keep.size
+        return old or large or (keep.reports is not None and reports > keep.reports)
+
+    def holds(self) -> bool:
+        """Whether what outputs still need is beyond the bounds: then nothing more is to come."""
+        now = self.clock()
+        if not self.entries or not self._exceeds(self.entries[0], self._size, self._reports, now):
+            return False
+        left = self.entries[_place(self.entries, self.needed()) :]
+        size = sum(entry.size for entry in left)
+        return bool(left) and self._exceeds(left[0], size, sum(map(_reports, left)), now)
+
+    def _drop_before(self, epoch: int) -> int:
+        n = _place(self.entries, epoch)
+        for entry in self.entries[:n]:
+            self._size -= entry.size
+            self._reports -= _reports(entry)
+        del self.entries[:n]
+        return n
+
+
+def _place(entries: list[Entry], epoch: int) -> int:
+    """How many of the entries are of epochs before this one."""
+    n = 0
+    while n < len(entries) and entries[n].epoch < epoch:
+        n += 1
+    return n
+
+
+class Cursor:
+    """The index as another process reads it, as it grows."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / FILE
+        self._file, self._read = 0, 0
+        self._last = 0
+        self.first = 0  # the oldest epoch that is kept
+        self.gone: dict[str, int] = {}  # by query: the id of the last report that is not
+
+    def more(self) -> list[Entry]:
+        """What has come since the last look; before it ``first`` may have risen. Raises
+        ``CheckpointError``.
+        """
+        try:
+            with self._path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                if stat.st_ino != self._file or stat.st_size < self._read:
+                    self._file, self._read = stat.st_ino, 0
+                if stat.st_size == self._read:
+                    return []
+                file.seek(self._read)
+                found, whole = _parsed(file.read())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise CheckpointError(
+                f"The index {self._path} cannot be read: {error.strerror}."
+            ) from error
+        self._read += whole
+        new = [entry for entry in found if entry.epoch > self._last]
+        if new:
+            self._last = new[-1].epoch
+            self.first = max(self.first, new[-1].first)
+        for entry in found:
+            self.gone |= entry.gone
+        return [entry for entry in new if entry.epoch >= self.first]
+
+    @property
+    def there(self) -> bool:
+        """Whether the checkpoint has an index."""
+        return self._path.exists()
+
+
+def entry_of(root: Path, manifest: Manifest, wall: int) -> Entry:
+    """What the index says of an epoch."""
+    queries = {q: (c[1], c[2], c[3]) for q, c in manifest.counts.items() if c[0]}
+    for query, times in manifest.shown_reports.items():
+        if times:
+            first, last, n = queries.get(query, (times[0], times[0], 0))
+            queries[query] = min(first, *times), max(last, *times), max(n, len(times))
+    size = 0
+    for name in manifest.segments:
+        try:
+            size += os.stat(root / name).st_size
+        except OSError:
+            continue  # of an epoch of long ago
+    return Entry(
+        manifest.epoch,
+        manifest.plan,
+        wall,
+        size,
+        manifest.segments,
+        manifest.shown_reports,
+        queries,
+    )
+
+
+def forget_index(root: Path) -> None:
+    """A run that keeps nothing for others: what was kept goes."""
+    (root / FILE).unlink(missing_ok=True)
+    forget_deliveries(root)
+
+
+def _reports(entry: Entry) -> int:
+    return sum(n for _, _, n in entry.queries.values())
+
+
+def _manifests_behind(root: Path, epoch: int) -> Iterable[Manifest]:
+    """The manifests of later epochs that are there, in their order."""
+    names = (p.name for p in (root / "manifests").iterdir() if p.name.isdigit())
+    for number in sorted(int(name) for name in names):
+        if number > epoch:
+            manifest = read_manifest(root / "manifests" / str(number))
+            if all((root / name).exists() for name in manifest.segments):
+                yield manifest
+
+
+def _line(entry: Entry) -> bytes:
+    data = msgspec.json.encode(entry)
+    return data + b" " + xxhash.xxh3_64_hexdigest(data).encode() + b"\n"
+
+
+def _data(root: Path) -> bytes:
+    try:
+        return (root / FILE).read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise CheckpointError(
+            f"The index {root / FILE} cannot be read: {error.strerror}."
+        ) from error
+
+
+def _parsed(data: bytes) -> tuple[list[Entry], int]:
+    """The whole lines at the beginning, and how many bytes they are."""
+    found: list[Entry] = []
+    at = 0
+    while (end := data.find(b"\n", at)) >= 0:
+        text, digest = data[at : end - _HASH - 1], data[end - _HASH : end]
+        if xxhash.xxh3_64_hexdigest(text).encode() != digest:
+            break
+        found.append(msgspec.json.decode(text, type=Entry))
+        at = end + 1
+    return found, at
+
+
+def _append(path: Path, line: bytes) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fdatasync(file.fileno())
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
+
+
+def _cut(path: Path, size: int) -> None:
+    try:
+        os.truncate(path, size)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error

@@ -1,0 +1,34 @@
+"""Sets of partition-groups: what of a piece is a partition's own, after groups have moved
+(docs/architecture.md#state).
+
+A set is a mask with a place for each group. Written it is a text: its bits, deflated. So the
+groups that are dealt round robin take some sixty characters, and any of 65,536 eleven thousand.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from functools import lru_cache
+
+import numpy as np
+
+from levada.model.arrays import Bools
+
+
+def encode(groups: Bools) -> str:
+    """A set of groups as text.
+
+    >>> decode(encode(np.array([True, False, True]))).tolist()
+    [True, False, True]
+    """
+    bits = zlib.compress(np.packbits(groups).tobytes())
+    return f"{len(groups)}:{base64.b64encode(bits).decode()}"
+
+
+@lru_cache(maxsize=256)
+def decode(text: str) -> Bools:
+    """The set that a text says; do not change it."""
+    size, bits = text.split(":", 1)
+    found = np.frombuffer(zlib.decompress(base64.b64decode(bits)), np.uint8)
+    return np.unpackbits(found, count=int(size)).astype(np.bool_)

@@ -1,0 +1,141 @@
+"""A move is a list: the state of a partition under another group table, from the lists of those who
+had its groups (Parallel windowed joins, W16; docs/architecture.md#state).
+
+The new owner lists the pieces of each old one, restricted to the groups that it takes from it; what
+is in files stays as it is. Rows in a restricted piece count only if their group is in its set: who
+looks rows up tests those that are found, who reads all of them leaves the others out, and what is
+put together from it is restricted no more. A group's rows are in one list before and in one after,
+in the same order; but a piece may hold rows of a group that has left and come back since, in newer
+pieces: it is its set that says that these are nobody's.
+
+A piece that several old owners list stands once in the new list, restricted to what is taken of
+all of them: else lists would grow by the number of owners at each move. All new owners go by the
+old lists in the same order, so what they share later stands in the same order everywhere.
+
+What all partitions have alike comes from one of them (the instants of elements); texts come from
+all, since no text says whose it is.
+
+Cost: by the number of pieces; no row is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from levada.model.arrays import Bools
+from levada.windows.state.group_sets import decode, encode
+from levada.windows.state.pieces import TERMS, TIMES, Head, Piece
+
+ALL = ""  # of a set: all groups that there are
+
+
+class Part(NamedTuple):
+    """What one old owner had: its list, the file that this is in, and which of its groups are taken
+    over (None: all that it had).
+    """
+
+    head: Head
+    file: str
+    groups: Bools | None
+
+
+def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
+    """The list of a new owner. ``alike``: whose instants of elements it takes; ``parts``: from whom
+    it takes groups, in the order of their numbers.
+    """
+    sets = Sets()
+    found: dict[str, list[Piece]] = {}
+    for part in parts:
+        for key, pieces in part.head.pieces.items():
+            if not key.startswith(TIMES):
+                own = found.setdefault(key, [])
+                if key == TERMS:
+                    own += _texts(part, own, pieces)
+                else:
+                    _merge(own, _rows(part, pieces, sets), sets)
+    if alike is not None:
+        for key, pieces in alike.head.pieces.items():
+            if key.startswith(TIMES):
+                found[key] = list(_named(alike, pieces))
+    serial = max((part.head.serial for part in (*parts, *([alike] if alike else []))), default=0)
+    return Head({key: pieces for key, pieces in found.items() if pieces}, serial, sets.texts[1:])
+
+
+class Sets:
+    """The sets of a list, by their places; the first is that of all groups there are."""
+
+    def __init__(self) -> None:
+        self.texts = [ALL]
+        self._places = {ALL: 0}
+
+    def place(self, text: str) -> int:
+        """The place of a set."""
+        at = self._places.setdefault(text, len(self.texts))
+        if at == len(self.texts):
+            self.texts.append(text)
+        return at
+
+    def union(self, a: int, b: int) -> int:
+        """The place of the union of two sets of groups, each of which is restricted."""
+        assert a, "a piece that is wholly somebody's is in one list"
+        assert b, "a piece that is wholly somebody's is in one list"
+        return self.place(encode(decode(self.texts[a]) | decode(self.texts[b])))
+
+
+def _named(part: Part, pieces: Iterable[Piece]) -> Iterable[Piece]:
+    """The pieces with the file that each is in."""
+    return (p if p.file else msgspec.structs.replace(p, file=part.file) for p in pieces)
+
+
+def _texts(part: Part, known: Sequence[Piece], pieces: Iterable[Piece]) -> list[Piece]:
+    """The tables that are not listed yet."""
+    there = {(p.file, p.name) for p in known}
+    return [p for p in _named(part, pieces) if (p.file, p.name) not in there]
+
+
+def _merge(own: list[Piece], more: Iterable[Piece], sets: Sets) -> None:
+    """Adds another owner's pieces: where one is listed already, and in this order, to that; so the
+    order of both lists stays.
+    """
+    at = 0
+    places = {(p.file, p.name): i for i, p in enumerate(own)}
+    out = list(own)
+    shift = 0  # of places behind what has been put in
+    for piece in more:
+        there = places.get((piece.file, piece.name), -1)
+        if there >= 0 and there + shift >= at:
+            at = there + shift
+            union = sets.union(out[at].kept, piece.kept)
+            out[at] = msgspec.structs.replace(piece, kept=union)
+        else:
+            out.insert(at, piece)
+            shift += 1
+        at += 1
+    own[:] = out
+
+
+def _rows(part: Part, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
+    """The pieces restricted to what is taken over; those without any of it are left out."""
+    out: list[Piece] = []
+    new: dict[int, int] = {}  # place of a set before -> now; -1: nothing is left of it
+    for piece in _named(part, pieces):
+        if piece.kept not in new:
+            new[piece.kept] = _restricted(part, piece.kept, sets)
+        if new[piece.kept] >= 0:
+            out.append(msgspec.structs.replace(piece, kept=new[piece.kept]))
+    return out
+
+
+def _restricted(part: Part, kept: int, sets: Sets) -> int:
+    """The place among ``sets`` of what is taken over of a set of the old owner; -1: nothing."""
+    before = part.head.sets[kept - 1] if kept else ALL
+    text = before
+    if part.groups is not None:
+        left = part.groups & decode(before) if before else part.groups
+        if not left.any():
+            return -1
+        text = encode(left)
+    return sets.place(text)

@@ -34,6 +34,11 @@ class Name(StrEnum):
     LATENCY = "latency"
     KATTS = "katts"
     RLAS = "rlas"
+    SHARING = "sharing"
+    KAFKA = "kafka"
+    SERVE = "serve"
+    APPLICATIONS = "applications"
+    PLACED = "placed"
 
 
 def main(

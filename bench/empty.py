@@ -59,6 +59,7 @@ def _force(engine: Engine, times: float) -> None:
             finished,
             fresh,
             setup=epochs.setup(),
+            groups=last.groups,
         )
 
     epochs.intend = intend  # type: ignore[method-assign]

@@ -111,13 +111,17 @@ def on_spark(engine: Engine) -> None:
 
 
 def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:
-    """The floor: ``epochs`` epochs without data, between publications; as many before, as warm-up.
+    """The floor: ``epochs`` epochs without data, between publications.
 
-    What there is of the streams (at most a million elements) is read in the first.
+    What there is of the streams (at most a million elements) is read in the first. As warm-up there
+    are at least 600 before: in the first seconds what was put off until it is needed is loaded.
     """
-    meter = Meter(warm=epochs)  # counted in epochs here
+    warm = max(epochs, 600)
+    meter = Meter(warm)  # counted in epochs here
     with _engine(streams, queries, epoch_rows=1_000_000, stepped=stepped) as engine:
-        engine._on_epoch(lambda manifest: meter.see(manifest.epoch, manifest.epoch == 2 * epochs))
+        engine._on_epoch(
+            lambda manifest: meter.see(manifest.epoch, manifest.epoch == warm + epochs)
+        )
         empty_after_first(engine)
         engine.start()
         while not meter.memory:

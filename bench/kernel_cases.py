@@ -170,11 +170,26 @@ def group_of(n: int) -> Case:
     )
 
 
+def count_groups(n: int) -> Case:
+    groups = (Rows(n).keys()[1] >> np.uint64(48)).astype(np.uint16)
+    counts = np.zeros(1 << 16, np.int64)
+
+    def counted() -> Any:
+        counts[:] = 0
+        keyed_route.count_groups(groups, counts)
+        return counts
+
+    def twin() -> Any:
+        return np.bincount(groups, minlength=1 << 16)
+
+    return Case(counted, twin, n)
+
+
 def partition_of(n: int) -> Case:
-    h, half, table = Rows(n).keys()[1], np.uint64(32), (np.arange(64) % 7).astype(np.int32)
+    h, half, table = Rows(n).keys()[1], np.uint64(32), (np.arange(1 << 16) % 7).astype(np.int16)
     return Case(
         lambda: keyed_route.partition_of(h, table),
-        lambda: table[((h >> half) * np.uint64(64)) >> half],
+        lambda: table[((h >> half) * np.uint64(1 << 16)) >> half].astype(np.int32),
         n,
     )
 
@@ -241,6 +256,7 @@ CASES: tuple[tuple[Callable[[int], Case], bool], ...] = (
     (combine, False),
     (beside, False),
     (group_of, False),
+    (count_groups, False),
     (partition_of, False),
     (number_alike, False),
     (one_time, False),

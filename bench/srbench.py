@@ -20,6 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bench.steady import END, WARM, name_of
+from levada import group_of
 
 Minute = tuple[int, int, npt.NDArray[np.float64]]
 """(event time, serial number, speeds)."""
@@ -29,6 +30,7 @@ MINUTES = 1440
 RANGE = 3  # hours
 CLOSES = 6  # with a result
 STREAM = "http://example.org/observations"
+STATION = "http://example.org/station/"
 OM = "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#"
 WIND = "http://knoesis.wright.edu/ssw/ont/weather.owl#_WindSpeed"
 _DOUBLE = "http://www.w3.org/2001/XMLSchema#double"
@@ -99,29 +101,31 @@ def _triples(serial: int, speeds: npt.NDArray[np.float64]) -> Iterator[str]:
     """A minute's triples one by one, without what ends a line: a few, for other uses."""
     for station, speed in enumerate(speeds.tolist()):
         o = f"<http://example.org/observation/{serial}/{station}>"
-        yield f"{o} <{OM}procedure> <http://example.org/station/{station}>"
+        yield f"{o} <{OM}procedure> <{STATION}{station}>"
         yield f"{o} <{OM}observedProperty> <{WIND}>"
         yield f'{o} <{OM}result> "{speed}"^^<{_DOUBLE}>'
 
 
-def _text(minutes: Sequence[Minute], timed: bool) -> str:
-    """The triples of some minutes as ``_triples`` says them, a line each."""
-    n = len(minutes[0][2])
-    ts, serials = (np.repeat(np.array([m[i] for m in minutes]), n) for i in (0, 1))
+def _text(
+    minutes: Sequence[Minute], timed: bool, stations: npt.NDArray[np.int64] | None = None
+) -> str:
+    """The triples of some minutes as ``_triples`` says them, a line each; of some stations, or
+    all.
+    """
+    own = np.arange(len(minutes[0][2])) if stations is None else stations
+    ts, serials = (np.repeat(np.array([m[i] for m in minutes]), len(own)) for i in (0, 1))
     frame = pl.DataFrame(
         {
             "i": serials,
-            "s": np.tile(np.arange(n), len(minutes)),
-            "v": np.concatenate([m[2] for m in minutes]),
+            "s": np.tile(own, len(minutes)),
+            "v": np.concatenate([m[2][own] for m in minutes]),
             "t": ts,
         }
     )
     o, end = "<http://example.org/observation/{}/{}>", " {} ." if timed else " ."
     time = ["t"] if timed else []
     lines = [
-        pl.format(
-            f"{o} <{OM}procedure> <http://example.org/station/{{}}>{end}", "i", "s", "s", *time
-        ),
+        pl.format(f"{o} <{OM}procedure> <{STATION}{{}}>{end}", "i", "s", "s", *time),
         pl.format(f"{o} <{OM}observedProperty> <{WIND}>{end}", "i", "s", *time),
         pl.format(f'{o} <{OM}result> "{{}}"^^<{_DOUBLE}>{end}', "i", "s", "v", *time),
     ]
@@ -145,6 +149,20 @@ def _write(path: Path, minutes: Iterable[Minute]) -> None:
 def write_timed(path: Path, weather: Weather) -> None:
     """One file of N-Triples with the event time as a further term: the warm-up and one round."""
     _write(path, weather.minutes())
+
+
+def write_stations(folder: Path, weather: Weather, files: int = 12) -> None:
+    """The warm-up and one round in so many files by station (KATTS' cut of SRBench): each file has
+    the stations that ``levada.group_of`` puts there, whole.
+    """
+    folder.mkdir(parents=True)
+    place = [group_of(f"<{STATION}{i}>", files) for i in range(weather.stations)]
+    own = [np.flatnonzero(np.array(place) == i) for i in range(files)]
+    minutes = list(weather.minutes())
+    for i, stations in enumerate(own):
+        with (folder / f"{i:02}.nt").open("w") as file:
+            for hour in _hours(minutes) if len(stations) else ():
+                file.write(_text(hour, timed=True, stations=stations))
 
 
 def write_rounds(folder: Path, weather: Weather, rounds: int) -> None:

@@ -11,7 +11,7 @@ import functools
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -88,9 +88,12 @@ def group_pairs(n: int) -> Case:
     return Case(kernel, twin, n)
 
 
-def _identities(found: list[int]) -> tuple[Any, Any]:
-    low = np.array([f & (2**64 - 1) for f in found], np.uint64)
-    return low, np.array([f >> 64 for f in found], np.uint64)
+def _identities(texts: Iterable[bytes]) -> tuple[Any, Any]:
+    """112 bits under the seed, and above them the group."""
+    both = [(xxhash.xxh3_128_intdigest(t, SEED), xxhash.xxh3_64_intdigest(t)) for t in texts]
+    low = np.array([hidden & (2**64 - 1) for hidden, _ in both], np.uint64)
+    high = [hidden >> 64 & (2**48 - 1) | plain >> 48 << 48 for hidden, plain in both]
+    return low, np.array(high, np.uint64)
 
 
 @functools.lru_cache(2)
@@ -110,7 +113,7 @@ def identify(n: int) -> Case:
         xxh3.identify_slices(data, start, size, secret, x, y)
         return x, y
 
-    return Case(kernel, lambda: _identities([xxhash.xxh3_128_intdigest(t, SEED) for t in texts]), n)
+    return Case(kernel, lambda: _identities(texts), n)
 
 
 def identify_tagged(n: int) -> Case:
@@ -123,7 +126,7 @@ def identify_tagged(n: int) -> Case:
 
     def twin() -> Any:
         texts = (bytes([tag]) + v.to_bytes(8, "little") for v in values.tolist())
-        return _identities([xxhash.xxh3_128_intdigest(t, SEED) for t in texts])
+        return _identities(texts)
 
     return Case(kernel, twin, n)
 
@@ -139,11 +142,11 @@ def gather(n: int) -> Case:
     return Case(lambda: terms.gather(rows, start, size, data), twin, n)
 
 
-def count_lines(n: int) -> Case:
+def count_byte(n: int) -> Case:
     text = _text(n // TENTH)
     buf = bytes_of(text)
     count = text.count(b"\n")
-    return Case(lambda: subjects.count_lines(buf, len(buf)), lambda: text.count(b"\n"), count)
+    return Case(lambda: subjects.count_byte(buf, len(buf), 10), lambda: text.count(b"\n"), count)
 
 
 def count_line_ends(n: int) -> Case:
@@ -353,7 +356,7 @@ TEXT_CASES: tuple[tuple[Callable[[int], Case], bool], ...] = (
     (identify, True),
     (identify_tagged, True),
     (gather, True),
-    (count_lines, False),
+    (count_byte, False),
     (count_line_ends, False),
     (cut_lines, False),
     (cut_some_lines, False),

@@ -1,7 +1,8 @@
-"""Pages of the documentation as graphs: their headings, and the links between them."""
+"""Pages of the documentation: their headings, the links between them, their examples."""
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,9 @@ FENCED = re.compile(r"^(```+)[^\n]*\n.*?^\1\s*?$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 NAMED = re.compile(r'<a id="([\w-]+)">')
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ELSEWHERE = ("https://", "http://", "mailto:")
 
 
@@ -51,3 +55,19 @@ def dead_links(page: Path) -> list[str]:
         elif heading and heading not in anchors(target):
             dead.append(f"{page.name} links to {link}, which has no such heading.")
     return dead
+
+
+def examples(page: Path) -> list[tuple[str, str, str]]:
+    """The examples of a page in their order: (language, name of a file or "", text)."""
+    return FENCE.findall(page.read_text())
+
+
+def commands(block: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with what it prints.
+
+    >>> list(commands("$ a b \\\n  c\nd\n$ e\n"))
+    [('a b    c', 'd\\n'), ('e', '')]
+    """
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, output = part.replace("\\\n", " ").partition("\n")
+        yield command, output

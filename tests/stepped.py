@@ -5,12 +5,15 @@ writes them.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cases import Case, CaseQuery
 from levada.engine.engine import Engine
+from levada.errors import EngineError
+from levada.runtime.store.group_tables import Dealing
 from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink
 from levada.testing.question import Element, Graphs, Report
@@ -109,6 +112,53 @@ def run_stopped(
     return reports_of(case, sink)
 
 
+class DeathError(Exception):
+    """What ends an engine in the middle of an epoch."""
+
+
+def run_moved(
+    case: Case, dealing: Dealing, starts: Sequence[tuple[int, int | None]],
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000
+) -> dict[str, list[Report]]:  # fmt: skip
+    """The reports of a case whose groups go where ``dealing`` says before each epoch.
+
+    ``starts``: after how many epochs each engine stops, and over how many partitions it goes on;
+    again and again. ``dies``: epochs at which the engine dies, before or (true) after its commit.
+    """
+    sink, ended, left = MemorySink(), False, dict(dies)
+    with tempfile.TemporaryDirectory() as folder:
+        root, number = Path(folder), 0
+        while not ended:
+            epochs, partitions = starts[number % len(starts)]
+            number += 1
+            assert number < 500, "it comes to its end"
+            with _engine(case, root, sink, (epoch_rows, partitions)) as engine:
+                checkpoint = engine._open()
+                checkpoint.tables.dealing = dealing
+                checkpoint.commit = partial(_die, checkpoint.commit, left)
+                name_sources(engine, case, root)
+                register(engine, case.queries)
+                _stop_after(engine, epochs)
+                try:
+                    engine.start(once=True)
+                    assert engine.await_end(120), "an engine that is told to stop stops"
+                except EngineError as error:
+                    if not isinstance(error.__cause__, DeathError):
+                        raise
+                else:
+                    ended = checkpoint.last is not None and checkpoint.last.ended
+    return reports_of(case, sink)
+
+
+def _die(commit: Callable[[Manifest], None], left: dict[int, bool], manifest: Manifest) -> None:
+    """Commits an epoch, unless the engine is to die before; it may die behind."""
+    after = left.pop(manifest.epoch, None)
+    if after is not False:
+        commit(manifest)
+    if after is not None:
+        raise DeathError
+
+
 def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
     """Has the engine stop as soon as it has run so many epochs; what it has run."""
     told: list[Manifest] = []
@@ -123,7 +173,7 @@ def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
 
 
 def _engine(
-    case: Case, root: Path, sink: MemorySink, size: tuple[int, int], spark: object = False
+    case: Case, root: Path, sink: MemorySink, size: tuple[int, int | None], spark: object = False
 ) -> Engine:
     """An engine on the checkpoint of a case; ``size``: elements in an epoch, partitions."""
     epoch_rows, partitions = size

@@ -34,7 +34,7 @@ _CORES: tuple[tuple[str, Scope], ...] = (
         {"g": "node", "s": "node", "l": "number"},
     ),
     (
-        "GRAPH ?g { SELECT ?s { ?s :rank ?j } ORDER BY DESC(?j) LIMIT 1 }",
+        "GRAPH ?g { SELECT ?s { ?s :rank ?j } ORDER BY DESC(?j) ?s LIMIT 1 }",
         {"g": "node", "s": "node"},
     ),
     ("GRAPH ?g { SELECT (COUNT(*) AS ?l) { ?s :kind ?j } }", {"g": "node", "l": "number"}),

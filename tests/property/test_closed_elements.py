@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_random_cases import EXAMPLES
 
 from cases import Case, CaseQuery, cases
+from examples import EXAMPLES
 from levada.engine.engine import Engine
 from levada.errors import PromiseError
 from levada.kernels.keyed.star import meet, meet_by_search

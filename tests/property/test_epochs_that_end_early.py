@@ -4,14 +4,13 @@ those of the reference, wherever epochs end.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_random_replacements import judged
 
@@ -25,13 +24,13 @@ from cases import (
     made_cases,
     replaced_cases,
 )
+from examples import PATIENCE, examples
 from levada.errors import ManyReportsError
 from levada.runtime.driver.epoch import Epochs
 from levada.testing.compare import same_queries
 from stepped import run_case, run_stopped
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 Test = TypeVar("Test", bound=Callable[..., None])
 both = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2)
 bounds = st.sampled_from((2, 5, 12, 30, 100))
@@ -56,21 +55,7 @@ def at_most(reports: int) -> Iterator[list[int]]:
         yield found
 
 
-def of(most: int) -> Callable[[Test], Test]:
-    """A property over so many examples, or as many as ``LEVADA_CASES`` says."""
-    return settings(
-        max_examples=EXAMPLES or most,
-        deadline=None,
-        print_blob=True,
-        suppress_health_check=[
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.filter_too_much,
-        ],
-    )
-
-
-@of(20)
+@examples(20)
 @given(both | made_cases(), epochs, partitions, bounds)
 def test_where_epochs_end_changes_nothing(case: Case, rows: int, parts: int, most: int) -> None:
     with at_most(most):
@@ -78,7 +63,7 @@ def test_where_epochs_end_changes_nothing(case: Case, rows: int, parts: int, mos
     assert same_queries(case.expected(), got) is None
 
 
-@of(8)
+@examples(8)
 @given(made_cases() | cases(most=2), epochs, partitions, bounds, st.integers(1, 3))
 def test_one_can_stop_between_epochs_that_end_early(
     case: Case, rows: int, parts: int, most: int, every: int
@@ -89,7 +74,7 @@ def test_one_can_stop_between_epochs_that_end_early(
     assert same_queries(case.expected(), got) is None
 
 
-@of(5)
+@examples(5)
 @given(replaced_cases(), epochs, partitions, bounds, st.booleans())
 def test_static_data_are_replaced_between_epochs_that_end_early(
     case: Case, rows: int, parts: int, most: int, live: bool

@@ -8,21 +8,20 @@ cannot hold are those of ``test_numbers_of_any_size``.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import RANGE, at, check, query
 from cases import Case, CaseQuery, Clause
+from examples import PATIENCE, examples
 from levada.testing.compare import same_queries
 from levada.testing.question import Element, Report, Solution
 from stepped import run_case
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 
 # No two are equal in value: of such MIN and MAX may take either, and the reference need not take
 # ours. A float holds all but the largest, and their sums, exactly: the judge adds in an order of
@@ -100,17 +99,6 @@ def asked(draw: st.DrawFn) -> list[CaseQuery]:
         windows = {"w": draw(st.sampled_from(CLAUSES))}
         found.append(query(head, group, tail, windows=windows, output=draw(outputs), name=f"q{i}"))
     return found
-
-
-def examples(few: int) -> settings:
-    """So many examples in CI."""
-    unhealthy = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(
-        max_examples=EXAMPLES or few,
-        deadline=None,
-        print_blob=True,
-        suppress_health_check=unhealthy,
-    )
 
 
 @examples(60)

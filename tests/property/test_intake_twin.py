@@ -3,11 +3,13 @@ broken lines.
 """
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levada.intake.parse.cold import COLD
 from levada.intake.parse.ntriples import TermColumn, Triples, parse
 from levada.intake.parse.ntriples_twin import parse_slow
 from levada.model.term import XSD
@@ -196,6 +198,14 @@ def assert_equal(fast: Triples, slow: Triples) -> None:
 def test_parse_equals_its_twin(chunk: tuple[bytes, dict[str, Any]]) -> None:
     data, options = chunk
     assert_equal(parse(data, **options), parse_slow(data, **options))
+
+
+@settings(deadline=None, max_examples=200)
+@given(chunks())
+def test_without_the_kernel_it_is_the_same(chunk: tuple[bytes, dict[str, Any]]) -> None:
+    data, options = chunk
+    with mock.patch.object(COLD, "allows", return_value=True):
+        assert_equal(parse(data, **options), parse_slow(data, **options))
 
 
 @settings(deadline=None, max_examples=30)

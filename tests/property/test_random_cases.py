@@ -11,42 +11,27 @@ reproduces it.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.elements import arrival
+from examples import PATIENCE, examples
 from levada.plan.topology import members
 from levada.testing.compare import same_queries
 from levada.testing.question import Question
 from stepped import run_case, run_in_two
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 rdf, tuples, views = cases(most=4), cql_cases(most=4), cql_view_cases(most=2)
 entailment = entailment_cases(most=3)
 both = rdf | tuples | views | entailment
 epochs = st.sampled_from((1, 2, 3, 7, 1000))
 partitions = st.sampled_from((1, 2, 3))
-
-
-def examples(few: int) -> settings:
-    """So many examples in CI."""
-    return settings(
-        max_examples=EXAMPLES or few,
-        deadline=None,
-        print_blob=True,
-        suppress_health_check=[
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.filter_too_much,
-        ],
-    )
 
 
 @examples(100)

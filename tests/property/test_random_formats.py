@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from cases import Case, cases
+from examples import EXAMPLES, PATIENCE
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
 from levada.testing.compare import same_queries
@@ -27,8 +27,7 @@ from levada.testing.streams import (
 )
 from stepped import reports_of
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 packings = st.sampled_from(("", ".gz", ".zst"))
 ways = st.sampled_from(("lines", "blocks", "documents", "graphs"))
 triple_formats = st.sampled_from(("ttl", "rdf", "nt", "trig", "jsonld", "jelly"))

@@ -6,7 +6,6 @@ cut and the way.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import pytest
@@ -14,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cases import Case, replaced_cases
+from examples import EXAMPLES, PATIENCE
 from levada.optimizer.pipeline import OPTIONAL, without
 from levada.testing.compare import same, same_queries
 from levada.testing.question import Report
 from stepped import run_replaced
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 epochs = st.sampled_from((1, 2, 3, 7, 1000))
 partitions = st.sampled_from((1, 2, 3))
 

@@ -4,7 +4,6 @@ reference judges, is the oracle.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from cases import cases, cql_cases
+from examples import EXAMPLES, PATIENCE
 from levada.emission.formats import Format, fitting
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
@@ -21,8 +21,7 @@ from levada.testing.compare import same
 from levada.testing.published import read_published
 from stepped import name_sources
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 SHOWN = set(Format) - {Format.CSV, Format.TSV}
 SILENT = {
     Format.NQ,

@@ -4,7 +4,6 @@ one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,14 +15,14 @@ from hypothesis import strategies as st
 
 from asking import RANGE, at, query
 from cases import Case, CaseQuery, Clause
+from examples import EXAMPLES, PATIENCE
 from levada.operators.border.calendar import Calendar
 from levada.terms.term_pool import Pool
 from levada.testing.compare import same_queries
 from levada.testing.question import Element
 from stepped import run_case
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 
 PARTS = {
     "optional": (

@@ -5,7 +5,6 @@ together or count again; the reference judges.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -14,12 +13,12 @@ from hypothesis import strategies as st
 
 from asking import RANGE, TUMBLING, at, check, query, triples
 from cases import Case, CaseQuery, Clause
+from examples import EXAMPLES, PATIENCE
 from levada.testing.compare import same_queries
 from levada.testing.question import Element
 from stepped import run_case, run_in_two
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 
 W, U = "WINDOW :w { ?s :p ?v }", "WINDOW :u { ?s :q ?u }"
 GREATEST = f"{{ SELECT ?s (MAX(?v) AS ?m) {{ {W} }} GROUP BY ?s }}"

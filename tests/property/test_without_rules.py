@@ -6,39 +6,23 @@ query says what the reference says.
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from examples import PATIENCE, examples
 from levada.optimizer.pipeline import OPTIONAL, without
 from levada.testing.compare import same_queries
 from stepped import run_case
 
-EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 rdf, tuples, views = cases(most=4), cql_cases(most=4), cql_view_cases(most=2)
 entailment = entailment_cases(most=3)
 rows = st.sampled_from((1, 3, 1000))
 
 
-def examples(few: int) -> settings:
-    """So many examples in CI."""
-    return settings(
-        max_examples=EXAMPLES or few,
-        deadline=None,
-        print_blob=True,
-        suppress_health_check=[
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.filter_too_much,
-        ],
-    )
-
-
-@examples(40)
+@examples(20)
 @given(rdf, rows)
 def test_rsp_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> None:
     with without(*OPTIONAL):
@@ -46,7 +30,7 @@ def test_rsp_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> No
     assert same_queries(case.expected(), got) is None
 
 
-@examples(15)
+@examples(8)
 @given(tuples | views, rows)
 def test_cql_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> None:
     with without(*OPTIONAL):
@@ -54,7 +38,7 @@ def test_cql_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> No
     assert same_queries(case.expected(), got) is None
 
 
-@examples(10)
+@examples(6)
 @given(entailment, rows)
 def test_entailed_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) -> None:
     with without(*OPTIONAL):
@@ -62,7 +46,7 @@ def test_entailed_queries_say_the_same_unoptimised(case: Case, epoch_rows: int) 
     assert same_queries(case.expected(), got) is None
 
 
-@examples(40)
+@examples(20)
 @given(rdf | rdf | tuples | entailment, st.sampled_from(sorted(OPTIONAL)), rows)
 def test_no_rule_shows_in_what_queries_say(case: Case, rule: str, epoch_rows: int) -> None:
     with without(rule):

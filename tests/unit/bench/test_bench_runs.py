@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import aggregate, join, planning, srbench_q3, static
+from bench import aggregate, join, planning, sharing, srbench_q3, static
 from bench.__main__ import Name
 
 ROOT = Path(__file__).parents[3]
@@ -68,6 +68,15 @@ def test_published_queries_of_three_languages_are_planned() -> None:
     assert told.levada["count"] > 30 and told.more["worst_ms"] == told.levada["most_ms"]
 
 
+@pytest.mark.parametrize("workload", list(sharing.QUERIES))
+@pytest.mark.parametrize("mode", ["off", "relax"])
+def test_queries_share_and_have_all_results(mode: str, workload: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.nt"
+    expected = sharing.write(path, 100, 5, workload)
+    told = sharing.side(str(path), mode, 5, 100, workload)
+    assert told["count"] == expected and told["state_kb"] > 0
+
+
 def test_every_benchmark_is_a_module() -> None:
     assert all((ROOT / "bench" / f"{name.value}.py").exists() for name in Name)
 
@@ -89,3 +98,9 @@ def test_static_data_are_joined_whether_they_may_be_replaced_or_not(
     shape = static.Shape(sensors=2000, places=50, n=4000, epoch=1000, stored=500, asked=20_000)
     ours, open_, theirs = static.compare(shape, stepped=True)
     assert ours["rows"] == open_["rows"] and ours["load_s"] > 0 and theirs["probes_per_cpu_s"] > 0
+
+
+def test_each_client_of_the_server_has_each_report_once() -> None:
+    told = bench("serve", "--scale", "0.005")["levada"]
+    assert (told["clients"], told["count"]) == (5, 100)
+    assert 300 < told["bytes_a_report"] < 500

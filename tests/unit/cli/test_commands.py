@@ -370,6 +370,8 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(
         "app": app,
         "once": True,
         "keep_open": False,
+        "keep": "",
+        "published": True,
         "overwrite": True,
         "master": "local[2]",
         "on_results": None,

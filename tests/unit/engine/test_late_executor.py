@@ -39,6 +39,9 @@ class Start:
         self.jobs += 1
         return LocalExecutor().run(job)
 
+    def check(self) -> None:
+        pass
+
     def end(self) -> None:
         self.ended = True
         self.go.set()

@@ -32,6 +32,7 @@ from levada.plan.lowering.show import show_operators
 from levada.plan.topology import topology as topology_module
 from levada.plan.topology.show import show
 from levada.plan.topology.topology import Topology
+from levada.runtime.local import cores
 from levada.streams.stream_config import StreamConfig
 from levada.syntax.cql.ast import Script
 from levada.syntax.sparql.ast import QueryUnit
@@ -237,7 +238,9 @@ def test_explain_shows_the_plan_that_the_engine_registers(
     app = App(app.streams, app.static, sources, Options(said=said))
     with lowered(monkeypatch) as operators:
         engines = registered(app)
-    assert list(explain(app, names, "topology", as_json=False)) == [show(engines)]
+    assert list(explain(app, names, "topology", as_json=False)) == [
+        show(engines, cores("local[*]"))
+    ]
     known_names = known_to(app)
     queries = {query.asked.name: query for query in prepare_app(app, known_names)}
     explained = share((queries[name] for name in names), known_names)

@@ -9,14 +9,19 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import levada
+from levada.cli.main import main
 from levada.emission.formats import Format
 from levada.errors import CheckpointError, UsageError
 from levada.model.time import Window, WindowKind
+from levada.runtime.driver.publishing import tables
+from levada.runtime.driver.publishing.tables import PAUSE, StateFiles
 from levada.runtime.store.verify import verify
+from levada.sinks.files import Roll
 from levada.testing.published import read_published
 from levada.testing.question import ReferenceSql, Report, Row
 from levada.testing.reference import evaluate
@@ -148,6 +153,54 @@ def test_the_file_is_written_only_when_the_relation_has_changed(tmp_path: Path) 
     assert shown(tmp_path / "out", "keys"), "what was deleted is written anew, as epochs go on"
 
 
+def test_changes_are_held_back_until_a_writing_is_worth_it(tmp_path: Path) -> None:
+    now = [100.0]
+    files = StateFiles(tmp_path, Format.CSV, roll=Roll(bytes=50, age=20), clock=lambda: now[0])
+    assert files.due(1, 20) and not files.due(1, 19) and files.due(50, 0)
+    files._rests_until = 100.0 + PAUSE
+    assert not files.due(1, 20) and files.due(50, 20), "so much is never held back"
+    now[0] += PAUSE
+    assert files.due(1, 20)
+
+
+def test_a_state_that_rolls_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, random_seed: int
+) -> None:
+    rows = rows_of(random_seed)
+    write(tmp_path / "a.csv", rows)
+    (tmp_path / "totals.cql").write_text(TEXTS["totals"].format(WINDOW))
+    monkeypatch.chdir(tmp_path)
+    written: list[Path] = []
+    monkeypatch.setattr(tables, "write_atomic", lambda path, data: written.append(path))
+    given = ["run", "totals.cql", "--stream", f"A=a.csv,schema={SPEC}", "--out", "out"]
+    given += ["--as", "state", "--once", "--keep-open", "--master", "none", "--roll", "1h"]
+    assert main([*given, "--epoch-rows", "7", "--checkpoint", "ck", "--no-progress"]) == 0
+    assert len(written) == 2, "empty at first, then as it is"
+
+
+def test_what_was_held_of_a_query_that_is_gone_does_not_touch_its_successor(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "a.csv", [Row(0, (1, 3)), Row(100, (2, 5)), Row(200, (2, 6))])
+    with levada.Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=1) as engine:
+        engine.stream("A", tmp_path / "a.csv", schema=SPEC)
+        files: dict[str, Any] = {"name": "keys", "out": tmp_path / "out", "as_": "state"}
+        engine.register(TEXTS["keys"].format(WINDOW), **files)
+        sink = engine._outputs.sinks["keys"]
+        assert isinstance(sink, StateFiles)
+        sink.roll = Roll(age=10**9)
+        engine.start()
+        while engine._records().get("A") is None or engine._records()["A"].elements < 3:
+            assert not engine.await_end(0.02)
+        engine.unregister("keys")
+        engine.register("Select v From A [Range 9 s] Where v > 99", **files)
+        (tmp_path / "a.csv").open("a").write("1,1,300\n1,1,400\n")
+        while engine._records()["A"].elements < 5:
+            assert not engine.await_end(0.02)
+        engine.stop()
+    assert not shown(tmp_path / "out", "keys")
+
+
 def test_another_query_of_the_name_begins_with_nothing(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", [Row(0, (1, 3)), Row(100, (2, 5))])
     go(tmp_path, "keys", once=False)
@@ -223,7 +276,7 @@ def test_kills_at_any_change_of_the_disk_leave_the_state_right(
     drawn, kills, code = random.Random(random_seed), 0, 86
     fuse = Path(__file__).parents[2] / "spark"
     while code:
-        point = drawn.randint(20, 120) if kills < 5 else 0
+        point = drawn.randint(15, 50) if kills < 5 else 0
         done = subprocess.run(
             [sys.executable, "-c", RUN, str(point), *run],
             cwd=tmp_path,

@@ -95,7 +95,8 @@ def test_the_stream_that_holds_a_query_back_and_the_next_report(root: Any) -> No
     assert (both.watermark, both.holds_back, both.next_report) == (3000, T, 4000)
     assert (
         both.why.startswith(
-            "The next report can be made when the watermark, at 3000, reaches 4000."
+            "The next report can be made when the watermark, at 1970-01-01T00:00:03Z, "
+            "reaches 1970-01-01T00:00:04Z."
         )
         and T in both.why
     )
@@ -166,6 +167,7 @@ def test_the_command_tells_it_as_text_and_as_json(
         "replaced": 0,
         "unit": "",
         "reasons": [],
+        "nulls": 0,
     }
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 

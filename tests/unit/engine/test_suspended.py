@@ -138,3 +138,29 @@ def test_killed_before_any_change_of_the_disk(
 def reported(files: dict[str, str]) -> list[str]:
     """All lines of results."""
     return sorted(line for text in files.values() for line in text.splitlines())
+
+
+SHARED = """PREFIX : <http://e/> SELECT ?x ?z FROM NAMED WINDOW :w ON <http://e/s>
+[RANGE PT1S STEP PT1S] WHERE {{ WINDOW :w {{ ?x :k :{} . ?x :q ?z {} }} }}"""
+
+
+@pytest.mark.parametrize("more", ["", ". ?z :r ?x", "FILTER(?z > 1)"])
+@pytest.mark.parametrize("sharing", ["off", "relax"])
+def test_of_those_who_share_a_join_only_the_one_with_too_many_rows(
+    tmp_path: Path, sharing: str, more: str
+) -> None:
+    lines = [f"<http://e/{c}> <http://e/k> <http://e/{c}> 0 ." for c in "abc"]
+    number = "http://www.w3.org/2001/XMLSchema#integer"
+    for c, many in (("a", 3), ("b", 600), ("c", 5)):
+        for i in range(2, many + 2):
+            z = f'"{i}"^^<{number}>' if "FILTER" in more else f"<http://e/z{i}>"
+            lines.append(f"<http://e/{c}> <http://e/q> {z} 0 .")
+            lines += [f"{z} <http://e/r> <http://e/{c}> 0 ."] if ":r" in more else []
+    (tmp_path / "s.nt").write_text(
+        "\n".join([*lines, "<http://e/e> <http://e/e> <http://e/e> 3000 .", ""])
+    )
+    queries = {c: SHARED.format(c, more) for c in "abc"}
+    with pytest.warns(UserWarning, match="The query b is suspended"):
+        found = run(tmp_path, queries, max_rows=500, epoch_rows=10_000, sharing=sharing)
+    assert [found[c][:1] for c in "abc"] == [[(1000, 3)], [], [(1000, 5)]]
+    assert list(read_status(tmp_path / "checkpoint").suspended) == ["b"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from levada.kernels.text.bytes_ import COUNTED
 from levada.kernels.text.lines import _plain_lines
 from levada.kernels.text.ntriples import count_line_ends
-from levada.kernels.text.subjects import count_lines
+from levada.kernels.text.subjects import count_byte
 
 SIZES = st.sampled_from([0, 1, COUNTED - 1, COUNTED, COUNTED + 1, 3 * COUNTED - 1, 3 * COUNTED + 5])
 
@@ -21,7 +21,8 @@ SIZES = st.sampled_from([0, 1, COUNTED - 1, COUNTED, COUNTED + 1, 3 * COUNTED - 
 def test_counts_equal_those_of_bytes(size: int, more: int, random) -> None:  # type: ignore[no-untyped-def]
     text = bytes(random.choice(b"\n\r<>#") for _ in range(size + more))
     buf = np.frombuffer(text, np.uint8)
-    assert count_lines(buf, size) == text[:size].count(b"\n")
+    for byte in b"\n\r>":
+        assert count_byte(buf, size, byte) == text[:size].count(byte)
     ends = text[:size].count(b"\n") + text[:size].count(b"\r")
     assert count_line_ends(buf, size) == ends
 
@@ -30,7 +31,7 @@ def test_counts_equal_those_of_bytes(size: int, more: int, random) -> None:  # t
 def test_a_block_of_ends_alone_is_counted_in_a_byte(fill: bytes) -> None:
     buf = np.frombuffer(fill * (2 * COUNTED + 1), np.uint8)
     assert count_line_ends(buf, len(buf)) == len(buf)
-    assert count_lines(buf, len(buf)) == (len(buf) if fill == b"\n" else 0)
+    assert count_byte(buf, len(buf), 10) == (len(buf) if fill == b"\n" else 0)
 
 
 @pytest.mark.parametrize("size", [COUNTED - 2, COUNTED, 2 * COUNTED, 2 * COUNTED + 3])

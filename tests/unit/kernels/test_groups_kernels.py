@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.kernels.keyed import groups
-from levada.kernels.keyed.keyed_twins import group_twin
+from levada.kernels.keyed.keyed_twins import find_twin, group_twin
 
 HALF = st.integers(0, 3) | st.integers(0, 2**64 - 1)
 
@@ -24,6 +24,23 @@ def test_group_is_the_order_of_first_appearance_and_equals_its_twin(
     codes_twin, first_twin = group_twin(k, h)
     assert codes.tolist() == codes_twin.tolist() and first.tolist() == first_twin.tolist()
     assert codes.dtype == np.int32 and first.dtype == np.int64
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(HALF, HALF), max_size=60, unique=True),
+    keys=st.lists(st.tuples(HALF, HALF), max_size=60),
+)
+def test_find_gives_the_row_of_a_key_or_none_and_equals_its_twin(
+    rows: list[tuple[int, int]], keys: list[tuple[int, int]]
+) -> None:
+    keys += rows[::2]
+    k, h = (np.array([r[c] for r in rows], np.uint64) for c in range(2))
+    key_k, key_h = (np.array([r[c] for r in keys], np.uint64) for c in range(2))
+    found = groups.find(groups.table_of(k, h), k, h, key_k, key_h)
+    assert found.tolist() == [rows.index(key) if key in rows else -1 for key in keys]
+    assert found.tolist() == find_twin(k, h, key_k, key_h).tolist()
+    assert found.dtype == np.int32
 
 
 @pytest.mark.parametrize("shape", ["hashes", "small integers", "one half constant", "grid"])

@@ -118,10 +118,22 @@ def test_groups_of_a_power_of_two_are_the_top_bits(h: np.ndarray, bits: int) -> 
 @settings(deadline=None)
 @given(h=KEYS, groups=st.integers(1, 1000), seed=st.integers(0, 9))
 def test_partition_of_reads_the_table_at_the_group(h: np.ndarray, groups: int, seed: int) -> None:
-    table = np.random.default_rng(seed).integers(0, 7, groups).astype(np.int32)
+    table = np.random.default_rng(seed).integers(0, 7, groups).astype(np.int16)
     group = keyed_route.group_of(h, groups)
     assert group.tolist() == [((int(v) >> 32) * groups) >> 32 for v in h]
     assert keyed_route.partition_of(h, table).tolist() == table[group].tolist()
+    both = keyed_route.group_and_partition(h, table)
+    assert [c.tolist() for c in both] == [group.tolist(), table[group].tolist()]
+    assert [c.dtype for c in both] == [np.uint16, np.int32]
+
+
+@settings(deadline=None)
+@given(h=KEYS, bits=st.integers(0, 10))
+def test_groups_are_counted_as_their_twin_counts_them(h: np.ndarray, bits: int) -> None:
+    counts = np.full(1 << bits, 2, np.int64)
+    found = keyed_route.group_of(h, 1 << bits).astype(np.uint16)
+    keyed_route.count_groups(found, counts)
+    assert counts.tolist() == (2 + np.bincount(found, minlength=1 << bits)).tolist()
 
 
 @settings(deadline=None)

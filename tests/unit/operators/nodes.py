@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from levada.algebra.options import QueryOptions
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import MIN
@@ -130,7 +131,8 @@ class Bench:
                     "w": [1] * len(rows),
                 }
                 built[name] = np.array(given[name] if name in given else rest[stem], DTYPES[stem])
-        return Frame({name: built[name] for name in layout.columns()}, len(rows))
+        shown = {name: built[name] for name in layout.columns()}
+        return Frame({**shown, col.PLACE: np.zeros(len(rows), np.uint16)}, len(rows))
 
     def terms(self, frame: Frame | None, slots: int = 1) -> list[tuple[str | None, ...]]:
         """The first slots of a frame's rows, in short."""
@@ -152,7 +154,7 @@ class Bench:
         members are at home in partition 0.
         """
         progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-        place = Place(partition, np.zeros(64, np.int32))
+        place = Place(partition, np.zeros(64, np.int16))
         return Env(kept or state(), self.pool, progress, {0: Seen.of(element_times)}, place)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, state, term
 
+from levada import query
 from levada.model.time import MAX, Window, WindowKind
 from levada.operators.interval.count_window import count_window, select
 from levada.plan.sealed import steps as s
@@ -88,3 +89,19 @@ def test_selection_by_constants_and_repeated_variables() -> None:
     rows = [(":a", ":p", ":a"), (":a", ":p", ":b"), (":b", ":q", ":b"), (":c", ":p", ":c")]
     frame = bench.frame(node, rows, lo0=[1, 2, 3, 4], hi0=[1, 2, 3, MAX])
     assert bench.terms(select(node, [frame], bench.env())) == [(":a",), (":c",)]
+
+
+def test_rows_of_one_key_and_instant_are_ordered_by_their_texts() -> None:
+    """Whichever comes first, and whatever other keys have at that instant."""
+    rows = [(1, "b", 1000), (2, "z", 1000), (1, "a", 1000), (2, "c", 2000), (3, "d", 2000)]
+    text = "Rstream(Select k, v From S [Partition By k Rows 1])"
+    for given_ in (rows, rows[::-1][2:] + rows[3:]):
+        ordered = sorted(given_, key=lambda row: row[2])
+        schema = {"k": "integer", "v": "string"}
+        found = query(text, {"S": (ordered, {"schema": schema})}, dialect="cql").to_dicts()
+        at = {r: {(d["k"], d["v"]) for d in found if d["report"] == r} for r in _reports(found)}
+        assert list(at.values()) == [{(1, "b"), (2, "z")}, {(1, "b"), (2, "c"), (3, "d")}]
+
+
+def _reports(found: list[dict[str, object]]) -> list[object]:
+    return list(dict.fromkeys(row["report"] for row in found))

@@ -45,7 +45,7 @@ def epoch(kept: State, changes: list[tuple[int, int, int, int]], least: bool) ->
     starts = np.append(first, n)
     runs = Runs(
         np.arange(n), w.astype(np.int8), run, codes[new], r[new], starts,
-        groups.astype(np.uint64) // 2, groups.astype(np.uint64), first
+        groups.astype(np.uint64) // 2, groups.astype(np.uint64), groups.astype(np.uint16), first
     )  # fmt: skip
     kinds = np.full(n, Kind.INTEGER, np.uint8)
     rows = Frame({"op": np.zeros(n, np.int32), "k0": kinds, "m0": v}, n)

@@ -21,6 +21,7 @@ from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
 from levada.operators.table import OPERATORS, evaluate
 from levada.optimizer.pipeline import optimize
+from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.physical import operators as p
 from levada.plan.sealed import steps as s
@@ -83,6 +84,18 @@ def sparql(asked: Asked, *, unique: bool) -> Plan:
     return topology.seal()
 
 
+def relaxed() -> Plan:
+    """The plan of two queries that differ in a constant of a join."""
+    topology = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
+    for i in range(2):
+        text = (
+            f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
+            f"WHERE {{ WINDOW :w {{ ?s :p :c{i} . ?s :q ?z }} }}"
+        )
+        topology.add(f"q{i}", optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
+    return topology.seal()
+
+
 def cql(text: str) -> Plan:
     """The plan of a query over one stream of tuples."""
     topology = Topology({"S": StreamFacts(SCHEMA)})
@@ -94,7 +107,7 @@ def cql(text: str) -> Plan:
 def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
-    return [*triples, *map(cql, CQL)]
+    return [*triples, relaxed(), *map(cql, CQL)]
 
 
 def inputs_of(plans: list[Plan]) -> Iterator[tuple[PlanNode, int, PlanNode]]:

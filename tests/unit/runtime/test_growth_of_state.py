@@ -95,6 +95,11 @@ class Files:
             self.blobs[self.name] = b"".join(state.finish())
 
 
+def _of(n: int) -> dict[str, Any]:
+    """The columns of rows of one member and group."""
+    return {"op": np.zeros(n, np.int32), col.PLACE: np.zeros(n, np.uint16)}
+
+
 def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
     """Against a list: rows in any order, a watermark that moves in any steps."""
     drawn, key = np.random.default_rng(random_seed), "pending.0.0.0"
@@ -107,9 +112,7 @@ def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
         up = [f[col.least(0)] for f in pending._come_up(state, key, w)]
         left = np.sort(new[new >= w])
         if len(left):
-            pending._wait(
-                state, key, Frame({"op": np.zeros(len(left), np.int32), col.least(0): left})
-            )
+            pending._wait(state, key, Frame({**_of(len(left)), col.least(0): left}))
         files.close(state, epoch)
         pieces = max(pieces, len(state.pieces(key)))
         right = np.sort(waiting[waiting < w])
@@ -124,7 +127,7 @@ def test_large_pieces_are_put_together_with_no_other(monkeypatch: pytest.MonkeyP
     state = State(None, "", lambda name: pytest.fail("nothing is written"))
     for i in range(0, 4000, 4):
         rows = np.arange(i, i + 4)
-        pending._wait(state, "k", Frame({"op": np.zeros(4, np.int32), col.least(0): rows}))
+        pending._wait(state, "k", Frame({**_of(4), col.least(0): rows}))
     sizes = [p.rows for p in state.pieces("k")]
     assert sum(sizes) == 4000
     assert max(sizes) < 3 * 64

@@ -1,12 +1,13 @@
 """An executor that is on its way: jobs run here until it is there, and its failures are told."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from levada.errors import JavaError
-from levada.runtime.late import Late
+from levada.runtime.late import Late, is_here
 from levada.runtime.local import Executor, Job, LocalExecutor, deliver
 
 JOB = Job(b"", [], 1, 1, ("levada.runtime.spark.work:idle_intake", f"{__name__}:stage"))
@@ -41,6 +42,9 @@ class Start:
             raise self.failure
         return There()
 
+    def check(self) -> None:
+        pass
+
     def end(self) -> None:
         self.over.set()
         self.go.set()
@@ -57,6 +61,17 @@ def test_jobs_run_here_until_the_other_executor_is_there() -> None:
     assert late.run(JOB) == [b"there"]
     late.end()
     assert start.over.is_set()
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_light_jobs_stay_here_unless_nothing_may(here: bool) -> None:
+    start = Start()
+    late = Late(start, here=here)
+    start.go.set()
+    late.await_there()
+    assert late.run(replace(JOB, light=True)) == ([b"here"] if here else [b"there"])
+    assert is_here(late) is here and is_here(LocalExecutor())
+    late.end()
 
 
 def test_what_is_missing_is_known_before_the_start_is_over() -> None:

@@ -163,7 +163,7 @@ def test_the_text_says_what_is_shared_and_who_uses_it() -> None:
     one = text("SELECT ?s ?o", "?s :p ?o")
     other = text("SELECT ?s ?o", "?s :p ?o", clause="[RANGE PT20S STEP PT1S]")
     assert (
-        show(topology(one, other, one))
+        show(topology(one, other, one), 3)
         == dedent(
             f"""
             3 queries: 4 nodes with 8 members; apart they would be 12 nodes with 12 members
@@ -179,7 +179,12 @@ def test_the_text_says_what_is_shared_and_who_uses_it() -> None:
               0: q0
               1: q1
               2: q2
-            """
+            edges
+              Match -> Occur field(0,1): rows with equal terms there must meet, and every reader has some
+              Occur -> Report local: no exchange: its rows are together by 0,1 of Occur's input already
+              Report -> Emit local: no exchange: its rows are together by 0,1 of Occur's input already
+            tasks: one for each source partition of {STREAM}, 3 in stage 1, the output
+            """  # noqa: E501
         ).strip()
     )
 
@@ -198,7 +203,7 @@ def test_users_are_those_whose_rows_go_through_a_member() -> None:
 def test_flags_are_told_by_name() -> None:
     named = text("SELECT (COUNT(*) AS ?n)", "?s :p ?o")
     assert "2 Panes enumerated [NUM] r <- Occur by home" in lines(topology(named))
-    assert "True" not in show(topology(named))
+    assert "True" not in show(topology(named), 1)
 
 
 def test_an_equal_query_adds_one_member_at_the_end_only() -> None:

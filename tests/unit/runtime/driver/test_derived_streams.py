@@ -339,7 +339,7 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
 
 
 def wait_for(condition: Any) -> None:
-    for _ in range(2000):
+    for _ in range(10_000):
         if condition():
             return
         time.sleep(0.01)

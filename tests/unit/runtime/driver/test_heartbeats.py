@@ -30,13 +30,13 @@ class Clocked:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, at: int = NOW) -> None:
         self.sink, self.clock = MemorySink(), ManualClock(at)
-        monkeypatch.setattr("levada.engine.driver._wall", self.clock)
+        monkeypatch.setattr("levada.engine.driver.wall", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, epoch=0
         )
 
     def until(self, holds: Any) -> None:
-        for _ in range(2000):
+        for _ in range(10_000):
             if holds():
                 return
             self.engine.await_end(0.01)

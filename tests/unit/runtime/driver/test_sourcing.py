@@ -210,7 +210,7 @@ class Engines:
 
     def __init__(self, root: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.sink, self.clock = MemorySink(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine.driver._wall", self.clock)
+        monkeypatch.setattr("levada.engine.driver.wall", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )
@@ -218,7 +218,7 @@ class Engines:
 
     def until(self, holds: Any) -> None:
         """Waits until something holds after an epoch."""
-        for _ in range(2000):
+        for _ in range(10_000):
             if holds():
                 return
             self.engine.await_end(0.01)

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from levada.runtime.driver.task_count import SLOW, SMALL, WARY, Pace
+from levada.runtime.driver.task_count import LIGHT, SLOW, SMALL, WARY, Pace
 from levada.sources.reference import Reference
 
 
-def of(elements: Any) -> list[Any]:
+def of(elements: Any, form: str = "nt") -> list[Any]:
     return [
         Reference(
-            "s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0, elements=elements
+            "s", "p", "f", "/f", form, 0, 10 * elements, index=0, document=0, elements=elements
         )
     ]
 
@@ -48,3 +48,17 @@ def test_what_becomes_faster_is_found() -> None:
         one = pace.one_task(of(2 * SMALL), 2)
         pace.took(one, (0.4 if one else 0.1) if epoch < 100 else (0.1 if one else 0.4))
     assert pace.one_task(of(2 * SMALL), 2)
+
+
+def test_few_lines_are_light_and_documents_are_not() -> None:
+    pace = Pace()
+    assert pace.one_task([], 4) and pace.is_light([])
+    for references, light in (
+        (of(LIGHT), True),
+        (of(LIGHT + 1), False),
+        (of(1, "csv") + of(1, "nq"), True),
+        (of(1) + of(1, "ttl"), False),
+        (of(1, "parquet"), False),
+    ):
+        assert pace.one_task(references, 4)
+        assert pace.is_light(references) is light

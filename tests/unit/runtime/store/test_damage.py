@@ -17,7 +17,7 @@ from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError
 from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plans import encode_plan, read_plan
+from levada.plan.encoding.plans import encode_groups, encode_plan, read_groups, read_plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.runtime.context import SETUPS, Setup, load_plan, load_setup
 from levada.runtime.driver.epoch import Epochs
@@ -115,6 +115,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "intentions/open": read_sealed,
     "plans/*.plan": lambda path: encode_plan(read_plan(path)),
     "plans/*.catalog": lambda path: encode_catalog(*read_catalog(path)),
+    "plans/groups-*": lambda path: encode_groups(read_groups(path)),
     "plans/setup-*": lambda path: encode(read_file(path, Setup, SETUPS), SETUPS),
 }
 

@@ -37,7 +37,7 @@ class Files:
 
 
 def rows(*numbers: int) -> Frame:
-    return Frame({"id": np.array(numbers, np.int64)})
+    return Frame({"id": np.array(numbers, np.int64), "g": np.zeros(len(numbers), np.uint16)})
 
 
 def terms(*names: str) -> Terms:
@@ -115,11 +115,20 @@ def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(
     state, names = State(None, "", files.read), [f"<{i:03}>" for i in range(100)]
     for epoch, name in enumerate(names):
         there = terms(name, *names[max(epoch - 1, 0) : epoch])
-        identity = {"x0": there.x, "y0": there.y}
+        identity: dict[str, Any] = {
+            "x0": there.x,
+            "y0": there.y,
+            "g": np.zeros(len(there), np.uint16),
+        }
         state.replace("5.last", [state.put({"": Frame(identity)}, 2, (2**62, 0, 0))])
+        one: dict[str, Any] = {
+            "a0.x": there.x[:1],
+            "a0.y": there.y[:1],
+            "g": np.zeros(1, np.uint16),
+        }
         state.replace(
             "6.live",
-            [state.put({"": Frame({"a0.x": there.x[:1], "a0.y": there.y[:1]})}, 1, (2**62, 0, 0))],
+            [state.put({"": Frame(one)}, 1, (2**62, 0, 0))],
         )
         term_runs.insert(state, terms(name), 2**62, 0)
         state = files.close(state, str(epoch))

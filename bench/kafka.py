@@ -1,0 +1,115 @@
+"""``kafka``: a quad a message, and ten, through a query that reads them all and keeps hardly any;
+the baseline is the same lines in a file. CPU is that of Levada's one process, librdkafka's threads
+among it; the broker and the producer are others. ``fetch`` is librdkafka alone, as the reader of
+tasks has it, without parsing. A row is a quad.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.result import Result, check_count, ratio
+from levada.engine.engine import Engine
+from levada.sources.kafka.reader import KafkaReader
+from levada.sources.reference import KafkaReference
+from levada.streams.stream_config import StreamConfig
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from kafka_broker import Broker  # the tests' broker
+
+MESSAGES = 1_000_000
+PARTITIONS = 4
+ROUNDS = 3
+QUERY = """PREFIX : <http://example.org/> SELECT (COUNT(*) AS ?n)
+FROM NAMED WINDOW :w ON :obs [RANGE PT1000S STEP PT1000S]
+WHERE { WINDOW :w { ?o :result ?v } FILTER(?v = 7) }"""
+
+
+def quad(k: int) -> str:
+    """A line of 126 bytes, and the newline of a file."""
+    number = f"{k % 1000:04d}"
+    line = f"<http://example.org/observation/{k:08d}> <http://example.org/result> "
+    line += f'"{number}"^^<http://www.w3.org/2001/XMLSchema#int> '
+    return line + "<g:" + "x" * (126 - len(line) - 6) + "> ."
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """Both shapes of messages over topics, and the lines as a file; ``stepped`` or not, it is one
+    process.
+    """
+    n = max(int(MESSAGES * scale), 40)
+    n -= n % (10 * PARTITIONS)
+    with tempfile.TemporaryDirectory(prefix="levada-kafka-") as folder:
+        root = Path(folder)
+        (root / "obs_1000.nq").write_text("".join(f"{quad(k)}\n" for k in range(n)))
+        broker = Broker(root / "broker")
+        try:
+            for name, each in (("one", 1), ("ten", 10)):
+                broker.topic(name, PARTITIONS)
+                for p in range(PARTITIONS):
+                    broker.send(name, _messages(n, each, p), p, compression_type="lz4",
+                                linger_ms=20, queue_buffering_max_messages=2_000_000)  # fmt: skip
+            options = {"format": "nq", "time": "timestamp"}
+            one = _best(lambda: _query(n, broker.url("one"), **options))
+            ten = _best(lambda: _query(n, broker.url("ten"), element="line", **options))
+            fetch = _best(lambda: _fetch(broker, n))
+            file = _best(lambda: _query(n, str(root / "obs_1000.nq"), time="filename:_([0-9]+)"))
+        finally:
+            broker.stop()
+    more = {
+        "fetch": fetch,
+        "ten_a_message": ten,
+        "ten_by_file": ratio(ten, file),
+    }
+    return Result(
+        "kafka", one, file, round(one["rows_per_cpu_s"] / file["rows_per_cpu_s"], 2), more
+    )
+
+
+def _messages(n: int, each: int, partition: int) -> list[str]:
+    lines = [quad(k) for k in range(partition, n, PARTITIONS)]
+    return ["\n".join(lines[k : k + each]) for k in range(0, len(lines), each)]
+
+
+def _best(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    return max((measure() for _ in range(ROUNDS)), key=lambda side: side["rows_per_cpu_s"])
+
+
+def _query(n: int, path: str, **options: Any) -> dict[str, Any]:
+    """A run over all that is there; the epochs' CPU, from the start of the engine."""
+    with Engine(spark=False) as engine:
+        engine.stream("http://example.org/obs", path, **options)
+        engine.register(QUERY, name="q")
+        cpu, began = time.process_time(), time.perf_counter()
+        engine.start(once=True)
+        engine.await_end()
+        spent, took = time.process_time() - cpu, time.perf_counter() - began
+        record = engine._records()["http://example.org/obs"]
+        check_count(path, record.elements, n)
+    return _side(n, spent, took)
+
+
+def _fetch(broker: Broker, n: int) -> dict[str, Any]:
+    config = StreamConfig.of("s", broker.url("one"), format="nq", time="timestamp")
+    reader, size = KafkaReader.of(config), n // PARTITIONS
+    cpu, began, count = time.process_time(), time.perf_counter(), 0
+    for p in range(PARTITIONS):
+        _, messages = reader.read(KafkaReference("s", "one", p, 0, size, 127, 0))
+        count += len(messages)
+    check_count("librdkafka", count, n)
+    return _side(n, time.process_time() - cpu, time.perf_counter() - began)
+
+
+def _side(n: int, cpu: float, wall: float) -> dict[str, Any]:
+    return {
+        "rows": n,
+        "rows_per_s": round(n / wall),
+        "rows_per_cpu_s": round(n / cpu),
+        "cpu_s": round(cpu, 3),
+        "wall_s": round(wall, 3),
+    }

@@ -1,0 +1,238 @@
+"""``placed``: how much goes over the network under a learned placement, in turn, and by Spark.
+
+    w1        W1's streams in 12 + 12 files by key; a fifth of B stands in another file than its key
+    lines     the same cut by line: every file has every key, and no placement can help
+    stations  SRBench's query 3 as an aggregation over rows, in 12 files by station
+    q3        the same over RDF, stars joined where they are read
+
+Each workload is read once in this process, its send graph measured by group, and placed. Then the
+same runs on ``local-cluster[4,1,1024]``, always spread over tasks: by Spark's own choice, by the
+placer ``round_robin``, and by ``refined``. The bytes are Spark's own (``shuffleRemoteBytesRead``),
+with all heads of blobs. Executors of one host read each other's shuffle files over the network
+here, as hosts do. ``predicted`` is the share of rows that the send graph has across machines. All
+that is compared are bytes: four executors share two cores.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bench.data import events, pairs_within
+from bench.result import Result, check_count
+from bench.srbench import MINUTE, STREAM, Weather, query
+from levada import Engine
+from levada.cli.place.measured import measured_by_group
+from levada.cli.place.quiet import quiet
+from levada.placement import placement as placements
+from levada.placement.cost import score
+from levada.placement.placers import PLACERS
+from levada.placement.problem import BOUND, Problem
+from levada.placement.refined import evenest
+from levada.runtime.driver import task_count
+
+MACHINES, FILES, PARTITIONS = 4, 12, 8
+MASTER = f"local-cluster[{MACHINES},1,1024]"
+EVENTS, KEYS, WIDTH = 200_000, 5_000, 2_000
+STATIONS = 500
+W1 = (
+    "Istream(Select A.k, A.ts, B.ts, A.v, B.v From A [Range 2001 ms], B [Range 2001 ms] "
+    "Where A.k = B.k)"
+)
+Q3 = "Rstream(Select s, Min(v) From W [Range 3 hours Slide 1 hour] Group By s Having Min(v) >= 74)"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``write``: the folders of streams, a file a source partition, into a folder; it gives the
+    number of results.
+    """
+
+    write: Callable[[Path, float], int]
+    streams: dict[str, dict[str, Any]]
+    text: str
+    dialect: str
+    rows: int  # in an epoch
+
+
+def _cut(path: Path, frame: pl.DataFrame, file: Any) -> None:
+    path.mkdir()
+    for i in range(FILES):
+        frame.filter(pl.Series(file == i)).write_csv(path / f"{i:02}.csv")
+
+
+def _pairs(folder: Path, scale: float, by_key: bool) -> int:
+    n, keys = max(int(EVENTS * scale), 1000), max(int(KEYS * scale), 50)
+    rng = np.random.default_rng(11)
+    home = rng.integers(0, FILES, keys)
+    both = [events(seed, n, keys, n / 1_000_000) for seed in (1, 2)]
+    for name, stream in zip("AB", both, strict=True):
+        file = home[stream.k] if by_key else np.arange(n) % FILES
+        if name == "B" and by_key:
+            file = np.where(rng.random(n) < 0.2, rng.integers(0, FILES, n), file)
+        _cut(folder / name, pl.DataFrame({"k": stream.k, "v": stream.v, "ts": stream.ts}), file)
+    return pairs_within(*both, WIDTH)
+
+
+def _stations(folder: Path, scale: float) -> int:
+    weather = _weather(scale)
+    speeds = weather.speeds()
+    minutes, n = speeds.shape
+    station = np.tile(np.arange(n), minutes)
+    ts = np.repeat(np.arange(minutes) * MINUTE + MINUTE // 2, n)
+    frame = pl.DataFrame({"s": station, "v": speeds.ravel(), "ts": ts})
+    _cut(folder / "W", frame, station % FILES)
+    return weather.results
+
+
+def _triples(folder: Path, scale: float) -> int:
+    """A file a station's residue: the lines of a day, each with the number of its station."""
+    from bench.srbench import write_timed
+
+    weather = _weather(scale)
+    write_timed(folder / "all.nt", weather)
+    (folder / "w3").mkdir()
+    files = [(folder / "w3" / f"{i:02}.nt").open("w") for i in range(FILES)]
+    with (folder / "all.nt").open() as whole:
+        for line in whole:
+            subject = line[: line.index(">")]
+            files[int(subject.rpartition("/")[2]) % FILES].write(line)
+    for file in files:
+        file.close()
+    (folder / "all.nt").unlink()
+    return weather.results
+
+
+def _weather(scale: float) -> Weather:
+    return Weather(max(int(STATIONS * scale) // FILES * FILES, 4 * FILES))
+
+
+def _table(name: str, schema: str) -> dict[str, dict[str, Any]]:
+    return {name: {"schema": schema, "files": "parallel"}}
+
+
+PAIRS = _table("A", "k:integer;v:double") | _table("B", "k:integer;v:double")
+WORKS = {
+    "w1": Work(lambda folder, scale: _pairs(folder, scale, True), PAIRS, W1, "cql", 100_000),
+    "lines": Work(lambda folder, scale: _pairs(folder, scale, False), PAIRS, W1, "cql", 100_000),
+    "stations": Work(_stations, _table("W", "s:integer;v:double"), Q3, "cql", 240_000),
+    "q3": Work(
+        _triples,
+        {STREAM: {"files": "parallel", "element": "subject", "closed": "element"}},
+        query(),
+        "rspql",
+        80_000,
+    ),
+}
+
+
+def _run(work: Work, folder: Path, root: Path, scale: float, **given: Any) -> tuple[int, Engine]:
+    """A run to its end: how many results, and the engine."""
+    with Engine(
+        checkpoint=root,
+        epoch_rows=max(int(work.rows * scale), 1000),
+        partitions=PARTITIONS,
+        seed=7,
+        keep_results=False,
+        **given,
+    ) as engine:
+        for name, options in work.streams.items():
+            engine.stream(name, folder / ("w3" if name == STREAM else name), **options)
+        engine.register(work.text, name="q", dialect=work.dialect)
+        engine.start(once=True)
+        engine.await_end()
+        assert engine._driver is not None, "it has been started"
+        return sum(n for n, _ in engine._driver.last.totals.values()), engine
+
+
+def _placed(work: Work, folder: Path, root: Path, expected: int, scale: float) -> dict[str, Any]:
+    """Measures the send graph and writes the placements; what they predict."""
+    count, _ = _run(work, folder, root / "learn", scale, spark=False, slices="1mo")
+    check_count("the run that is measured", count, expected)
+    graph = measured_by_group(root / "learn", None, 1 << 16)
+    problem = Problem(graph, MACHINES)
+    problem = Problem(graph, MACHINES, bound=max(BOUND, evenest(problem)))
+    found: dict[str, Any] = {}
+    for name in ("round_robin", "refined"):
+        with quiet():
+            place = PLACERS[name](problem)
+        placements.write(root / f"{name}.json", graph, place, MACHINES, name)
+        scored = score(graph, place, MACHINES)
+        found[name] = {"predicted": round(scored.share, 4), "rsd": round(scored.rsd, 4)}
+    return found
+
+
+class Remote:
+    """The bytes that Spark has read from shuffles since this was asked last: remote, local."""
+
+    def __init__(self, session: Any) -> None:
+        self._context = session.sparkContext
+        self._seen = (0, 0)
+
+    def more(self) -> tuple[int, int]:
+        """Of the stages since."""
+        context = self._context
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+        none = context._gateway.new_array(context._jvm.double, 0)
+        status, empty = context._jsc.sc().statusStore(), context._jvm.java.util.ArrayList()
+        stages = status.stageList(None, False, False, none, empty)
+        remote = local = 0
+        for i in range(stages.size()):
+            stage = stages.apply(i)
+            remote += int(stage.shuffleRemoteBytesRead())
+            local += int(stage.shuffleLocalBytesRead())
+        before, self._seen = self._seen, (remote, local)
+        return remote - before[0], local - before[1]
+
+
+def _compare(name: str, session: Any, remote: Remote, scale: float) -> dict[str, Any]:
+    """One workload, three ways."""
+    work = WORKS[name]
+    with tempfile.TemporaryDirectory(prefix="levada-placed-") as folder:
+        root = Path(folder)
+        expected = work.write(root, scale)
+        found: dict[str, Any] = {"spark": {}}
+        found |= _placed(work, root, root, expected, scale)
+        remote.more()
+        for way, side in found.items():
+            place = "" if way == "spark" else root / f"{way}.json"
+            count, engine = _run(work, root, root / way, scale, spark=session, place=place)
+            check_count(f"{name} {way}", count, expected)
+            far, near = remote.more()
+            side |= {"count": count, "remote_mb": round(far / 1e6, 3)}
+            side["share"] = round(far / max(far + near, 1), 4)
+            assert engine._driver is not None, "it has been started"
+            if (told := engine._driver.last.placed) is not None:
+                side |= {"tasks": told.wanted, "missed": told.missed}
+    placed = found["refined"]["remote_mb"]
+    for way in ("spark", "round_robin"):
+        found[f"against_{way}"] = round(placed / max(found[way]["remote_mb"], 1e-9) - 1, 3)
+    return found
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """All workloads on one session."""
+    from levada.runtime.spark.session import start_session, stop_session
+
+    task_count.CALLS = 0  # a job in one task sends nothing
+    config = {
+        "spark.shuffle.readHostLocalDisk": "false",
+        "spark.ui.retainedStages": "100000",
+        "spark.ui.retainedJobs": "100000",
+        "spark.ui.retainedTasks": "1000000",
+    }
+    with tempfile.TemporaryDirectory(prefix="levada-placed-spark-") as scratch:
+        session = start_session(MASTER, config=config, scratch=Path(scratch))
+        try:
+            remote = Remote(session)
+            found = {name: _compare(name, session, remote, scale) for name in WORKS}
+        finally:
+            stop_session(session)
+    first = found["w1"]
+    return Result("placed", first["refined"], first["spark"], more=found)

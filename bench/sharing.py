@@ -1,0 +1,133 @@
+"""``sharing``: 1 to 10,000 queries that want other rows of a join, in each mode of sharing.
+
+    constants     ?x :p :c . ?x :q ?z                            each query with its own :c
+    ranges        ?x :p ?v FILTER(?v >= a && ?v < b) . ?x :q ?z    each with a part of the numbers
+
+All queries together have the same results, however many they are: of each window of 10 s a tenth
+of the subjects, each with one of the constants, or of the numbers, in turn. So ``cost`` (CPU of a
+triple, by that with one query of the same mode) and ``state`` (bytes of the checkpoint's state with
+a window half full, likewise) tell what queries cost by being many. ``off`` and ``exact`` are left
+out where they would take minutes (``MOST``). A row is a triple; epochs are stepped in one process.
+``alone`` is what one query costs with ``relax``, by what it costs with ``off``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.apart import apart
+from bench.result import Result, check_count
+from levada import Engine
+from levada.runtime.store.manifest import Manifest
+
+COUNTS = (1, 10, 100, 1000, 10_000)
+MOST = {"off": 100, "exact": 100, "relax": 10_000}
+QUICK = {"off": 1, "exact": 1, "relax": 1000}
+SUBJECTS, WINDOWS, RANGE = 10_000, 12, 10_000
+WARM = 2  # windows that do not count
+ROUNDS = 3  # of a mode and a number that are quick, the best counts
+HIT = 10  # one of so many subjects has both triples
+HEAD = "SELECT ?x ?z FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT10S STEP PT10S]\n"
+QUERIES = {
+    "constants": HEAD + "WHERE {{ WINDOW <e:w> {{ ?x <e:p> <e:c{0}> . ?x <e:q> ?z }} }}",
+    "ranges": HEAD
+    + """WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v . ?x <e:q> ?z
+        FILTER(?v >= {0} && ?v < {1}) }} }}""",
+}
+XSD = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+def write(path: Path, subjects: int, queries: int, workload: str) -> int:
+    """Writes the stream: in each window a triple of each predicate a subject, half of the last one;
+    gives the number of results.
+    """
+    lines = []
+    for window in range(WINDOWS):
+        there = subjects if window + 1 < WINDOWS else subjects // 2
+        for i in range(there):
+            ts, number = window * RANGE + i * RANGE // subjects, window * subjects + i
+            other = number if i % HIT == 0 else f"{number}o"
+            turn = number // HIT % queries
+            wanted = f'"{turn}"^^<{XSD}>' if workload == "ranges" else f"<e:c{turn}>"
+            lines.append(f"<e:{number}> <e:p> {wanted} {ts} .\n")
+            lines.append(f"<e:{other}> <e:q> <e:z{i % 100}> {ts} .\n")
+    path.write_text("".join(lines))
+    return (WINDOWS - 1) * len(range(0, subjects, HIT))
+
+
+def side(path: str, mode: str, queries: int, subjects: int, workload: str) -> dict[str, Any]:
+    """One run: results, CPU of a triple after the warm-up, bytes of state."""
+    marks: list[tuple[int, float]] = []
+    results = 0
+
+    def see(manifest: Manifest) -> None:
+        nonlocal results
+        results = sum(solutions for solutions, _ in manifest.totals.values())
+        marks.append((sum(s.triples for s in manifest.streams.values()), time.process_time()))
+
+    with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder:
+        root = Path(folder) / "c"
+        with Engine(
+            spark=False,
+            checkpoint=root,
+            partitions=1,
+            seed=7,
+            epoch_rows=subjects,
+            keep_results=False,
+            sharing=mode,
+        ) as engine:
+            engine.stream("e:s", path)
+            with engine._registry.lock:
+                for i in range(queries):
+                    engine.register(QUERIES[workload].format(i, i + 1), name=f"q{i}")
+            engine._on_epoch(see)
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+        state = sum(file.stat().st_size for file in (root / "state").iterdir())
+    first = next(mark for mark in marks if mark[0] >= 2 * WARM * subjects)
+    last = marks[-1]
+    cost = (last[1] - first[1]) / (last[0] - first[0]) * 1e6
+    return {"count": results, "us": round(cost, 2), "state_kb": round(state / 1000)}
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """Each number of queries in each mode, side by side; the ratios to one query."""
+    subjects = max(int(SUBJECTS * scale), 100)
+    found = {workload: _workload(workload, subjects) for workload in QUERIES}
+    more = {
+        f"{'' if workload == 'constants' else workload + '_'}{mode}_{queries}": {
+            **one,
+            "cost": round(one["us"] / sides[1]["us"], 2),
+            "state": round(one["state_kb"] / sides[1]["state_kb"], 2),
+        }
+        for workload, modes in found.items()
+        for mode, sides in modes.items()
+        for queries, one in sides.items()
+    }
+    modes = found["constants"]
+    relax, exact = modes["relax"][100], modes["exact"][100]
+    alone = {"alone": round(modes["relax"][1]["us"] / modes["off"][1]["us"], 3)}
+    return Result("sharing", relax, exact, round(exact["us"] / relax["us"], 2), more | alone)
+
+
+def _workload(workload: str, subjects: int) -> dict[str, dict[int, dict[str, Any]]]:
+    """What each mode costs, by the number of queries."""
+    found: dict[str, dict[int, dict[str, Any]]] = {mode: {} for mode in MOST}
+    with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder:
+        for queries in COUNTS:
+            path = Path(folder) / f"{queries}.nt"
+            expected = write(path, subjects, queries, workload)
+            for round_ in range(ROUNDS):
+                most = QUICK if round_ else MOST
+                for mode in [m for m in most if queries <= most[m]]:
+                    got = apart(
+                        "bench.sharing:side", path=str(path), mode=mode, queries=queries,
+                        subjects=subjects, workload=workload,
+                    )  # fmt: skip
+                    check_count(f"{workload} {mode} {queries}", got["count"], expected)
+                    before = found[mode].get(queries, got)
+                    found[mode][queries] = min(before, got, key=lambda one: float(one["us"]))
+    return found

@@ -1,0 +1,134 @@
+"""Jobs and an engine on a cluster of four executors, placed and not, in a process of their own:
+prints what became of them as JSON. ``python placing.py PLANS QUERY``, in a folder with a stream
+``s`` and a placement ``p.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import levada
+from levada.runtime.driver import task_count
+from levada.runtime.local import Job
+from levada.runtime.places import Places, Tally
+from levada.runtime.spark.executor import SparkExecutor
+from levada.runtime.spark.session import start_session, stop_session
+
+MACHINES, PAYLOADS, PARTS = 4, 6, 5
+FUNCTIONS = ("spark_jobs:matrix_intake", "spark_jobs:matrix_stage")
+# executors of one host read each other's files; as on several hosts, they do not here
+APART = {"spark.shuffle.readHostLocalDisk": "false"}
+
+
+class Seen:
+    """What Spark says of the job that was watched last."""
+
+    def __init__(self, session: Any, executor: SparkExecutor) -> None:
+        self._context = session.sparkContext
+        self._job = -1
+        tell = executor._watch.tell
+
+        def remember(future: Any, *others: Any) -> None:
+            self._job = future.jobIds().get(0)
+            tell(future, *others)
+
+        executor._watch.tell = remember  # type: ignore[assignment]
+
+    def executors(self) -> tuple[list[list[str]], int]:
+        """The executor of each task, stage by stage; the bytes that crossed executors."""
+        spark = self._context._jsc.sc()
+        spark.listenerBus().waitUntilEmpty()
+        found, remote = [], 0
+        for stage in sorted(self._context.statusTracker().getJobInfo(self._job).stageIds):
+            told = spark.statusStore().taskList(stage, 0, 1000)
+            tasks = sorted((t.index(), t.executorId()) for t in map(told.apply, range(told.size())))
+            found.append([executor for _, executor in tasks])
+            remote += spark.statusStore().lastStageAttempt(stage).shuffleRemoteBytesRead()
+        return found, remote
+
+
+def plan(number: int, executor: SparkExecutor, seen: Seen) -> dict[str, Any]:
+    """A random plan of random sizes: what was sent, by our sizes and by Spark's count."""
+    rng, stages = np.random.default_rng(number), 1 + number % 2
+    sizes = [rng.integers(100, 60_000, (n, PARTS)) for n in (PAYLOADS, PARTS)]
+    given = {"stages": stages, "first": sizes[0].tolist(), "later": sizes[1].tolist()}
+    payloads = [b"%d" % i for i in range(PAYLOADS)]
+    job = Job(json.dumps(given).encode(), payloads, stages, PARTS, FUNCTIONS)
+    wanted = [tuple(rng.integers(0, MACHINES, n).tolist()) for n in (PAYLOADS, PARTS, PARTS)]
+    tally = Tally()
+    places = Places(MACHINES, wanted[0], tuple(wanted[1 : stages + 1]), tally)
+    placed, plain = executor.run(replace(job, places=places)), None
+    where, remote = seen.executors()
+    plain = executor.run(job)
+    names = [at.rpartition("_")[2] for at in tally.executors]
+    far = [
+        (sizes[n][i, j], source != target)
+        for n in range(stages)
+        for i, source in enumerate(where[n])
+        for j, target in enumerate(where[n + 1])
+    ]
+    elsewhere = [
+        names[machine] != at
+        for machines, ats in zip(wanted, where, strict=False)
+        for machine, at in zip(machines, ats, strict=True)
+    ]
+    return {
+        "same": placed == plain,
+        "sent": sum(int(size) for size, apart in far if apart),
+        "blobs": sum(apart for _, apart in far),
+        "remote": remote,
+        "told": [tally.wanted, tally.missed, tally.remote],
+        "seen": [len(elsewhere), sum(elsewhere)],
+    }
+
+
+def without_executors(executor: SparkExecutor) -> dict[str, Any]:
+    """A placement on more machines than there are executors, of a job that reads nothing."""
+    tally, given = Tally(), {"stages": 1, "first": [], "later": []}
+    job = Job(json.dumps(given).encode(), [], 1, PARTS, FUNCTIONS)
+    places = Places(6, (), ((5, 5, 0, -1, 2),), tally)
+    same = executor.run(replace(job, places=places)) == executor.run(job)
+    there = [bool(at) for at in tally.executors]
+    return {"same": same, "wanted": tally.wanted, "missed": tally.missed, "there": there}
+
+
+def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
+    """The results of a query over ``s``, and what became of its placement."""
+    with levada.Engine(
+        spark=session, checkpoint=name, partitions=MACHINES, epoch_rows=150, place=place
+    ) as engine:
+        engine.stream("http://e/s", "s", files="parallel")
+        query = engine.register(text, name="q")
+        engine.start(once=True)
+        rows = sorted([r.time, *map(str, row)] for r in query.results() for row in r.rows.rows())
+        return rows, engine.status().placed
+
+
+def main(plans: int, text: str) -> None:
+    """All of it on one session."""
+    task_count.CALLS = 0  # a job in one task sends nothing
+    session = start_session("local-cluster[4,1,1024]", config=APART, scratch=Path("spark"))
+    session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
+    executor = SparkExecutor(session)
+    seen = Seen(session, executor)
+    found: dict[str, Any] = {"plans": [plan(i, executor, seen) for i in range(plans)]}
+    found["without"] = without_executors(executor)
+    (plain, _), (placed, told) = run(session, "a", "", text), run(session, "b", "p.json", text)
+    found["engine"] = {
+        "same": plain == placed,
+        "rows": len(placed),
+        "tasks": [told.wanted, told.missed],
+        "bytes": [told.remote, told.read],
+    }
+    stop_session(session)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

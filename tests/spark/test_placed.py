@@ -1,0 +1,69 @@
+"""Tasks on the executors where they are wanted, on a cluster of four processes: the same outcomes,
+what was missed is counted, and the bytes that cross executors are those of our blobs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from levada.placement.placement import FINEST, group_name
+from levada.terms.group_of import group_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+HEAD = 125  # bytes that Spark and a blob's tail add to a blob
+PLANS = 20 if os.environ.get("LEVADA_CASES") else 5
+QUERY = """PREFIX : <http://e/>
+SELECT ?k ?v ?w FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
+WHERE { WINDOW :w { ?k :p ?v . ?k :q ?w } }"""
+
+
+def write(folder: Path) -> None:
+    """Four files of triples, each with keys of its own, and the placement that follows."""
+    (folder / "s").mkdir()
+    lines: list[list[str]] = [[] for _ in range(4)]
+    machine = {f"http://e/s {i}.nt": i for i in range(4)}
+    for i in range(600):
+        key = f"<http://e/k{i // 2 % 50}>"
+        file = i // 2 % 50 % 4
+        machine[group_name(group_of(key), FINEST)] = file
+        lines[file].append(f'{key} <http://e/{"pq"[i % 2]}> "{i}" {10 * i} .\n')
+    for i, own in enumerate(lines):
+        (folder / "s" / f"{i}.nt").write_text("".join(own))
+    placement = {"levada": "placement", "machines": 4, "machine": machine}
+    (folder / "p.json").write_text(json.dumps(placement))
+
+
+def test_placed_tasks(tmp_path: Path) -> None:
+    write(tmp_path)
+    command = [sys.executable, str(Path(__file__).with_name("placing.py")), str(PLANS), QUERY]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=800
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found["plans"]) == PLANS
+    for plan in found["plans"]:
+        assert plan["same"]
+        ours = plan["sent"] + HEAD * plan["blobs"]
+        assert abs(ours - plan["remote"]) <= 0.01 * plan["remote"], plan
+        # what the executor told is what Spark's own list of tasks says
+        assert plan["told"] == [*plan["seen"], plan["remote"]], plan
+    wanted, missed = (sum(plan["seen"][i] for plan in found["plans"]) for i in (0, 1))
+    assert missed < wanted / 2, "most tasks ran where they were wanted"
+    without = found["without"]
+    assert without["same"]
+    assert without["there"] == [True] * 4 + [False] * 2
+    assert without["wanted"] == 4
+    assert without["missed"] >= 2
+    engine = found["engine"]
+    assert engine["same"]
+    assert engine["rows"] > 100
+    assert engine["tasks"][0] > engine["tasks"][1] >= 0
+    assert 0 <= engine["bytes"][0] < engine["bytes"][1]

@@ -1,0 +1,234 @@
+"""Joins that differ in constants alone are one; what is not relaxed; newcomers and departures."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from levada.model.time import MIN
+from levada.optimizer.pipeline import optimize
+from levada.plan.install.relax import Relaxations
+from levada.plan.install.sharing import Sharing
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed.patterns import patterns_read, starved
+from levada.plan.sealed.plan import Plan
+from levada.plan.sealed.shares import shares_of
+from levada.plan.topology.topology import Topology
+from levada.syntax import parse
+from levada.translation.sparql.translate import translate
+
+STREAM = "http://e/s"
+TEXT = """PREFIX : <http://e/> SELECT {}
+FROM NAMED WINDOW :w ON :s {} WHERE {{ {} }}"""
+CLAUSE = "[RANGE PT4S STEP PT2S]"
+JOIN = "WINDOW :w {{ ?x :p {} . ?x :q ?z }}"
+
+
+def add(
+    found: Topology, *groups: str, head: str = "*", clause: str = CLAUSE, start: int = MIN
+) -> Plan:
+    """Queries that come together."""
+    for group in groups:
+        text = TEXT.format(head, clause, group)
+        name = f"q{found.numbers}-{len(found.queries)}-{len(found._newcomers)}"
+        found.add(name, optimize(translate(parse(text), text=text)), start)
+    return found.seal()
+
+
+def relaxing(mode: Sharing = Sharing.RELAX) -> Topology:
+    return Topology({STREAM: StreamFacts()}, (), mode)
+
+
+def members(found: Topology) -> Counter[str]:
+    """How many members there are of each kind of step."""
+    counts: Counter[str] = Counter()
+    for node in found.nodes.values():
+        counts[type(node.shape.step).__name__] += len(node.members.index)
+    return counts
+
+
+def terms(plan: Plan) -> list[set[str]]:
+    """The terms of each relaxed pattern."""
+    return [{str(term) for (term,) in found} for found in shares_of(plan).wanted.values()]
+
+
+def test_a_thousand_constants_are_one_join() -> None:
+    found = relaxing()
+    plan = add(found, *(JOIN.format(f":c{i}") for i in range(1000)))
+    counts = members(found)
+    assert (counts["Match"], counts["Join"], counts["Pick"]) == (2, 1, 1000)
+    assert [len(wants) for wants in terms(plan)] == [1000]
+
+
+def test_one_query_alone_is_not_relaxed_nor_are_equal_ones() -> None:
+    alone, exact = relaxing(), relaxing(Sharing.EXACT)
+    for topology in (alone, exact):
+        add(topology, JOIN.format(":c"), JOIN.format(":c").replace("?x", "?other"))
+    assert [n.shape for n in alone.nodes.values()] == [n.shape for n in exact.nodes.values()]
+
+
+def test_nothing_but_the_intake_is_shared_where_sharing_is_off() -> None:
+    found = relaxing(Sharing.OFF)
+    add(found, *[JOIN.format(":c")] * 3)
+    assert members(found)["Join"] == 3
+
+
+def test_a_newcomer_widens_what_runs() -> None:
+    """The first keeps its own; the second has a relaxed one, which the others widen."""
+    found = relaxing()
+    joins = []
+    for i in range(4):
+        plan = add(found, JOIN.format(f":c{i}"), start=i)
+        joins.append(members(found)["Join"])
+    assert joins == [1, 2, 2, 2]
+    assert terms(plan) == [{f"<http://e/c{i}>" for i in (1, 2, 3)}]
+
+
+def test_what_is_equal_to_what_runs_reads_that() -> None:
+    found = relaxing()
+    for name in ("a", "b", "a", "b", "a"):
+        add(found, JOIN.format(f":{name}"))
+    counts = members(found)
+    assert (counts["Join"], counts["Pick"]) == (2, 1)
+
+
+def test_a_newcomer_that_wants_another_column_has_a_join_of_its_own() -> None:
+    found = relaxing()
+    add(found, JOIN.format(":a"), JOIN.format(":b"), head="?x")
+    add(found, JOIN.format(":c"), head="?x ?z")
+    assert members(found)["Join"] == 2
+
+
+def test_what_goes_takes_its_constant_along() -> None:
+    found = relaxing()
+    add(found, *(JOIN.format(f":c{i}") for i in range(3)))
+    first, *others = list(found.queries)
+    found.remove(first)
+    assert terms(found.seal()) == [{"<http://e/c1>", "<http://e/c2>"}]
+    for name in others:
+        found.remove(name)
+    assert not found.nodes and not found._common.known
+    assert found.relaxations == Relaxations()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        "WINDOW :w {{ ?y :p {} . ?y :q ?other }}",
+        "WINDOW :w {{ ?x :q ?z . ?x :p {} }}",
+        "WINDOW :w {{ ?x :q ?z }} WINDOW :w {{ ?x :p {} }}",
+    ],
+)
+def test_names_and_the_order_of_patterns_keep_nothing_apart(one: str) -> None:
+    found = relaxing()
+    add(found, JOIN.format(":a"), one.format(":b"), head="*")
+    assert members(found)["Join"] == 1
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "WINDOW :w {{ ?x :q ?z OPTIONAL {{ ?x :p {} . ?x :r ?y }} }}",
+        "WINDOW :w {{ ?x :q ?z }} FILTER EXISTS {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }}",
+        "WINDOW :w {{ ?x :q ?z }} MINUS {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }}",
+        "WINDOW :w {{ ?x :q ?z . {} :p :d }}",
+        "WINDOW :w {{ ?x :q ?z . ?y :p {} }}",
+        "WINDOW :w {{ ?x :p {} }}",
+        "WINDOW :w {{ ?x :q ?z . ?x :p ?y FILTER(?y != {}) }}",
+        "WINDOW :w {{ ?x :q ?z . OPTIONAL {{ ?x :p ?y }} FILTER(?y = {}) }}",
+    ],
+)
+def test_what_is_not_relaxed(group: str) -> None:
+    found = relaxing()
+    add(found, group.format(":a"), group.format(":b"))
+    assert "Pick" not in members(found)
+
+
+@pytest.mark.parametrize("clause", ["[TRIPLES 4]", "[SESSION PT2S]"])
+def test_rows_with_weights_are_not_relaxed(clause: str) -> None:
+    found = relaxing()
+    add(found, JOIN.format(":a"), JOIN.format(":b"), clause=clause)
+    assert "Pick" not in members(found)
+
+
+CLAUSES = (
+    CLAUSE,
+    "[RANGE PT9S STEP PT2S]",
+    "[RANGE PT9S]",
+    "[FROM NOW-PT9S TO NOW-PT1S STEP PT3S]",
+    "[NOW]",
+)
+
+
+def test_other_windows_are_one_join() -> None:
+    """The first keeps its own; windows of the others are those of their picks."""
+    found = relaxing()
+    for clause in CLAUSES:
+        plan = add(found, JOIN.format(":a"), JOIN.format(":b"), clause=clause)
+    assert (members(found)["Join"], members(found)["Pick"]) == (1, 2 * len(CLAUSES))
+    (join,) = [n for n in plan.nodes.values() if type(n.step).__name__ == "Join"]
+    assert join.windows.range.tolist() == [[12_000]], "the longest of all, as long as it stays"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "?v > {}",
+        "?v <= {}",
+        "{} < ?v",
+        "?v > {} && ?v < 9",
+        "?v = {}",
+        "?v >= {} && ?y = :a",
+        "?v >= {} && ?y != :a",
+        "?y IN (:a, :b{})",
+        "sameTerm(?y, {})",
+        '?y = "a{}"',
+    ],
+)
+def test_conditions_below_a_join_are_taken_out(condition: str) -> None:
+    found = relaxing()
+    group = f"WINDOW :w {{{{ ?x :p ?y . ?x :q ?v FILTER({condition}) }}}}"
+    add(found, *(group.format(number) for number in ("1", "2", "3.5")))
+    counts = members(found)
+    assert (counts["Join"], counts["Pick"]) == (1, 3)
+    assert counts["Filter"] == ("!=" in condition)
+
+
+def test_conditions_of_other_forms_on_one_variable_share_a_join() -> None:
+    found = relaxing()
+    group = "WINDOW :w {{ ?x :p ?y . ?x :q ?v FILTER({}) }}"
+    for condition in ("?v > 1", "?v > 1 && ?v < 5", "?v = 3", "2 >= ?v"):
+        add(found, group.format(condition), start=1)
+    assert (members(found)["Join"], members(found)["Pick"]) == (2, 3), "the first has its own"
+
+
+def test_a_pattern_may_have_two_constants() -> None:
+    found = relaxing()
+    plan = add(found, *(f"WINDOW :w {{ ?y :p ?x . :a{i} ?x :b{i % 2} }}" for i in range(3)))
+    assert (members(found)["Join"], members(found)["Pick"]) == (1, 3)
+    ((_, pairs),) = shares_of(plan).wanted.items()
+    assert {tuple(map(str, pair)) for pair in pairs} == {
+        (f"<http://e/a{i}>", f"<http://e/b{i % 2}>") for i in range(3)
+    }
+
+
+def test_a_query_reads_its_own_patterns() -> None:
+    """What status tells of it knows the constant, not the variable in its place."""
+    plan = add(relaxing(), JOIN.format(":a"), JOIN.format(":b"))
+    one = list(plan.queries.values())[1]
+    read = [text for _, text in patterns_read(plan, one.node, one.member)]
+    assert read == ["?a <http://e/p> <http://e/b>", "?a <http://e/q> ?b"]
+    lacking = starved(plan, one.node, one.member, lambda _, text: 0 if text == read[0] else 5)
+    assert [text for _, text in lacking] == read[:1]
+
+
+def test_a_newcomer_reads_the_one_group_that_runs_and_both_may_go() -> None:
+    """A group without keys needs no row, and yet it is not read once as static data are."""
+    found = relaxing(Sharing.EXACT)
+    for start in (0, 0):
+        add(found, JOIN.format(":a"), head="(COUNT(*) AS ?n)", clause="[RANGE PT3S]", start=start)
+    assert members(found)["Running"] == 1
+    for name in list(found.queries):
+        found.remove(name)
+    assert not found.nodes and not found._common.known

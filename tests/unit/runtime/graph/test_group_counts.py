@@ -1,0 +1,140 @@
+"""What each reader sends to each group is counted exactly: against the input, under deaths and
+replays, in one file and in many; and a run by the placement that follows gives the same results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from test_send_graph import PARTS, QUERY, run, run_again, write
+
+import levada
+from levada.cli.main import main
+from levada.cli.place.measured import measured, measured_by_group
+from levada.errors import UsageError
+from levada.placement.placement import group_name
+from levada.runtime.context import load_groups
+from levada.runtime.graph import group_counts, send_graph
+from levada.runtime.graph.group_counts import FINEST, read
+from levada.runtime.store.checkpoint import facts_of, newest_manifest
+from levada.runtime.store.group_tables import name_of
+from levada.terms.group_of import group_of
+
+Sent = Counter[tuple[str, int]]
+
+
+def counted(root: Path) -> Sent:
+    """Rows by sender and group, of all slices, and of stages' tasks none that are not readers'."""
+    manifest = newest_manifest(root)
+    assert manifest is not None
+    found: Sent = Counter()
+    for files in manifest.by_group.values():
+        for block in read(str(root), files):
+            for group, rows in zip(block.groups.tolist(), block.rows.tolist(), strict=True):
+                found[block.sender, group] += rows
+    return found
+
+
+def wanted(found: dict[str, list[tuple[str, int]]]) -> Sent:
+    return Counter(
+        (f"http://e/s {name}", group_of(key)) for name, keys in found.items() for key, _ in keys
+    )
+
+
+@pytest.mark.parametrize("most", [2, 16])
+def test_groups_get_what_stands_in_the_files(most: int, tmp_path: Path) -> None:
+    found = write(tmp_path / "s", days=2)
+    with patch.object(group_counts, "MOST_FILES", most):
+        run(tmp_path / "ck", tmp_path / "s", slices="1mo", epoch_rows=100)
+    assert counted(tmp_path / "ck") == wanted(found)
+    manifest = newest_manifest(tmp_path / "ck")
+    assert manifest is not None
+    assert manifest.epoch > 5
+    assert 1 <= len(manifest.by_group["1970-01"]) <= min(most, manifest.epoch)
+
+
+def test_one_partition_counts_groups_too(tmp_path: Path) -> None:
+    found = write(tmp_path / "s")
+    with levada.Engine(
+        spark=False, checkpoint=tmp_path / "ck", partitions=1, slices="1d", keep_results=False
+    ) as engine:
+        engine.stream("http://e/s", tmp_path / "s", files="parallel")
+        engine.register(QUERY, name="q")
+        engine.start(once=True)
+        engine.await_end()
+    assert counted(tmp_path / "ck") == wanted(found)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_epoch_that_is_run_again_counts_once(when: str, tmp_path: Path) -> None:
+    found = write(tmp_path / "s")
+    run_again(tmp_path, when)
+    assert counted(tmp_path / "ck") == wanted(found)
+
+
+def test_the_graph_by_group_adds_up_to_that_by_task(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    run(tmp_path / "ck", tmp_path / "s", slices="1d")
+    tasks = measured(tmp_path / "ck", None)
+    readers = [i for i, name in enumerate(tasks.tasks) if name.startswith("http")]
+    sent = sum(int(tasks.rows[tasks.source == i].sum()) for i in readers)
+    for groups in (FINEST, 64):
+        graph = measured_by_group(tmp_path / "ck", None, groups)
+        assert graph.rows.sum() == sent
+        assert graph.bytes is not None
+        assert graph.bytes.min() > 0
+        assert graph.tasks[:3] == tuple(f"http://e/s {i}.nt" for i in range(3))
+        assert group_name(group_of("<http://e/k0>", groups), groups) in graph.tasks
+    with pytest.raises(UsageError, match="cannot be 100 groups"):
+        measured_by_group(tmp_path / "ck", None, 100)
+
+
+def test_what_nodes_cost_is_counted(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    run(tmp_path / "ck", tmp_path / "s", slices="1d")
+    manifest = newest_manifest(tmp_path / "ck")
+    assert manifest is not None
+    (file,) = manifest.slices.values()
+    told = send_graph.read(tmp_path / "ck" / file)
+    assert told.nodes
+    assert 0 < sum(told.nodes.values()) <= sum(told.cpu.values())
+
+
+def test_a_measured_run_is_placed_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the first run to the second one, by the commands. Each file's keys are in one
+    partition then.
+    """
+    found = write(tmp_path / "s")
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path / "ck", tmp_path / "s", slices="1d")
+    assert main(["graph", "export", "ck", "--groups", "65536", "--out", "g.json"]) == 0
+    assert main(["place", "g.json", "--machines", "3", "--out", "p.json"]) == 0
+    shown = capsys.readouterr().out
+    assert next(x for x in shown.splitlines() if x.startswith("refined")).split()[1] == "0.00%"
+    results = []
+    for name, place in (("a", ""), ("b", "p.json")):
+        with levada.Engine(
+            spark=False, checkpoint=tmp_path / name, partitions=PARTS, place=place, slices="1d"
+        ) as engine:
+            engine.stream("http://e/s", tmp_path / "s", files="parallel")
+            query = engine.register(QUERY, name="q")
+            engine.start(once=True)
+            results.append(
+                sorted((r.time, row) for r in query.results() for row in map(tuple, r.rows.rows()))
+            )
+    assert results[0] == results[1] != []
+    manifest = newest_manifest(tmp_path / "b")
+    assert manifest is not None
+    assert manifest.placed is not None
+    assert manifest.placed.name == "p.json"
+    table = load_groups(str(tmp_path / "b" / name_of(facts_of(tmp_path / "b").id, manifest.groups)))
+    machine = json.loads((tmp_path / "p.json").read_text())["machine"]
+    for name, keys in found.items():
+        at = {int(table.partition[group_of(key)]) % 3 for key, _ in keys}
+        assert at == {machine[f"http://e/s {name}"]}

@@ -8,7 +8,7 @@ PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
              $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV    := .venv
 PY      := $(VENV)/bin/python
-WORKERS ?= 2
+WORKERS ?= 3
 KILLS   ?= 20
 CASES   ?= 10000
 FUZZ    ?= 100000

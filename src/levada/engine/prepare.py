@@ -143,6 +143,7 @@ class Prepared:
         )
 
 
+@collection_paused()
 def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT) -> Topology:
     """The shared topology of queries that begin together; makers stand before readers."""
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing

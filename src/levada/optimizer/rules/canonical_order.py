@@ -25,11 +25,10 @@ from typing import Any
 
 from levada.algebra import nodes as a
 from levada.algebra.sources import InGraph, InMerge, InWindow, Source
-from levada.algebra.tree import children
+from levada.algebra.tree import children, with_children
 from levada.algebra.variables import possible
 from levada.model.expression import Call, Const, Expression, Function, Var, per_report
 from levada.model.query import TriplePattern
-from levada.optimizer.rewrite import rewritten
 from levada.optimizer.rule import Context
 
 Key = tuple[Any, ...]
@@ -57,7 +56,19 @@ _MIRRORED = {
 
 def canonical_order(query: a.Query, context: Context) -> a.Query:
     """The query with each conjunction in the order of its colours."""
-    return rewritten(query, lambda node: _sorted(node, query))
+    pattern = _ordered(query.pattern, query)
+    return query if pattern is query.pattern else replace(query, pattern=pattern)
+
+
+def _ordered(node: a.Node, query: a.Query) -> a.Node:
+    """A node and all below it in order; the patterns of a conjunction's parts are put in order with
+    it.
+    """
+    if below := children(node):
+        flat = isinstance(node, a.Conjunction)
+        ordered = [c if flat and isinstance(c, a.Bgp) else _ordered(c, query) for c in below]
+        node = with_children(node, ordered)
+    return _sorted(node, query)
 
 
 def _sorted(node: a.Node, query: a.Query) -> a.Node:
@@ -83,22 +94,31 @@ def _filters(node: a.Filter, query: a.Query) -> a.Node:
         conditions.append(child.condition)
         child = child.child
     one = not children(child)
-    colours = _colours(_leaves(child, query))[0] if one else dict.fromkeys(possible(child), 0)
-    for condition in sorted((_turned(c, colours) for c in conditions), key=_by(colours)):
+    colours = _of_leaves(_leaves(child, query)) if one else dict.fromkeys(possible(child), 0)
+    for condition in sorted([_turned(c, colours) for c in conditions], key=_by(colours)):
         child = a.Filter(child, condition)
     return child
 
 
 def _in_order(node: a.Conjunction, query: a.Query) -> a.Conjunction:
     leaves = [leaf for part in node.parts for leaf in _leaves(part, query)]
-    variables, ranks = _colours(leaves)
-    at = iter(ranks)
-    parts = sorted(((_part(part, at)) for part in node.parts), key=lambda found: found[0])
-    conditions = (_turned(condition, variables) for condition in node.conditions)
+    colours = _told_apart(leaves)
+    at = iter(_ranks([(colour, i) for i, colour in enumerate(colours)]))
+    parts = sorted([_part(part, at) for part in node.parts], key=lambda found: found[0])
     return a.Conjunction(
-        tuple(part for _, part in parts),
-        tuple(sorted(conditions, key=_by(variables))),
+        tuple([part for _, part in parts]), _conditions(node.conditions, leaves, colours)
     )
+
+
+def _conditions(
+    conditions: Sequence[Expression], leaves: Sequence[_Leaf], colours: Sequence[int]
+) -> tuple[Expression, ...]:
+    """Conditions in order, by the colours of their variables."""
+    if not conditions:
+        return ()
+    variables = _of_variables(leaves, colours)
+    turned = [_turned(condition, variables) for condition in conditions]
+    return tuple(sorted(turned, key=_by(variables)))
 
 
 def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
@@ -124,9 +144,10 @@ def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
     """The patterns of a part, or the part as a whole."""
     match part:
         case a.Bgp(source, patterns):
-            return [_pattern(source, pattern, query) for pattern in patterns]
+            read = _source(source, query)
+            return [_pattern(read, pattern) for pattern in patterns]
         case a.Entailed(source, pattern) | a.Came(source, pattern):
-            leaf = _pattern(source, pattern, query)
+            leaf = _pattern(_source(source, query), pattern)
             return [replace(leaf, form=(1, type(part).__name__, *leaf.form))]
         case a.Scan(source, columns):
             names = tuple(enumerate(variable for _, variable in columns))
@@ -142,15 +163,19 @@ def _kinds(node: a.Node) -> Iterator[str]:
         yield from _kinds(child)
 
 
-def _pattern(source: Source, pattern: TriplePattern, query: a.Query) -> _Leaf:
+def _pattern(source: Key, pattern: TriplePattern) -> _Leaf:
     """More constants come first: fewer triples match."""
-    places = pattern.positions
-    names = tuple(v.name for v in places if isinstance(v, Var))
-    mask = tuple(isinstance(v, Var) for v in places)
-    alike = tuple(names.index(name) for name in names)
-    constants = tuple(str(v) for v in places if not isinstance(v, Var))
-    form = (0, len(names), mask, alike, _source(source, query))
-    return _Leaf(form, constants, tuple(enumerate(names)))
+    names: list[str] = []
+    mask, constants = [], []
+    for position in pattern.positions:
+        mask.append(isinstance(position, Var))
+        if isinstance(position, Var):
+            names.append(position.name)
+        else:
+            constants.append(str(position))
+    alike = tuple([names.index(name) for name in names])
+    form = (0, len(names), tuple(mask), alike, source)
+    return _Leaf(form, tuple(constants), tuple(enumerate(names)))
 
 
 def _source(source: Source, query: a.Query) -> Key:
@@ -164,8 +189,13 @@ def _source(source: Source, query: a.Query) -> Key:
             return (2, name or "")
 
 
-def _colours(leaves: Sequence[_Leaf]) -> tuple[Colours, list[int]]:
-    """The colours of all variables, and the rank of each leaf (distinct, ascending with colour)."""
+def _of_leaves(leaves: Sequence[_Leaf]) -> Colours:
+    """The colours of all variables."""
+    return _of_variables(leaves, _told_apart(leaves))
+
+
+def _told_apart(leaves: Sequence[_Leaf]) -> list[int]:
+    """The colour of each leaf, as far as leaves can be told apart."""
     colours = _refined(leaves, _ranks([leaf.form for leaf in leaves]))
     own = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
     colours = _refined(leaves, _ranks(own))
@@ -175,8 +205,7 @@ def _colours(leaves: Sequence[_Leaf]) -> tuple[Colours, list[int]]:
         # whichever of these comes first: nearly always they can change places
         apart = [(colour, i != tie) for i, colour in enumerate(colours)]
         colours = _refined(leaves, _ranks(apart))
-    ranks = _ranks([(colour, i) for i, colour in enumerate(colours)])
-    return _of_variables(leaves, colours), ranks
+    return colours
 
 
 def _tie(colours: Sequence[int]) -> int | None:
@@ -194,7 +223,7 @@ def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
         of = _of_variables(leaves, colours)
         finer = _ranks(
             [
-                (colour, tuple(sorted((place, of[v]) for place, v in leaf.variables)))
+                (colour, tuple(sorted([(place, of[v]) for place, v in leaf.variables])))
                 for leaf, colour in zip(leaves, colours, strict=True)
             ]
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from levada.plan.install.common import Common, Made, Numbered, Wanted
-from levada.plan.install.edges import Installed, Read, look_through, reads
+from levada.plan.install.edges import Installed, Read, base_of, reads
 from levada.plan.install.facets import Needs, emit_needs
 from levada.plan.install.install import Installer, Place
 from levada.plan.physical.operators import Applied, Constant, Op
@@ -50,7 +50,7 @@ class Batch:
         def found(op: Op, numbered: Numbered, place: Place) -> None:
             if numbered.number not in self._asked:
                 whole = isinstance(op.spec, Applied)
-                bases = () if whole else (look_through(child)[0] for child in op.inputs)
+                bases = () if whole else (base_of(child) for child in op.inputs)
                 below = tuple([installer.numbers[id(base)] for base in bases])
                 self._asked[numbered.number] = _Asked(installer, op, numbered, place, below)
 

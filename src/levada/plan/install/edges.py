@@ -55,9 +55,16 @@ def reads(op: Op, needs: Needs) -> list[Read]:
     return found
 
 
+def base_of(op: Op) -> Op:
+    """The operator below projections."""
+    while isinstance(op.spec, p.Rename):
+        op = op.inputs[0]
+    return op
+
+
 def look_through(op: Op) -> tuple[Op, dict[str, str]]:
     """The operator below projections, and for each name above its name there."""
-    source = dict(zip(op.variables, op.variables, strict=True))
+    source = {v: v for v in op.variables}
     while isinstance(op.spec, p.Rename):
         child = op.inputs[0]
         inner = dict(zip(op.variables, op.spec.sources, strict=True))

@@ -17,6 +17,7 @@ from levada.plan.install.edges import (
     Installed,
     Read,
     align,
+    base_of,
     edge_of,
     layout_of,
     look_through,
@@ -74,7 +75,8 @@ class Installer(Steps):
             apart=apart,
         )
         self.intern = intern
-        self.below: Callable[[Op, Needs], Installed] = self._recorded
+        # what is installed below; None: it is recorded (its own method would make a cycle)
+        self.below: Callable[[Op, Needs], Installed] | None = None
         self.numbers: dict[int, int] = {}
         self.forms: dict[int, Form] = {}
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
@@ -92,7 +94,7 @@ class Installer(Steps):
                 member = Member()
             else:
                 outer = self._go_below(op)
-                bases = [look_through(child)[0] for child in op.inputs]
+                bases = [base_of(child) for child in op.inputs]
                 below = [self.number(base, common, found) for base in bases]
                 self.level, self.timing = outer
                 form, member = self._formed(op, [common.known[n].form for n in below], common)
@@ -107,7 +109,7 @@ class Installer(Steps):
         """
         if id(op) not in self.forms:
             outer = self._go_below(op)
-            below = [self._form(look_through(child)[0], common) for child in op.inputs]
+            below = [self._form(base_of(child), common) for child in op.inputs]
             self.level, self.timing = outer
             form, member = self._formed(op, below, common)
             self.forms[id(op)] = common.form((form, self._as_read(op, member)), form.once)
@@ -135,7 +137,7 @@ class Installer(Steps):
         if isinstance(op.spec, p.Applied):
             return op.spec.terms, self.signature(op.inputs[0])
         outer = self._go_below(op)
-        bases = [look_through(child)[0] for child in op.inputs]
+        bases = [base_of(child) for child in op.inputs]
         below = [(self.signature(base), *_read(op, i)) for i, base in enumerate(bases)]
         self.level, self.timing = outer
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
@@ -163,11 +165,14 @@ class Installer(Steps):
         """
         self.level, self.timing = place
         self.below = lambda base, _: below(base)
-        if isinstance(op.spec, p.Applied):
-            installed = self._applied(op, needs)
-            return installed, installed.shape
-        shape, member, names = self._shaped(op, needs, found)
-        return Installed(*self.intern(shape, member), names), shape
+        try:
+            if isinstance(op.spec, p.Applied):
+                installed = self._applied(op, needs)
+                return installed, installed.shape
+            shape, member, names = self._shaped(op, needs, found)
+            return Installed(*self.intern(shape, member), names), shape
+        finally:
+            self.below = None
 
     def _recorded(self, op: Op, needs: Needs) -> Installed:
         """Takes an operator and all below it down."""
@@ -190,7 +195,7 @@ class Installer(Steps):
         if key not in self.template:
             outer = self.intern, self.below
             template = self.template[key] = Template()
-            self.intern, self.done, self.below = template.intern, {}, self._recorded
+            self.intern, self.done, self.below = template.intern, {}, None
             template.names = self._recorded(tree, wants).names
             self.intern, self.below = outer
         template = self.template[key]
@@ -208,9 +213,9 @@ class Installer(Steps):
         self, op: Op, needs: Needs, found: Sequence[Read]
     ) -> tuple[Shape, Member, tuple[str, ...]]:
         inputs, edges, ins = [], [], []
-        outer = self._go_below(op)
+        outer, below = self._go_below(op), self.below or self._recorded
         for i, read in enumerate(found):
-            installed = self.below(read.base, read.wants)
+            installed = below(read.base, read.wants)
             edges.append(edge_of(op, i, read, installed))
             inputs.append(installed)
             ins.append(read.names)

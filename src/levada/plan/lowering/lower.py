@@ -65,7 +65,7 @@ class _Lowering:
     def __init__(self, query: a.Query, leaves: Leaves) -> None:
         self.q = query
         self.leaves = leaves
-        self.shared = Shared(Analysis.over(query.windows), self._derived)
+        self.shared = Shared(Analysis.over(query.windows))
 
     def query(self, show_empty: bool) -> Lowered:
         """The whole query; ``show_empty``: with empty reports."""
@@ -86,7 +86,7 @@ class _Lowering:
         return level_of(asked, self.shared.analysis.of(asked.pattern), self.q.windows)
 
     def _within(self, at: Level) -> PatternLowering:
-        return PatternLowering(self.q, at, self.leaves, self.shared)
+        return PatternLowering(self.q, at, self.leaves, self.shared, self._derived)
 
     def _level(self, at: Level, names: Sequence[str]) -> Op:
         """The report rows of a level."""

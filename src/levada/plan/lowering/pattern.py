@@ -32,24 +32,24 @@ Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all levels of a query share: what its parts are, how a query within it is lowered, and
-    the numbers of fresh variables and of what draws values.
+    """What all levels of a query share: what its parts are, and the numbers of fresh variables and
+    of what draws values.
     """
 
     analysis: Analysis
-    derived: Callable[[a.SubQuery, Level], Op]
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
 
 
 @dataclass(frozen=True, slots=True)
 class PatternLowering:
-    """Lowers the nodes of one level of a query."""
+    """Lowers the nodes of one level of a query; ``derived``: a query within it."""
 
     q: a.Query
     at: Level
     leaves: Leaves
     shared: Shared
+    derived: Callable[[a.SubQuery, Level], Op]
 
     def node(self, node: a.Node) -> Op:
         """The operators of a part."""
@@ -63,7 +63,7 @@ class PatternLowering:
             case a.Scan(source, columns, partition):
                 return self.leaves.scan(source, columns, partition)
             case a.SubQuery():
-                return self.shared.derived(node, self.at)
+                return self.derived(node, self.at)
             case a.Came():
                 return self.leaves.came(node)
             case a.Bgp(source, patterns):
@@ -142,7 +142,7 @@ class PatternLowering:
         reread_graphs = self.leaves.replaceable & graphs_read(self.q, node)
         at = replace(self.at, own=(), enumerated=True, turning=False)
         leaves = replace(self.leaves, q=replace(self.q, windows=()))
-        apart = PatternLowering(self.q, at, leaves, self.shared)
+        apart = PatternLowering(self.q, at, leaves, self.shared, self.derived)
         return build_joins.once(apart.report(apart.node(node)), reread_graphs, len(self.q.windows))
 
     def _sides(

@@ -202,7 +202,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         )
     given = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication
-    progress = engine.progress()
+    progress, status = engine.progress(), engine.status()
     return Summary(
         elements=sum(s.elements for s in given),
         triples=sum(s.triples for s in given),
@@ -217,6 +217,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         cpu_seconds=cpu,
         holds_back=progress.holds_back,
         note=engine.note,
-        reasons=reasons(engine.status()),
+        reasons=reasons(status),
         ever=progress.ever,
+        undelivered=tuple(o.undelivered for o in status.outputs if o.behind),
     )

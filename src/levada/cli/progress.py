@@ -16,7 +16,9 @@ from rich.text import Text
 from levada.engine.telling.summary import Progress
 
 STARTING = "Levada is starting"
+KERNELS = "Kernels are being compiled for this machine, once; levada warm does it before."
 _EVERY = 5.0  # seconds between plain lines
+_PATIENCE = 2.0  # seconds
 
 
 class Show(Protocol):
@@ -115,20 +117,27 @@ def compile_kernels(console: Console) -> None:
 
 
 class After:
-    """A display that follows the line of what is awaited."""
+    """A display that follows the line of what is awaited. ``clock`` is in seconds."""
 
-    def __init__(self, console: Console, waiting: Waiting, make: Callable[[], Show | None]) -> None:
-        self._console, self._waiting, self._make = console, waiting, make
+    def __init__(
+        self,
+        console: Console,
+        waiting: Waiting,
+        make: Callable[[], Show | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console, self._waiting, self._make, self._clock = console, waiting, make, clock
         self._show: Show | None = None
-        self._made = self._said = False
+        self._made = False
+        self._said: set[str] = set()
+        self._since: tuple[str, float] = ("", 0.0)
 
     def __call__(self, progress: Progress) -> None:
         """Shows a moment."""
         if not progress.epochs and not self._made and self._waiting.shown:
             self._waiting(progress)
             return
-        if progress.awaits and not self._said:
-            self._say(progress.awaits)
+        self._say(progress.awaits)
         self._waiting.over()
         if not self._made:
             self._made, self._show = True, self._make()
@@ -136,11 +145,18 @@ class After:
             self._show(progress)
 
     def _say(self, awaits: str) -> None:
-        """Where no line is drawn anew, a first run says once why it takes so long."""
-        if awaits.startswith("kernels") and not self._console.is_terminal:
-            self._said = True
-            hint = "Kernels are being compiled for this machine, once; levada warm does it before."
-            self._console.print(hint, highlight=False, soft_wrap=True)
+        """Where no line is drawn anew, it is said once why it takes so long: that kernels are being
+        compiled, and what else is still awaited after ``_PATIENCE``.
+        """
+        kernels = awaits.startswith("kernels")
+        said = KERNELS if kernels else awaits
+        if self._console.is_terminal or said in self._said:
+            return
+        if said != self._since[0]:
+            self._since = said, self._clock()
+        if said and (kernels or self._clock() - self._since[1] >= _PATIENCE):
+            self._said.add(said)
+            self._console.print(said, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Ends the display."""

@@ -95,10 +95,16 @@ def _time(value: Any) -> str:
     """Checks ``time=``; a predicate loses its angle brackets."""
     kind, colon, argument = str(value).partition(":")
     if kind not in _TIMES:
-        raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=near(kind, _TIMES))
+        hint = near(kind, _TIMES)
+        if not hint.startswith("Did you mean"):
+            hint = f"The column {kind} of a table is time=field:{kind}."
+        raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=hint)
     if kind in ("column", "graph", "timestamp"):
         if colon:
-            raise UsageError(f"{kind} takes nothing behind a colon.")
+            raise UsageError(
+                f"{kind} takes nothing behind a colon.",
+                hint=f"A table's column is time=field:{argument}.",
+            )
         return kind
     if not argument:
         shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[

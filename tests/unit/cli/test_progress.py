@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from levada.cli.errors import message_of, report
-from levada.cli.progress import LiveLine, PlainLines, choose
+from levada.cli.progress import KERNELS, After, LiveLine, PlainLines, Waiting, choose
+from levada.engine.delivery.lag import OutputStatus
 from levada.engine.telling.summary import Progress, StreamCounts, Summary, instant
 from levada.errors import EngineError, UsageError
 from levada.model.time import MAX, MIN
@@ -43,6 +44,30 @@ def test_a_plain_line_now_and_then() -> None:
         lines(moment(epoch))
     lines.close()
     assert [line.split(" ·")[0] for line in text_of(shown).splitlines()] == ["epoch 2", "epoch 4"]
+
+
+def test_where_no_line_is_drawn_anew_it_is_said_once_what_is_awaited() -> None:
+    clock = iter([0.0, 1.0, 3.0, 9.0, 10.0])
+    shown = console()
+    after = After(shown, Waiting(shown), lambda: None, lambda: next(clock))
+    for _ in range(4):
+        after(Progress(1, 9, 9, 2.0, awaits="The broker is away"))
+    for n in (1, 2):
+        after(Progress(1, 9, 9, 2.0, awaits=f"kernels are being compiled ({n} so far)"))
+    after.close()
+    assert text_of(shown).splitlines() == ["The broker is away", KERNELS]
+
+
+def test_the_summary_says_which_output_has_not_had_all() -> None:
+    away = OutputStatus("q", "kafka://h/t", 1, 5, "h is away.", holds=False)
+    slow = OutputStatus("r", "postgresql://h/db#r", 2000, 5, "", holds=False)
+    shown = console()
+    shown.print(Summary(undelivered=(away.undelivered, slow.undelivered)))
+    assert text_of(shown).splitlines()[-2:] == [
+        "q: 1 report left to deliver by the next run on the checkpoint: h is away.",
+        "r: 2,000 reports left to deliver by the next run on the checkpoint: postgresql://h/db#r "
+        "has not taken all yet.",
+    ]
 
 
 def test_a_live_line_shows_each_moment_and_goes_away() -> None:

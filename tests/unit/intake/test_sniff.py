@@ -101,6 +101,22 @@ def test_the_end_of_a_long_file_is_looked_at_too(tmp_path: Path) -> None:
     assert seen(tmp_path, f"ts,v\n{rows}200000,1.5\n").types["v"] == "double"
 
 
+def test_small_integers_are_times_where_the_user_says_so(tmp_path: Path) -> None:
+    """By its name alone ``t`` would hold numbers."""
+    text = "t,v\n1000,1\n2500,2\n"
+    assert seen(tmp_path, text).time is None
+    said = seen(tmp_path, text, time="field:t")
+    assert (said.time, said.unit) == ("t", "ms")
+
+
+def test_integers_by_a_format(tmp_path: Path) -> None:
+    path = tmp_path / "days.csv"
+    path.write_text("day,v\n20240301,1\n20240302,2\n")
+    config = StreamConfig.of("M", path, schema="auto", time="field:day", time_format="%Y%m%d")
+    found = with_columns(config)
+    assert (found.schema, found.time_format) == ((("v", "integer"),), "%Y%m%d")
+
+
 def test_what_is_said_is_not_overruled(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("ts,other,v\n1,2024-03-01,1\n")

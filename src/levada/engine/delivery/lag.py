@@ -25,6 +25,13 @@ class OutputStatus:
     why: str
     holds: bool
 
+    @property
+    def undelivered(self) -> str:
+        """What a run says at its end of an output that is behind."""
+        reports = "1 report" if self.behind == 1 else f"{self.behind:,} reports"
+        why = self.why or f"{self.to} has not taken all yet."
+        return f"{self.query}: {reports} left to deliver by the next run on the checkpoint: {why}"
+
 
 def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputStatus, ...]:
     """The outputs of a checkpoint; ``now``: as the engine itself knows them, else as they were

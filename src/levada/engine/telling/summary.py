@@ -110,7 +110,7 @@ class Summary:
 
     ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
     that is so, ``unread`` of each stream of which nothing has been read. ``letters``: where dead
-    letters are.
+    letters are. ``undelivered`` says which outputs have not had all, and why.
     """
 
     elements: int = 0
@@ -129,6 +129,7 @@ class Summary:
     reasons: Mapping[str, str] = field(default_factory=dict)
     letters: str = ""
     unread: Mapping[str, str] = field(default_factory=dict)
+    undelivered: tuple[str, ...] = ()
     ever: Ever | None = None
 
     @property
@@ -196,7 +197,7 @@ class Summary:
             )
         for name, reason in self.reasons.items():
             yield Text(f"{name}: {reason}")
-        for sentence in self.unread.values():
+        for sentence in (*self.unread.values(), *self.undelivered):
             yield Text(sentence)
 
     def _stream_table(self) -> Table:

@@ -8,7 +8,8 @@ A type is one that every value seen fits; integers with leading zeros are codes,
 column can hold the times if all of its values are read as times by what will read them
 (``row_times``): dateTimes, one of ``FORMATS``, or integers. Of several the name decides, then what
 is a dateTime, then what does not fall. The unit of integers is the one in which they lie between
-1990 and 2100; small integers are ms. Cost: some hundred kilobytes, once.
+1990 and 2100; small integers are ms, where the name says that they are times or the user has.
+Cost: some hundred kilobytes, once.
 """
 
 from __future__ import annotations
@@ -295,7 +296,16 @@ def _with_times(found: Sniffed, config: StreamConfig) -> Sniffed:
         notes.append(f"The times of {name} could also be {alike[0].time_format}.")
     if _zoneless(found, name, way):
         notes.append(f"The times of {name} name no zone: they are taken for {config.zone}.")
-    return replace(found, time=name, unit=way.unit, time_format=way.time_format, notes=tuple(notes))
+    # days as 20240301 are texts that a format reads
+    types = found.types | ({name: "string"} if way.time_format else {})
+    return replace(
+        found,
+        types=types,
+        time=name,
+        unit=way.unit,
+        time_format=way.time_format,
+        notes=tuple(notes),
+    )
 
 
 def _ways(found: Sniffed, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
@@ -304,8 +314,9 @@ def _ways(found: Sniffed, name: str, config: StreamConfig) -> Iterator[StreamCon
     seen = found.texts[name].drop_nulls()
     if not len(seen) or found.types[name] in ("double", "boolean"):
         return
-    if found.types[name] == "integer":
+    if found.types[name] == "integer" and not config.time_format:
         unit = config.unit if config.unit != "ms" else _unit(seen, name)
+        unit = unit or ("ms" if config.time == f"field:{name}" else "")  # who names it knows
         if unit:
             yield replace(config, unit=unit)
         return

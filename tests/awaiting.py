@@ -45,6 +45,16 @@ def until(
         time.sleep(step)
 
 
+def until_engine(engine: Any, condition: Callable[[], Any]) -> Any:
+    """As ``until``; what an engine of this process fails with meanwhile is raised."""
+
+    def look() -> Any:
+        engine.await_end(0)
+        return condition()
+
+    return until(look, "what the engine is to do", step=0.005)
+
+
 def newest_epoch(checkpoint: Path) -> int:
     """The newest manifest's epoch; 0 if there is none. One that is being written has another
     name.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from asking import S, T, element, step
+from awaiting import until
 from levada.cli.status import show as status_text
 from levada.engine.asked import Asked
 from levada.engine.engine import Engine
@@ -339,11 +340,7 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
 
 
 def wait_for(condition: Any) -> None:
-    for _ in range(10_000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come to pass")
+    until(condition)
 
 
 # -- what is told --

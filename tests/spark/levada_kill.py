@@ -1,12 +1,14 @@
 """The command line with a fuse: the process leaves with ``os._exit`` at its LEVADA_KILL_AT-th
 change of the disk (0: never). With LEVADA_JOBS_HERE so many jobs run in the driver's process, and
-the next one waits for Spark. It says when it has taken a signal.
+the next one waits for Spark; with LEVADA_HEAVY none runs here after that, however light it is. It
+says when it has taken a signal.
 """
 
 import itertools
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Any
 
 from levada.runtime.late import Late
@@ -55,7 +57,7 @@ def switch_after(here: int) -> None:
         if next(jobs) == here:
             self.await_there()
             print(THERE, file=sys.stderr, flush=True)
-        return run(self, job)
+        return run(self, replace(job, light=job.light and "LEVADA_HEAVY" not in os.environ))
 
     Late.run = late_run
 

@@ -104,7 +104,7 @@ def await_line(process: Any, text: str) -> None:
 def busy(process: Any) -> bool:
     """Whether a worker of Spark has computed for a while."""
     times = [p.cpu_times().user for p in below(process) if "python" in p.name()]
-    return max(times, default=0.0) > 3
+    return len(times) > 1 and max(times) > 3
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
@@ -112,7 +112,7 @@ def test_a_second_signal_ends_an_epoch_without_end(folder: Any, second: Any) -> 
     slow = 'WHERE { WINDOW :w { ?s :p ?v } FILTER(REGEX(?v, "^((a|aa)+)\\\\1$"))'
     (folder / "hot.rq").write_text(QUERY.replace("WHERE { WINDOW :w { ?s :p ?v }", slow))
     (folder / "s.nt").write_text('<http://e/a> <http://e/p> "b" 0 .\n')
-    process = start(folder, LEVADA_JOBS_HERE="1")
+    process = start(folder, LEVADA_JOBS_HERE="1", LEVADA_HEAVY="1")
     until(lambda: list((folder / "tmp").glob("levada-*/manifests/1")), process=process)
     lines = [f'<http://e/a> <http://e/p> "{"a" * (61 + 2 * i)}" {i + 1} .\n' for i in range(500)]
     with (folder / "s.nt").open("a") as file:

@@ -55,6 +55,13 @@ def until_engine(engine: Any, condition: Callable[[], Any]) -> Any:
     return until(look, "what the engine is to do", step=0.005)
 
 
+def is_still(engine: Any) -> bool:
+    """Whether an engine has no epoch for a while. What goes on by itself never is."""
+    before = engine.progress().epochs
+    time.sleep(0.2)
+    return bool(engine.progress().epochs == before)
+
+
 def newest_epoch(checkpoint: Path) -> int:
     """The newest manifest's epoch; 0 if there is none. One that is being written has another
     name.

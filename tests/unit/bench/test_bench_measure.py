@@ -29,9 +29,7 @@ def test_cpu_of_a_child_counts() -> None:
         least, spent = cpu_seconds() - then, tree.cpu() - before
         most = cpu_seconds() - whole
         assert spent.driver > 0.9 and spent.jvm == spent.workers == 0  # below no JVM: ours
-        assert least - 0.2 < spent.total < most + 0.2, (
-            "clocks of processes tick a hundred times a s"
-        )
+        assert least - 0.2 < spent.total < most + 0.2, "but for the ticks of clocks"
         assert peak_memory() > 20e6
     finally:
         child.kill()

@@ -11,9 +11,10 @@ from random_failures import random_seed as random_seed
 
 SPARK = Path(__file__).parent / "spark"
 LONG = (
-    "tests/soak/", "tests/chaos/", "cli/test_never_silent", "test_notebooks", "test_bench_runs",
-    "test_peak_memory", "test_random_cases", "test_without_rules", "replicas/test_search",
-    "test_hand_made_patterns", "test_shared_is_alone", "test_demo",
+    "tests/soak/", "tests/chaos/", "cli/test_never_silent", "unit/test_notebooks",
+    "bench/test_bench_runs", "engine/test_peak_memory", "property/test_random_cases",
+    "property/test_without_rules", "replicas/test_search", "property/test_hand_made_patterns",
+    "property/test_shared_is_alone", "cli/test_demo",
 )  # fmt: skip
 
 # In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a

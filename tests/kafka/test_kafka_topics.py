@@ -24,6 +24,7 @@ from levada.engine.engine import Engine
 from levada.errors import SourceError, UsageError
 from levada.streams.stream_config import StreamConfig
 from levada.testing import MemorySink
+from levada.testing.compare import same_queries
 from levada.testing.question import Element
 from levada.testing.stepped import name_graphs
 from levada.testing.streams import lines
@@ -104,14 +105,8 @@ def test_what_topics_give_is_what_the_reference_says(
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_random_cases_over_topics_are_those_over_files(broker: Broker, case: Case) -> None:
-    assert same_reports(over_topics(broker, case), run_case(case, epoch_rows=5))
-
-
-def same_reports(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    return left.keys() == right.keys() and all(
-        [*map(repr, sorted(map(repr, left[q])))] == [*map(repr, sorted(map(repr, right[q])))]
-        for q in left
-    )
+    difference = same_queries(run_case(case, epoch_rows=5), over_topics(broker, case))
+    assert difference is None, difference
 
 
 def over_topics(broker: Broker, case: Case) -> dict[str, Any]:
@@ -129,7 +124,7 @@ def over_topics(broker: Broker, case: Case) -> dict[str, Any]:
         name_graphs(engine, Path(folder), case.static)
         register(engine, case.queries)
         engine.start(once=True)
-        engine.await_end(120)
+        assert engine.await_end(PATIENCE)
     return reports_of(case, sink)
 
 

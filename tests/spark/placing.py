@@ -115,7 +115,7 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
     task_count.CALLS = 0  # a job in one task sends nothing
-    spark_placed.PATIENCE = 60.0  # s: what Spark's store knows late counts, too
+    spark_placed.PATIENCE = 10.0  # s: what Spark's store knows late counts, too
     session = start_session("local-cluster[4,1,1024]", config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)

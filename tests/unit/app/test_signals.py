@@ -21,7 +21,7 @@ set_handler = signal.signal
 def told(number, handler):  # says when a signal has been taken
     def taken(*given):
         handler(*given)
-        os.write(1, b"taken\n")
+        os.write(1, b"taken\\n")
     return set_handler(number, taken if callable(handler) else handler)
 signal.signal = told
 from levada.app.run import run_app

@@ -10,7 +10,6 @@ his own says ``register``, ``feed``, ``judge``.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, TypedDict
 
 import pyoxigraph as ox
 
+from awaiting import until_engine
 from cases import Case, CaseQuery, Clause
 from cases.windows import reporting
 from levada.engine.engine import Engine
@@ -245,7 +245,7 @@ def feed(engine: Engine, path: Path, elements: Sequence[Element]) -> None:
     before = sum(r.elements for r in engine._records().values())
     with path.open("a") as file:
         file.writelines(f"{line}\n" for line in lines(elements))
-    deadline = time.monotonic() + 30
-    while sum(r.elements for r in engine._records().values()) < before + len(elements):
-        assert time.monotonic() < deadline, "what is there is read"
-        engine.await_end(0.005)
+    until_engine(
+        engine,
+        lambda: sum(r.elements for r in engine._records().values()) >= before + len(elements),
+    )

@@ -10,6 +10,12 @@ from random_failures import pytest_terminal_summary as pytest_terminal_summary
 from random_failures import random_seed as random_seed
 
 SPARK = Path(__file__).parent / "spark"
+LONG = (
+    "tests/soak/", "tests/chaos/", "cli/test_never_silent", "unit/test_notebooks",
+    "bench/test_bench_runs", "engine/test_peak_memory", "property/test_random_cases",
+    "property/test_without_rules", "replicas/test_search", "property/test_hand_made_patterns",
+    "property/test_shared_is_alone", "cli/test_demo",
+)  # fmt: skip
 
 # In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a
 # slow machine is no failure.
@@ -20,8 +26,12 @@ if settings().deadline is not None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start Spark run one after the other in one worker of pytest-xdist; the others
-    where there is room.
+    where there is room, the long ones first: what is long and last leaves workers idle.
+
+    A test has one group: xdist makes one of its own of two, which runs beside both.
     """
     for item in items:
-        if SPARK in item.path.parents or any(map(item.get_closest_marker, ("spark", "chaos"))):
+        on_spark = SPARK in item.path.parents or item.get_closest_marker("spark")
+        if on_spark and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONG))

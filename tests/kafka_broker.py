@@ -8,9 +8,7 @@ import base64
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,9 +18,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from awaiting import PATIENCE, until
 from levada.cache import cache_folder
 from levada.errors import JavaError
 from levada.runtime.spark.java import find_java
+from ports import free_port
 
 VERSION = "4.3.1"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -71,12 +71,6 @@ def jars(name: str = "kafka", artifact: str = "kafka_2.13") -> Path:
     return folder
 
 
-def _free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])
-
-
 class Broker:
     """One broker. ``sasl``: user and password of a further listener with SASL PLAIN."""
 
@@ -89,7 +83,7 @@ class Broker:
         except JavaError as error:
             pytest.skip(f"Kafka is NOT tested: {error}")
         self.folder = folder
-        self.port, self.control, self.secured = _free_port(), _free_port(), _free_port()
+        self.port, self.control, self.secured = free_port(), free_port(), free_port()
         self.server = f"127.0.0.1:{self.port}"
         self.admin = AdminClient({"bootstrap.servers": self.server, "log_level": 0})
         self.process: subprocess.Popen[bytes] | None = None
@@ -143,7 +137,9 @@ class Broker:
         return [self.java, *_JAVA, "-cp", f"{self.jars}/*", name, *arguments]
 
     def _run(self, name: str, *arguments: str) -> None:
-        done = subprocess.run(self._command(name, *arguments), capture_output=True, timeout=120)
+        done = subprocess.run(
+            self._command(name, *arguments), capture_output=True, timeout=PATIENCE
+        )
         assert done.returncode == 0, done.stderr.decode()[-2000:]
 
     def start(self) -> None:
@@ -152,28 +148,29 @@ class Broker:
             self.process = subprocess.Popen(
                 self._command("kafka.Kafka", self._settings), stdout=log, stderr=log
             )
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            assert self.process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
-            try:
-                self.admin.list_topics(timeout=2)
-                return
-            except Exception:
-                time.sleep(0.2)
-        raise AssertionError("the broker does not answer")
+        until(self._answers, "an answer of the broker", step=0.2)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
+        try:
+            self.admin.list_topics(timeout=2)
+        except Exception:
+            return False
+        return True
 
     def stop(self, sign: int = signal.SIGTERM) -> None:
         """Ends it, and waits."""
         if self.process is not None:
             self.process.send_signal(sign)
-            self.process.wait(60)
+            self.process.wait(PATIENCE)
             self.process = None
 
     def topic(self, name: str, partitions: int = 1, **config: str) -> str:
         """Makes a topic; its URL."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
         made = NewTopic(name, partitions, 1, config=settings)
-        self.admin.create_topics([made])[name].result(30)
+        self.admin.create_topics([made])[name].result(PATIENCE)
         return self.url(name)
 
     def url(self, name: str) -> str:
@@ -193,13 +190,15 @@ class Broker:
             more: dict[str, Any] = {} if times is None else {"timestamp": times[k]}
             producer.produce(topic, value, partition=partition, **more)
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE) == 0
 
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's own tools prints."""
         tools = jars("kafka-tools", "kafka-tools")
         command = [self.java, *_JAVA, "-cp", f"{tools}/*", f"org.apache.kafka.tools.{name}"]
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, timeout=PATIENCE
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 
@@ -207,7 +206,7 @@ class Broker:
         """The first offset, and the one behind the last."""
         consumer = Consumer({"bootstrap.servers": self.server, "group.id": "test", "log_level": 0})
         try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), 120)
             return low, high
         finally:
             consumer.close()

@@ -8,15 +8,16 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+
+from awaiting import PATIENCE, until
+from ports import free_port
 
 USER, PASSWORD = "levada", "canary-77ab1e"
 
@@ -58,12 +59,10 @@ class Server:
         made = subprocess.run(
             [self._bin / "initdb", "-D", self.data, "-U", USER, "-A", "scram-sha-256",
              f"--pwfile={secret}", "--no-sync", "--no-locale", "-E", "UTF8"],
-            cwd=self.folder, capture_output=True, text=True, timeout=120, **self._as,
+            cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, **self._as,
         )  # fmt: skip
         assert made.returncode == 0, made.stderr
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.url = f"postgresql://{USER}@127.0.0.1:{self.port}/postgres"
         self.start()
@@ -76,18 +75,19 @@ class Server:
                  "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"],
                 cwd=self.folder, stdout=log, stderr=log, **self._as,
             )  # fmt: skip
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
-            try:
-                self.connect().close()
-                return
-            except psycopg.OperationalError:
-                time.sleep(0.1)
-        raise AssertionError("PostgreSQL does not answer")
+        until(self._answers, "an answer of PostgreSQL", step=0.1)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.url, password=PASSWORD, connect_timeout=5)
+        return psycopg.connect(self.url, password=PASSWORD, connect_timeout=60)
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         """What a statement gives; a table that is not there has no rows."""
@@ -106,7 +106,7 @@ class Server:
         """Ends it, and waits: SIGINT ends connections, SIGQUIT ends all at once."""
         if self.process is not None:
             self.process.send_signal(sign)
-            self.process.wait(60)
+            self.process.wait(PATIENCE)
             self.process = None
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from awaiting import PATIENCE, until
 from levada import Engine
 from levada.server.run import bound, server_of, shown_address
 from levada.server.settings import Limits, Settings
@@ -42,16 +42,8 @@ def served(settings: Settings) -> Iterator[str]:
         yield shown_address(made)
     finally:
         server.should_exit = True
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE)
         assert not thread.is_alive(), "it ends"
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.01)
-    return found
 
 
 @dataclass
@@ -103,7 +95,7 @@ def serve(run: Run) -> Iterator[Callable[..., httpx.Client]]:
         def start(limits: Limits | None = None, **said: Any) -> httpx.Client:
             settings = Settings(run.root, port=0, limits=limits or Limits(), **said)
             url = held.enter_context(served(settings))
-            return held.enter_context(httpx.Client(base_url=url, timeout=30))
+            return held.enter_context(httpx.Client(base_url=url, timeout=PATIENCE))
 
         yield start
 

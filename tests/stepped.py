@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from awaiting import PATIENCE
 from cases import Case, CaseQuery
 from levada.engine.engine import Engine
 from levada.errors import EngineError
@@ -107,7 +108,7 @@ def run_stopped(
                 register(engine, case.queries)
                 told = _stop_after(engine, every)
                 engine.start(once=True)
-                assert engine.await_end(120), "an engine that is told to stop stops"
+                assert engine.await_end(PATIENCE), "an engine that is told to stop stops"
                 ended = told[-1].ended
     return reports_of(case, sink)
 
@@ -141,7 +142,7 @@ def run_moved(
                 _stop_after(engine, epochs)
                 try:
                     engine.start(once=True)
-                    assert engine.await_end(120), "an engine that is told to stop stops"
+                    assert engine.await_end(PATIENCE), "an engine that is told to stop stops"
                 except EngineError as error:
                     if not isinstance(error.__cause__, DeathError):
                         raise

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from awaiting import PATIENCE
 from cases import Clause
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Element, ReferenceQuery
@@ -22,7 +23,7 @@ from levada.testing.reference import evaluate
 from levada.testing.streams import lines
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60 * (KILLS + 5))]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
 S = "http://e/s"
 SPARQL = "PREFIX : <http://e/>\nSELECT ?a ?n WHERE {{ {0} :w {{ ?a :p ?n }} }}"
 RUN = """
@@ -59,7 +60,7 @@ def go(root: Path, point: int, names: Sequence[str]) -> bool:
         [sys.executable, "-c", RUN, str(root), str(point), *names],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         text=True,
     )
     assert done.returncode in (0, 86), done.stderr

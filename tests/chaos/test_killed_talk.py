@@ -13,13 +13,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from awaiting import PATIENCE, until
 from cases import Clause
 from levada.cli.talk.ask import ask
 from levada.engine.telling.follow import Reader
@@ -34,7 +34,7 @@ from levada.testing.reference import evaluate
 from levada.testing.streams import lines
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60 * (KILLS + 5))]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
 S = "http://e/s"
 TEXT = f"""PREFIX : <http://e/>
 SELECT ?a ?n FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S]
@@ -134,15 +134,6 @@ def begin(root: Path, point: int) -> subprocess.Popen[str]:
     )
 
 
-def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it takes too long"
-        if process.poll() is not None:
-            return
-        time.sleep(0.01)
-
-
 class Read(threading.Thread):
     """Reads all that is committed, whichever engine runs."""
 
@@ -194,7 +185,7 @@ def a_life(talk: Talk) -> None:
     """An engine, to its death."""
     point = talk.rng.choice((0, talk.rng.randint(1, 400)))
     process = begin(talk.root, point)
-    until((talk.root / "ck" / "engine.json").exists, process)
+    until(lambda: (talk.root / "ck" / "engine.json").exists() or process.poll() is not None)
     for _ in range(talk.rng.randint(5, 25)):
         talk.feed(talk.rng.randint(0, 2))
         talk.ask_something()
@@ -214,9 +205,9 @@ def the_last_life(talk: Talk) -> None:
         read = manifest is not None and manifest.streams[S].watermark >= latest
         return read and not waiting(talk.root / "ck")
 
-    until(all_is_done, process)
+    until(all_is_done, process=process)
     (talk.root / "stop").touch()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
 
 
@@ -254,7 +245,7 @@ def test_talk_to_an_engine_that_is_killed(tmp_path: Path, random_seed: int) -> N
     (tmp_path / "s").mkdir()
     talk.feed(1)
     process = begin(tmp_path, 0)
-    until(lambda: (tmp_path / "ck" / "manifests").is_dir(), process)
+    until((tmp_path / "ck" / "manifests").is_dir, process=process)
     read = Read(tmp_path / "ck")
     read.start()
     starts = Starts(tmp_path / "ck")

@@ -23,7 +23,7 @@ from levada.streams.mapping import load_mapping
 from levada.streams.stream_config import StreamConfig
 
 ERROR = re.compile("[a-z]Error|PanicException|Traceback|object has no attribute")  # no sentence
-PATIENCE = 60  # seconds that a text of a few hundred characters may take, on a machine that is busy
+PATIENCE = 600  # s: what takes longer does not end
 ENOUGH = 3  # seconds after which a run is stopped: what a query of few rows makes may be much
 XSD = "<http://www.w3.org/2001/XMLSchema#"
 LINES = "".join(

@@ -10,14 +10,13 @@ import random
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from awaiting import PATIENCE, kill_after, until
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.errors import SinkError
@@ -42,13 +41,6 @@ def stream(path: Path, n: int, at: int = 0) -> Path:
     return path
 
 
-def until(done: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.05)
-
-
 def consumed(broker: Broker, topic: str, isolation: str = "read_committed") -> list[Any]:
     """The messages of a topic of one partition, as a consumer sees them."""
     consumer = Consumer({
@@ -59,7 +51,7 @@ def consumed(broker: Broker, topic: str, isolation: str = "read_committed") -> l
     found: list[Any] = []
     try:
         while True:
-            message = consumer.poll(30)
+            message = consumer.poll(PATIENCE)
             assert message is not None, "the topic does not end"
             if message.error() is not None:
                 return found
@@ -79,7 +71,7 @@ def run(root: Path, path: Path, url: str, text: str = SUMS, **options: str) -> E
         engine.stream("http://e/s", str(path))
         engine.register(text, name="q").to(url, **options)
         engine.start(once=True)
-        assert engine.await_end(60)
+        assert engine.await_end(PATIENCE)
         assert not engine.status().outputs[0].behind
         return engine
 
@@ -90,7 +82,7 @@ def by_files(root: Path, path: Path) -> list[Any]:
         engine.stream("http://e/s", str(path))
         engine.register(SUMS, name="q", out=root.with_suffix(".out"))
         engine.start(once=True)
-        assert engine.await_end(60)
+        assert engine.await_end(PATIENCE)
     files = sorted(root.with_suffix(".out").rglob("*.ndjson"))
     return read_ndjson(line for file in files for line in file.read_text().splitlines())["q"]
 
@@ -138,11 +130,11 @@ RUN = """
 import sys
 from pathlib import Path
 from levada.engine.engine import Engine
-root, path, url, text = sys.argv[1:]
+root, path, url, text, once = sys.argv[1:]
 engine = Engine(spark=False, checkpoint=Path(root), epoch_rows=100, partitions=2)
 engine.stream("http://e/s", path)
 engine.register(text, name="q").to(url)
-engine.start(once=True)
+engine.start(once=once == "once")
 engine.await_end()
 engine.close()
 """
@@ -154,40 +146,36 @@ def dying(self, value, headers):
     produce(self, value, headers)
     seen.append(value)
     if len(seen) == 40:
-        assert self._producer.flush(30) == 0  # the broker has them, and no end of the transaction
+        assert self._producer.flush(300) == 0  # the broker has them, and no end of the transaction
         os.kill(os.getpid(), signal.SIGKILL)
 KafkaTarget._produce = dying
 """
 
 
-def start(root: Path, path: Path, url: str, before: str = "") -> subprocess.Popen[bytes]:
+def start(
+    root: Path, path: Path, url: str, before: str = "", how: str = "once"
+) -> subprocess.Popen[bytes]:
+    """An engine that ends when it has read all; ``how`` "on": that does not end."""
     root.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", before + RUN, str(root / "ck"), str(path), url, SUMS]
+    command = [sys.executable, "-c", before + RUN, str(root / "ck"), str(path), url, SUMS, how]
     with (root / "said").open("ab") as said:
         return subprocess.Popen(command, stderr=said)
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(120 * (KILLS + 3))
+@pytest.mark.timeout(PATIENCE * (KILLS + 3))
 def test_an_engine_that_is_killed_writes_each_report_once(
     broker: Broker, tmp_path: Path, random_seed: int
 ) -> None:
     draw = random.Random(random_seed)
-    path, url = stream(tmp_path / "s.nt", 3000), broker.topic("killed-out")
-    began = time.monotonic()
-    assert start(tmp_path / "whole", path, broker.topic("whole-out")).wait(120) == 0
-    took = time.monotonic() - began
-    root = tmp_path / "killed"
-    for _ in range(KILLS):
-        engine = start(root, path, url)
-        try:
-            engine.wait(draw.uniform(0.5, 0.95) * took)
-            break
-        except subprocess.TimeoutExpired:
-            engine.send_signal(signal.SIGKILL)
-            engine.wait()
-            broker.send("killed-out", ["of somebody else"])
-    assert start(root, path, url).wait(180) == 0, (root / "said").read_text()[-3000:]
+    path, url, root = tmp_path / "s.nt", broker.topic("killed-out"), tmp_path / "killed"
+    for k in range(KILLS):
+        stream(path, 1000, 1000 * k)  # ten epochs or more
+        kill_after(start(root, path, url, how="on"), root / "ck", draw.randint(1, 9))
+        broker.send("killed-out", ["of somebody else"])
+    stream(path, 1000, 1000 * KILLS)
+    for each, to in ((root, url), (tmp_path / "whole", broker.topic("whole-out"))):
+        assert start(each, path, to).wait(PATIENCE) == 0, (each / "said").read_text()[-3000:]
     whole, found = (own(consumed(broker, name)) for name in ("whole-out", "killed-out"))
     assert len(found) == len(set(found)) > 50
     assert same(read_ndjson(whole)["q"], read_ndjson(found)["q"]) is None
@@ -196,8 +184,8 @@ def test_an_engine_that_is_killed_writes_each_report_once(
 def test_a_kill_within_a_transaction(broker: Broker, tmp_path: Path) -> None:
     path, url = stream(tmp_path / "s.nt", 2500), broker.topic("torn")
     root = tmp_path / "torn"
-    assert start(root, path, url, WITHIN).wait(120) == -signal.SIGKILL
-    assert start(root, path, url).wait(120) == 0, (root / "said").read_text()[-3000:]
+    assert start(root, path, url, WITHIN).wait(PATIENCE) == -signal.SIGKILL
+    assert start(root, path, url).wait(PATIENCE) == 0, (root / "said").read_text()[-3000:]
     found = own(consumed(broker, "torn"))
     everything = own(consumed(broker, "torn", "read_uncommitted"))
     assert len(found) == len(set(found))
@@ -212,7 +200,7 @@ def test_a_kill_within_a_transaction(broker: Broker, tmp_path: Path) -> None:
     said = broker.tool(
         "consumer.ConsoleConsumer", "--bootstrap-server", broker.server, "--topic", "torn",
         "--from-beginning", "--isolation-level", "read_committed", "--max-messages",
-        str(len(found)), "--timeout-ms", "60000",
+        str(len(found)), "--timeout-ms", "300000",
     )  # fmt: skip
     assert said.splitlines() == found
 
@@ -226,7 +214,7 @@ def test_a_second_engine_is_fenced(broker: Broker) -> None:
     with Engine(spark=False) as engine:
         engine.register("SELECT ?x WHERE { BIND(1 AS ?x) }", name="q")
         engine.start(once=True)
-        engine.await_end(60)
+        engine.await_end(PATIENCE)
         piece = _piece(engine)
     with pytest.raises(SinkError, match="Another engine writes"):
         first.write(piece)
@@ -270,7 +258,7 @@ def _goes_and_comes(another: Broker, tmp_path: Path) -> None:
         told = engine.status().outputs[0]
         assert url in told.why and told.behind and not told.holds
         another.start()
-        until(lambda: engine.await_end(0) or not engine.status().outputs[0].behind, 300)
+        until(lambda: engine.await_end(0) or not engine.status().outputs[0].behind)
         wanted = len({r.time for r in _so_far(asked)})
     assert len(own(consumed(another, "obs"))) == wanted > 5
     assert CANARY not in told.why

@@ -17,12 +17,14 @@ from confluent_kafka.admin import NewPartitions
 from hypothesis import HealthCheck, given, settings
 
 from asking import S, element, judge, query, run, step
+from awaiting import PATIENCE, until
 from cases import Case, Clause, cases
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.errors import SourceError, UsageError
 from levada.streams.stream_config import StreamConfig
 from levada.testing import MemorySink
+from levada.testing.compare import same_queries
 from levada.testing.question import Element
 from levada.testing.stepped import name_graphs
 from levada.testing.streams import lines
@@ -69,7 +71,7 @@ def answers(
         asked = engine.register(text, name="q")
         engine.start(once=True)
         found = {r.time: [tuple(map(str, row)) for row in r.rows.rows()] for r in asked.results()}
-        engine.await_end(60)
+        engine.await_end(PATIENCE)
         record = engine._records()["http://e/s"]
         for path in (engine.root / "side").iterdir():
             letters += [json.loads(x) for x in path.read_text().splitlines() if x[:1] == "{"]
@@ -103,14 +105,8 @@ def test_what_topics_give_is_what_the_reference_says(
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_random_cases_over_topics_are_those_over_files(broker: Broker, case: Case) -> None:
-    assert same_reports(over_topics(broker, case), run_case(case, epoch_rows=5))
-
-
-def same_reports(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    return left.keys() == right.keys() and all(
-        [*map(repr, sorted(map(repr, left[q])))] == [*map(repr, sorted(map(repr, right[q])))]
-        for q in left
-    )
+    difference = same_queries(run_case(case, epoch_rows=5), over_topics(broker, case))
+    assert difference is None, difference
 
 
 def over_topics(broker: Broker, case: Case) -> dict[str, Any]:
@@ -128,7 +124,7 @@ def over_topics(broker: Broker, case: Case) -> dict[str, Any]:
         name_graphs(engine, Path(folder), case.static)
         register(engine, case.queries)
         engine.start(once=True)
-        engine.await_end(120)
+        assert engine.await_end(PATIENCE)
     return reports_of(case, sink)
 
 
@@ -187,7 +183,7 @@ def test_tables(broker: Broker, tmp_path: Path) -> None:
             asked = engine.register(text, dialect="cql", name="q")
             engine.start(once=True)
             found = [tuple(map(str, row)) for r in asked.results() for row in r.rows.rows()]
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
             record = engine._records()["S"]
             assert (record.elements, record.missing) == (3, 0), (form, record)
             assert found[0][-2:] == (integer(3), integer(7))  # then they leave
@@ -233,21 +229,21 @@ def test_what_is_not_committed_is_not_seen(broker: Broker) -> None:
     name = next(NAMES)
     url = broker.topic(name)
     producer = broker.producer(transactional_id=f"t-{name}")
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for value, commit in ((1, True), (2, False), (4, True)):
         producer.begin_transaction()
         producer.produce(name, statement(value), timestamp=1000)
-        producer.flush(30)
-        (producer.commit_transaction if commit else producer.abort_transaction)(30)
+        producer.flush(120)
+        (producer.commit_transaction if commit else producer.abort_transaction)(120)
     producer.begin_transaction()
     producer.produce(name, statement(8), timestamp=1000)
-    producer.flush(30)
+    producer.flush(120)
     committed, record, _ = answers(url, format="nt", time="timestamp")
     assert committed == {4000: [(integer(2), integer(5))]}
     assert (record.elements, record.missing) == (2, 0)
     seen, _, _ = answers(url, format="nt", time="timestamp", isolation="read_uncommitted")
     assert seen == {4000: [(integer(4), integer(15))]}
-    producer.abort_transaction(30)
+    producer.abort_transaction(120)
 
 
 def test_where_a_stream_starts(broker: Broker) -> None:
@@ -267,7 +263,7 @@ def test_offsets_that_are_gone(broker: Broker, tmp_path: Path) -> None:
         _first_two(url, tmp_path / lost, lost)
     broker.send(name, [statement(k) for k in range(4, 8)], times=[2000] * 4)
     gone = TopicPartition(name, 0, 6)
-    broker.admin.delete_records([gone])[gone].result(30)
+    broker.admin.delete_records([gone])[gone].result(120)
     with pytest.raises(SourceError, match=r"Epoch [0-9]+: .* offsets 4 to 5 of the partition 0"):
         answers(url, tmp_path / "stop", format="nt", time="timestamp")
     _, record, letters = answers(url, tmp_path / "skip", format="nt", time="timestamp", lost="skip")
@@ -280,7 +276,7 @@ def _first_two(url: str, root: Path, lost: Any) -> None:
         engine.stream("http://e/s", url, format="nt", time="timestamp", lost=lost)
         engine.register(COUNT, name="q")
         engine.start(once=True, keep_open=True)
-        assert engine.await_end(60)
+        assert engine.await_end(PATIENCE)
         assert engine._records()["http://e/s"].elements == 4
 
 
@@ -295,26 +291,19 @@ def test_a_partition_that_is_silent_and_one_that_is_added(broker: Broker) -> Non
         engine.start()
         reports = asked.results()
         broker.send(name, [statement(4)], 0, [5000])  # and the other says nothing
-        broker.admin.create_partitions([NewPartitions(name, 3)])[name].result(30)
+        broker.admin.create_partitions([NewPartitions(name, 3)])[name].result(120)
         time.sleep(0.5)
         broker.send(name, [statement(5)], 0, [5001])
         first = next(reports)
         assert first.time == 4000
         assert [tuple(map(str, row)) for row in first.rows.rows()] == [(integer(2), integer(3))]
-        _until(lambda: len(_producer_sees(broker, name)) == 3)
+        until(lambda: len(_producer_sees(broker, name)) == 3)
         broker.send(name, [statement(6)], 2, [9000])
-        _until(lambda: engine._records()["http://e/s"].elements == 5, 30)
+        until(lambda: engine._records()["http://e/s"].elements == 5)
 
 
 def _producer_sees(broker: Broker, topic: str) -> Any:
-    return broker.admin.list_topics(topic, timeout=10).topics[topic].partitions
-
-
-def _until(done: Any, seconds: float = 20) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < until, "it does not come"
-        time.sleep(0.05)
+    return broker.admin.list_topics(topic, timeout=120).topics[topic].partitions
 
 
 def test_mistakes_are_sentences(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

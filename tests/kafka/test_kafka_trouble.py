@@ -7,51 +7,53 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from awaiting import PATIENCE, kill_after, until
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.errors import SourceError
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Report
 
+EACH, EPOCH_ROWS = 1000, 150  # elements of a partition before each start, of an epoch
 KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
 CANARY = "canary-3f9c1d"
 TEXT = """PREFIX : <http://e/> SELECT ?x (COUNT(*) AS ?n) (SUM(?v) AS ?sum)
 FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?x :v ?v } } GROUP BY ?x"""
-RUN = """
+RUN = f"""
 import sys
 from pathlib import Path
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink
-root, url, text = sys.argv[1:]
+root, url, text, once = sys.argv[1:]
 root = Path(root)
 engine = Engine(
-    spark=False, checkpoint=root / "ck", epoch_rows=150, partitions=2,
+    spark=False, checkpoint=root / "ck", epoch_rows={EPOCH_ROWS}, partitions=2,
     sink=FileSink(root / "out", Format.NDJSON), keep_results=False,
 )
 engine.stream("http://e/s", url, format="nt", time="timestamp")
 engine.register(text, name="q")
-engine.start(once=True)
+engine.start(once=once == "once")
 engine.await_end()
 engine.close()
 """
 
 
-def values(n: int) -> list[str]:
+def values(n: int, at: int = 0) -> list[str]:
     typed = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    return [f"<http://e/{k % 7}> <http://e/v> {typed.format(k)} ." for k in range(n)]
+    return [f"<http://e/{k % 7}> <http://e/v> {typed.format(k)} ." for k in range(at, at + n)]
 
 
-def start(root: Path, url: str) -> subprocess.Popen[bytes]:
+def start(root: Path, url: str, how: str = "once") -> subprocess.Popen[bytes]:
+    """An engine that ends when it has read all; ``how`` "on": that does not end."""
     root.mkdir(exist_ok=True)
     with (root / "said").open("ab") as said:
-        return subprocess.Popen([sys.executable, "-c", RUN, str(root), url, TEXT], stderr=said)
+        return subprocess.Popen([sys.executable, "-c", RUN, str(root), url, TEXT, how], stderr=said)
 
 
 def published(root: Path) -> dict[str, list[Report]]:
@@ -60,29 +62,20 @@ def published(root: Path) -> dict[str, list[Report]]:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(120 * (KILLS + 3))
+@pytest.mark.timeout(PATIENCE * (KILLS + 3))
 def test_an_engine_that_is_killed_publishes_the_same(
     broker: Broker, tmp_path: Path, random_seed: int
 ) -> None:
     draw = random.Random(random_seed)
-    url = broker.topic("killed", 3)
-    for p in range(3):
-        broker.send("killed", values(3000), p, [10 * k + p for k in range(3000)])
-    began = time.monotonic()
-    assert start(tmp_path / "whole", url).wait(120) == 0
-    took = time.monotonic() - began
-    root, died = tmp_path / "killed", 0
-    for _ in range(KILLS):
-        engine = start(root, url)
-        try:
-            engine.wait(draw.uniform(0.3, 0.95) * took)
-            break
-        except subprocess.TimeoutExpired:
-            engine.send_signal(signal.SIGKILL)
-            engine.wait()
-            died += 1
-    assert start(root, url).wait(180) == 0, (root / "said").read_text()[-3000:]
-    assert died
+    url, root = broker.topic("killed", 3), tmp_path / "killed"
+    for k in range(KILLS + 1):
+        for p in range(3):
+            times = [10 * i + p for i in range(k * EACH, (k + 1) * EACH)]
+            broker.send("killed", values(EACH, k * EACH), p, times)
+        if k < KILLS:  # what has come is read in three times as many epochs, or more
+            kill_after(start(root, url, "on"), root / "ck", draw.randint(1, EACH // EPOCH_ROWS))
+    for each in (root, tmp_path / "whole"):
+        assert start(each, url).wait(PATIENCE) == 0, (each / "said").read_text()[-3000:]
     whole, found = published(tmp_path / "whole")["q"], published(root)["q"]
     assert len(whole) > 10
     assert same(whole, found) is None, same(whole, found)
@@ -102,28 +95,21 @@ def test_a_broker_that_goes_and_comes_again(another: Broker) -> None:
         engine.stream("http://e/s", url, format="nt", time="timestamp")
         asked = engine.register(TEXT, name="q")
         engine.start()
-        _until(lambda: engine._records().get("http://e/s") and read(engine) == 100)
+        until(lambda: engine._records().get("http://e/s") and read(engine) == 100)
         another.stop(signal.SIGKILL)
-        _until(lambda: another.server in engine.progress().awaits or not engine.running)
+        until(lambda: another.server in engine.progress().awaits or not engine.running)
         if not engine.running:
             engine.await_end()
         assert engine.running
         another.start()
         another.send("obs", values(50), times=[9000] * 50)
-        _until(lambda: read(engine) == 150)
-        _until(lambda: not engine.progress().awaits)
+        until(lambda: read(engine) == 150)
+        until(lambda: not engine.progress().awaits)
         assert next(asked.results()).time == 2000
 
 
 def read(engine: Engine) -> int:
     return engine._records()["http://e/s"].elements
-
-
-def _until(done: object, seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not done():  # type: ignore[operator]
-        assert time.monotonic() < until, "it does not come"
-        time.sleep(0.05)
 
 
 def test_a_password_is_nowhere(
@@ -147,7 +133,7 @@ def test_a_password_is_nowhere(
             )  # fmt: skip
             engine.register(TEXT, name="q")
             engine.start(once=True)
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
             assert read(engine) == 10
             said = repr(engine.status()) + repr(engine._registry.streams)
         files = [path for path in root.rglob("*") if path.is_file()]

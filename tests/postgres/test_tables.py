@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from awaiting import PATIENCE, kill_after, until
 from levada.cli.main import main
 from levada.emission.decode import plain_values
 from levada.engine.engine import Engine
@@ -41,13 +41,6 @@ def statement(k: int, time: int) -> str:
 def stream(path: Path, n: int, step: int = 50) -> Path:
     path.write_text("".join(f"{statement(k, k * step)}\n" for k in range(n)))
     return path
-
-
-def until(done: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.02)
 
 
 def expected(path: Path) -> list[tuple[Any, ...]]:
@@ -76,7 +69,7 @@ def test_rows_are_there_once(server: Server, tmp_path: Path, password: str) -> N
             engine.stream("http://e/s", str(path))
             engine.register(SUMS, name="q").to(server.url, table="once", password=password)
             engine.start(once=True)
-            assert engine.await_end(60)
+            assert engine.await_end(PATIENCE)
             assert engine.status().outputs[0].behind == 0
     assert in_table(server, "once") == expected(path)
     assert len(in_table(server, "once")) > 50
@@ -96,7 +89,7 @@ def test_typed_tables_and_graphs(server: Server, tmp_path: Path, password: str) 
             server.url, password=password
         )
         engine.start(once=True)
-        assert engine.await_end(60)
+        assert engine.await_end(PATIENCE)
     assert server.rows('SELECT sum("sum") FROM typed WHERE report = 2000') == [(780,)]
     assert ("http://e/0", "http://e/v", "0") in server.rows(
         "SELECT subject, predicate, object FROM g"
@@ -114,7 +107,7 @@ def test_outputs_that_make_their_tables_at_once(
             query = engine.register(SUMS, name=f"at_once_{i}")
             query.to(server.url, table="at_once", password=password)
         engine.start(once=True)
-        assert engine.await_end(60)
+        assert engine.await_end(PATIENCE)
     assert server.rows("SELECT count(*) % 8, count(*) > 0 FROM at_once") == [(0, True)]
 
 
@@ -154,7 +147,7 @@ def test_a_state_is_what_the_relation_holds(
             asked = engine.register(LATEST, name="state", dialect="cql")
             asked.to(server.url, table="now", as_="state", key="k", password=password)
             engine.start(once=True, keep_open=bool(n))
-            assert engine.await_end(60)
+            assert engine.await_end(PATIENCE)
         found = [tuple(map(str, row)) for row in server.rows("SELECT k, n, total FROM now")]
         assert sorted(found) == (holds(path) if n else [])  # at the end all have left
         assert found or not n
@@ -174,7 +167,7 @@ def test_a_key_that_is_none_is_told(server: Server, tmp_path: Path, password: st
         asked.to(server.url, table="nokey", as_="state", key="n", password=password)
         engine.start(once=True, keep_open=True)
         with pytest.raises(SinkError, match=r"no key n|duplicate key"):
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
     assert server.rows("SELECT * FROM nokey") == []
 
 
@@ -182,43 +175,41 @@ RUN = """
 import sys
 from pathlib import Path
 from levada.engine.engine import Engine
-root, path, url, table, text = sys.argv[1:]
+root, path, url, table, text, once = sys.argv[1:]
 engine = Engine(spark=False, checkpoint=Path(root), epoch_rows=60, partitions=2, keep="2000")
 engine.stream("http://e/s", path)
 engine.register(text, name="q").to(url, table=table, password="env:LEVADA_PG")
-engine.start(once=True)
+engine.start(once=once == "once")
 engine.await_end()
 engine.close()
 """
 
 
-def start(root: Path, path: Path, server: Server, table: str) -> subprocess.Popen[bytes]:
+def start(
+    root: Path, path: Path, server: Server, table: str, how: str = "once"
+) -> subprocess.Popen[bytes]:
+    """An engine that ends when it has read all; ``how`` "on": that does not end."""
     root.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", RUN, str(root / "ck"), str(path), server.url, table, SUMS]
+    given = [str(root / "ck"), str(path), server.url, table, SUMS, how]
+    command = [sys.executable, "-c", RUN, *given]
     with (root / "said").open("ab") as said:
         return subprocess.Popen(command, stderr=said)
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(120 * (KILLS + 3))
+@pytest.mark.timeout(PATIENCE * (KILLS + 3))
 def test_an_engine_that_is_killed_writes_each_row_once(
     server: Server, tmp_path: Path, random_seed: int
 ) -> None:
     draw = random.Random(random_seed)
-    path = stream(tmp_path / "s.nt", 3000)
-    began = time.monotonic()
-    assert start(tmp_path / "whole", path, server, "whole").wait(120) == 0
-    took = time.monotonic() - began
-    root = tmp_path / "killed"
+    path, root, written = tmp_path / "s.nt", tmp_path / "killed", 0
     for _ in range(KILLS):
-        engine = start(root, path, server, "killed")
-        try:
-            engine.wait(draw.uniform(0.5, 0.95) * took)
-            break
-        except subprocess.TimeoutExpired:
-            engine.send_signal(signal.SIGKILL)
-            engine.wait()
-    assert start(root, path, server, "killed").wait(180) == 0, (root / "said").read_text()[-3000:]
+        written = _write(path, written, 1000)  # sixteen epochs or more
+        kill_after(start(root, path, server, "killed", "on"), root / "ck", draw.randint(1, 15))
+    _write(path, written, 1000)
+    for each in (root, tmp_path / "whole"):
+        engine = start(each, path, server, each.name)
+        assert engine.wait(PATIENCE) == 0, (each / "said").read_text()[-3000:]
     assert in_table(server, "killed") == in_table(server, "whole") == expected(path)
 
 
@@ -289,12 +280,12 @@ def test_a_run_that_waits_for_a_server_ends_by_a_signal(
             until(partial(_is_away, tmp_path / "ck", scheme))
             assert run.poll() is None
             run.send_signal(signal.SIGINT)
-            said = run.communicate(timeout=60)[1]
+            said = run.communicate(timeout=PATIENCE)[1]
             assert run.returncode == 0, said
         finally:
             server.start()
     command += [f"q={server.url},table=late,password={password}"]
-    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    assert subprocess.run(command, capture_output=True, timeout=PATIENCE).returncode == 0
     assert in_table(server, "late") == expected(path)
 
 
@@ -314,7 +305,7 @@ def test_who_comes_later_fences(server: Server, password: str) -> None:
     with Engine(spark=False) as engine:
         engine.register("SELECT ?x WHERE { BIND(1 AS ?x) }", name="q")
         engine.start(once=True)
-        engine.await_end(60)
+        engine.await_end(PATIENCE)
         piece = _piece(engine)
     with pytest.raises(SinkError, match="Another engine writes"):
         first.write(piece)
@@ -343,7 +334,7 @@ def test_reports_that_are_gone_are_told(server: Server, tmp_path: Path, password
             if output:
                 asked.to(server.url, table="gaps", password=password, **options)
             engine.start(once=True, keep_open=True)
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
 
     def newest() -> int:
         return max(int(row[0]) for row in in_table(server, "gaps"))
@@ -389,7 +380,7 @@ def test_a_password_is_nowhere(
         engine.register(SUMS, name="q").to(server.url, password="env:LEVADA_PG")
         engine.start(once=True)
         with pytest.raises(SinkError, match="authentication failed") as caught:
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
         assert "wrong-7" not in str(caught.value)
     assert main([*command, "--to", to]) == 2
     said = capfd.readouterr().err

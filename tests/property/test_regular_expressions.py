@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Iterator
 
 import polars as pl
@@ -68,18 +67,16 @@ def test_both_engines_find_the_same(random_seed: int) -> None:
 
 def test_a_pattern_that_tries_for_ever_does_not(random_seed: int) -> None:
     texts = pl.Series(["a" * 40 + "!"] * 1000)
-    began = time.monotonic()
     for text in ("^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"):
-        assert not regex.compile_(text, "").found(texts).any()
-    assert time.monotonic() - began < 5
+        found = regex.compile_(text, "")
+        assert found.linear is not None, "who does not go back takes no time to speak of"
+        assert found.found(texts).to_list() == [False] * 1000
 
 
 def test_a_back_reference_has_a_second() -> None:
     found = regex.compile_(r"^((a|aa)+)\1$", "")
     assert found.linear is None
-    began = time.monotonic()
     texts = pl.Series(["a" * 61, "aaaa"])
     assert found.found(texts).to_list() == [None, True]
     with pytest.raises(TimeoutError):
         regex._tried(found.tried, found.options).search("a" * 61, timeout=0.05)
-    assert time.monotonic() - began < 5

@@ -13,25 +13,17 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
 import psutil
 import pyspark
 
+from awaiting import until
 from levada.runtime.spark.java import find_java
-
-PATIENCE = 120  # s until all workers are there
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from ports import free_port
 
 
 def count_alive(web: int) -> int:
@@ -39,7 +31,7 @@ def count_alive(web: int) -> int:
     there is nobody, then HTML.
     """
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=60) as answer:
             return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return 0
@@ -89,13 +81,14 @@ class Cluster:
         return process
 
     def _await(self, workers: int) -> None:
-        end = time.monotonic() + PATIENCE
-        while count_alive(self._web) < workers:
-            assert time.monotonic() < end, f"the workers register in time\n{self._logs()}"
-            assert all(p.poll() is None for p in self._processes), (
+        def all_there() -> bool:
+            there = count_alive(self._web) >= workers
+            assert there or all(p.poll() is None for p in self._processes), (
                 f"nobody ends while they start\n{self._logs()}"
             )
-            time.sleep(0.2)
+            return there
+
+        until(all_there, f"all workers are there; {self._folder} has their logs", step=0.2)
 
     def _logs(self) -> str:
         return "\n".join(

@@ -17,13 +17,15 @@ import levada
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job
 from levada.runtime.places import Places, Tally
+from levada.runtime.spark import placed as spark_placed
 from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.spark.session import start_session, stop_session
 
 MACHINES, PAYLOADS, PARTS = 4, 6, 5
 FUNCTIONS = ("spark_jobs:matrix_intake", "spark_jobs:matrix_stage")
-# executors of one host read each other's files; as on several hosts, they do not here
-APART = {"spark.shuffle.readHostLocalDisk": "false"}
+# executors of one host read each other's files; as on several hosts, they do not here. Where tasks
+# are wanted they wait for room, also on a machine that is busy
+APART = {"spark.shuffle.readHostLocalDisk": "false", "spark.locality.wait.process": "30s"}
 
 
 class Seen:
@@ -113,6 +115,7 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
     task_count.CALLS = 0  # a job in one task sends nothing
+    spark_placed.PATIENCE = 10.0  # s: what Spark's store knows late counts, too
     session = start_session("local-cluster[4,1,1024]", config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from asking import S, T, element, judge, query, register
+from awaiting import PATIENCE
 from cases import Clause, cases, cql_cases, made_cases
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
@@ -85,6 +86,6 @@ def test_a_plan_of_several_stages(spark: Any, tmp_path: Path) -> None:
             lambda manifest: stages.update(key.split(".")[0] for key in manifest.state)
         )
         engine.start(once=True)
-        assert engine.await_end(100)
+        assert engine.await_end(PATIENCE)
     assert len(stages) > 1, "the plan has several stages with state"
     judge(queries, streams, sink.reports)

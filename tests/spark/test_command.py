@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from levada_kill import TAKEN, THERE
+
+from awaiting import PATIENCE, newest_epoch, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
@@ -59,11 +61,9 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder: Any, num
     process = start(folder, "--summary", "summary.json")
     reports = [json.loads(process.stdout.readline())["report"] for _ in range(9)]
     assert reports == [1000 * (i + 1) for i in range(9)], "what can be said is said at once"
+    # results do not wait for Spark
+    until(lambda: any("java" in p.name() for p in below(process)), process=process)
     family = below(process)
-    while not any("java" in p.name() for p in family):
-        assert process.poll() is None  # results do not wait for Spark
-        time.sleep(0.05)
-        family = below(process)
     process.send_signal(number)
     out, said = process.communicate(timeout=400)
     assert process.returncode == 0, said
@@ -71,7 +71,7 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder: Any, num
     assert "Traceback" not in said
     assert out == "", "windows that are open are not reported"
     assert json.loads((folder / "summary.json").read_text())["elements"] == 20
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
     assert not alive
     assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")], (
         "the temporary checkpoint is gone"
@@ -80,26 +80,31 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder: Any, num
 
 def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder: Any) -> None:
     process = start(folder)
-    while not list((folder / "tmp").glob("levada-*/spark-local/spark.log")):
-        time.sleep(0.02)
-    time.sleep(0.5)
+    until(lambda: below(process), "the JVM is on its way, and has not told its port")
     family = below(process)
-    assert family, "the JVM is on its way, and has not told its port"
-    for number in (signal.SIGTERM, signal.SIGINT):  # at once: one signal may end it, too, in time
-        process.send_signal(number)
+    for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+        process.send_signal(number)  # both at once: one signal may end it, too, in time
     _, said = process.communicate(timeout=400)
     assert process.returncode in (130, 143), said
     assert "Traceback" not in said
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
     assert not alive
 
 
-def await_spark(process: Any) -> None:
-    """Waits until Spark has run a job: before, epochs run in the command's process."""
-    while len([p for p in below(process) if "python" in p.name()]) < 2:
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.1)
-    time.sleep(2)
+def await_line(process: Any, text: str) -> None:
+    """Reads what a run says until it says this."""
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if text in line:
+            return
+    raise AssertionError("".join(said))
+
+
+def busy(process: Any) -> bool:
+    """Whether a worker of Spark has computed for a while."""
+    times = [p.cpu_times().user for p in below(process) if "python" in p.name()]
+    return len(times) > 1 and max(times) > 3
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
@@ -107,24 +112,23 @@ def test_a_second_signal_ends_an_epoch_without_end(folder: Any, second: Any) -> 
     slow = 'WHERE { WINDOW :w { ?s :p ?v } FILTER(REGEX(?v, "^((a|aa)+)\\\\1$"))'
     (folder / "hot.rq").write_text(QUERY.replace("WHERE { WINDOW :w { ?s :p ?v }", slow))
     (folder / "s.nt").write_text('<http://e/a> <http://e/p> "b" 0 .\n')
-    process = start(folder)
-    await_spark(process)
+    process = start(folder, LEVADA_JOBS_HERE="1", LEVADA_HEAVY="1")
+    until(lambda: list((folder / "tmp").glob("levada-*/manifests/1")), process=process)
     lines = [f'<http://e/a> <http://e/p> "{"a" * (61 + 2 * i)}" {i + 1} .\n' for i in range(500)]
     with (folder / "s.nt").open("a") as file:
         file.write("".join(lines) + '<http://e/a> <http://e/p> "" 9000 .\n')
-    time.sleep(5)  # Spark's job is on its way
+    await_line(process, THERE)
+    until(lambda: busy(process), "Spark's job is on its way", process=process)
     assert list((folder / "tmp").glob("levada-*/intentions/open")), "it goes on"
     family = below(process)
     assert len(family) >= 3, "the JVM, the daemon and a worker"
     process.send_signal(signal.SIGINT)
-    time.sleep(2)
-    assert process.poll() is None, "the first signal finishes the epoch"
-    began = time.monotonic()
+    await_line(process, TAKEN)
+    assert process.poll() is None, "the first signal finishes the epoch, which takes minutes"
     process.send_signal(second)
     _, said = process.communicate(timeout=400)
-    assert time.monotonic() - began < 2
     assert process.returncode == 128 + second, said
-    _, alive = psutil.wait_procs(family, timeout=2)
+    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
     assert not alive
     assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")]
 
@@ -215,10 +219,7 @@ def test_no_java_is_a_sentence(folder: Any) -> None:
 def test_two_engines_on_one_checkpoint(folder: Any) -> None:
     first = start(folder, "--checkpoint", "ck", "--out", "out")
     try:
-        deadline = time.monotonic() + 60
-        while not (folder / "out" / "hot").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until((folder / "out" / "hot").exists, process=first)
         code, said = fails(folder, "--checkpoint", "ck", "--out", "out2")
         assert (code, said) == (1, "levada: Another engine is running on the checkpoint ck.\n")
     finally:
@@ -229,14 +230,18 @@ def test_two_engines_on_one_checkpoint(folder: Any) -> None:
 
 def test_a_killed_jvm_is_a_sentence_and_the_next_run_goes_on(folder: Any) -> None:
     kept = ("--checkpoint", "ck", "--out", "out", "--epoch", "0")
-    process = start(folder, *kept)
-    await_spark(process)
+    process = start(folder, *kept, LEVADA_JOBS_HERE="1")
+    until((folder / "ck" / "manifests" / "1").exists, process=process)
+    with (folder / "s.nt").open("a") as file:
+        file.write('<http://e/a> <http://e/p> "20" 10000 .\n')
+    await_line(process, THERE)
+    until(lambda: newest_epoch(folder / "ck") > 1, process=process)
     for child in below(process):
         if "java" in child.name():
             child.kill()
     with (folder / "s.nt").open("a") as file:
-        file.writelines(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20, 40))
-    _, said = process.communicate(timeout=100)
+        file.writelines(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(21, 40))
+    _, said = process.communicate(timeout=400)
     assert process.returncode == 1, said
     assert "Traceback" not in said
     assert "Error" not in said

@@ -98,5 +98,5 @@ def test_jobs_run_after_a_failed_one(executor: Any) -> None:
 def test_workers_are_used_again_and_forked_from_our_daemon(executor: Any) -> None:
     job = Job(b"", [], 1, 2, ("spark_jobs:intake", "spark_jobs:describing_stage"))
     seen = [json.loads(o) for _ in range(4) for o in executor.run(job)]
-    assert len({s["pid"] for s in seen}) <= 3
+    assert len({s["pid"] for s in seen}) < len(seen)
     assert all(s["frozen"] > 10_000 and s["threads"] == 1 and s["polars"] == "1" for s in seen)

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGKILL at any instant of a start leave no process behind."""
+"""Ctrl-C and SIGKILL at any instant of a start leave no process behind: after each of its stages,
+and a random moment later.
+"""
 
 import os
 import random
@@ -6,18 +8,34 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+
+from awaiting import PATIENCE, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?s :p ?v } }
 """
-INSTANTS = int(os.environ.get("LEVADA_INTERRUPTS", "4"))
-SPAN = 6.0  # s; a quiet machine has Spark by then
+ROUNDS = int(os.environ.get("LEVADA_INTERRUPTS", "1"))
+STAGES = {
+    "nothing": lambda folder, process: True,
+    "an epoch": lambda folder, process: any((folder / "tmp").glob("levada-*/manifests/1")),
+    "a JVM": lambda folder, process: _below(process, "java"),
+    "Spark": lambda folder, process: _below(process, "python"),
+}
+
+
+def _below(process: subprocess.Popen[str], name: str) -> bool:
+    children = psutil.Process(process.pid).children(recursive=True)
+    with suppress(psutil.NoSuchProcess):
+        return any(name in child.name() for child in children)
+    return False
 
 
 def of_the_run(folder: Path) -> list[psutil.Process]:
@@ -28,36 +46,37 @@ def of_the_run(folder: Path) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             if process.environ().get("TMPDIR") == str(folder / "tmp"):
-                found.append(process)
+                ended = process.status() == psutil.STATUS_ZOMBIE
+                found += [] if ended else [process]
         except (psutil.Error, OSError):
             continue
-    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return found
+
+
+def _nothing_of(folder: Path) -> bool:
+    return not of_the_run(folder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left(tmp_path: Path, number: signal.Signals) -> None:
-    seed = int(os.environ.get("LEVADA_SEED", random.randrange(1 << 32)))
-    print("seed", seed)
-    rng = random.Random(seed)
-    (tmp_path / "q.rq").write_text(QUERY)
-    (tmp_path / "s.nt").write_text('<http://e/a> <http://e/p> "1" 1000 .\n')
-    (tmp_path / "tmp").mkdir()
-    for _ in range(INSTANTS):
-        wait = rng.uniform(0, SPAN)
+def test_no_process_is_left(tmp_path: Path, number: signal.Signals, random_seed: int) -> None:
+    rng = random.Random(random_seed)
+    for i, stage in enumerate([*STAGES] * ROUNDS):
+        folder, wait = tmp_path / str(i), rng.uniform(0, 0.5)
+        (folder / "tmp").mkdir(parents=True)
+        (folder / "q.rq").write_text(QUERY)
+        (folder / "s.nt").write_text('<http://e/a> <http://e/p> "1" 1000 .\n')
         process = subprocess.Popen(
             [sys.executable, "-m", "levada", "run", "q.rq", "--stream", "s=s.nt"],
-            cwd=tmp_path,
-            env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(folder / "tmp")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             text=True,
         )
+        until(partial(STAGES[stage], folder, process), stage, process=process)
         time.sleep(wait)
         process.send_signal(number)
-        _, said = process.communicate(timeout=120)
-        assert "Traceback" not in said, (wait, said)
-        patience = time.monotonic() + (60 if number == signal.SIGKILL else 2)
-        while (left := of_the_run(tmp_path)) and time.monotonic() < patience:
-            time.sleep(0.1)
-        assert not left, (wait, [(p.pid, p.cmdline()[:3]) for p in left], said)
+        _, said = process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in said, (stage, wait, said)
+        until(partial(_nothing_of, folder), f"nothing is left of a run that had {stage}")

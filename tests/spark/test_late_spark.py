@@ -15,7 +15,9 @@ from typing import Any
 
 import psutil
 import pytest
+from levada_kill import THERE
 
+from awaiting import PATIENCE
 from levada.emission.formats import Format
 from levada.engine.engine import Engine
 from levada.runtime.late import Late
@@ -180,11 +182,9 @@ def start(folder: Path, root: Path, here: int, *more: str) -> subprocess.Popen[s
 
 
 def test_results_are_the_same_whatever_is_killed_around_the_switch(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, random_seed: int
 ) -> None:
-    seed = int(os.environ.get("LEVADA_SEED", random.randrange(1 << 32)))
-    print("seed", seed)
-    rng = random.Random(seed)
+    rng = random.Random(random_seed)
     calm = start(folder, tmp_path / "calm", 0, "--master", "none")
     _, said = calm.communicate(timeout=400)
     assert calm.returncode == 0, said
@@ -193,14 +193,14 @@ def test_results_are_the_same_whatever_is_killed_around_the_switch(
     for _ in range(3):
         process = start(folder, tmp_path / "late", rng.randint(0, 6), "--master", "local[2]")
         assert process.stderr is not None
-        if not any("Spark is there" in line for line in process.stderr):
-            assert process.wait(60) == 0  # fewer jobs were left than were to run before
+        if not any(THERE in line for line in process.stderr):
+            assert process.wait(PATIENCE) == 0  # fewer jobs were left than were to run before
             break
         time.sleep(rng.uniform(0, 0.3))
         family = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        _, alive = psutil.wait_procs(family, timeout=60)
+        _, alive = psutil.wait_procs(family, timeout=PATIENCE)
         assert not alive
         if b'"ended":true' in _last_manifest(tmp_path / "late" / "ck"):
             break

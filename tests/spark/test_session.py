@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from awaiting import until
 from levada.runtime.spark import session as sessions
 from levada.runtime.spark.session import missing_settings, start_session, stop_session
 from levada.runtime.spark.settings import session_environment, session_settings
@@ -65,10 +65,7 @@ def test_spark_ends_with_a_killed_driver(run_script: Any) -> None:
     process = run_script(DYING_RUN)
     out, _ = process.communicate(timeout=400)
     assert process.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 30
-    while psutil.pid_exists(int(out)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not psutil.pid_exists(int(out))
+    until(lambda: not psutil.pid_exists(int(out)))
 
 
 def test_a_jvm_that_does_not_start_is_one_sentence(run_script: Any) -> None:

@@ -4,13 +4,13 @@ again.
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from awaiting import until_engine
 from levada.emission.formats import Format
 from levada.engine.engine import Engine
 from levada.errors import EngineError, UsageError
@@ -163,10 +163,7 @@ def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark: Any, tmp_pa
         engine.stream("http://e/obs", lines, text="line", element="subject")
         query = engine.register(QUERY, name="q")
         engine.start()
-        deadline = time.monotonic() + 60
-        while engine.progress().elements < 8 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert engine.progress().elements == 8
+        until_engine(engine, lambda: engine.progress().elements == 8)
         engine.stop()
         assert query.to_polars(terms=True)["report"].to_list() == [2000] * 4
 

@@ -22,7 +22,6 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ import typer
 
 import levada
 import levada.app.run
+from awaiting import PATIENCE, until
 from levada.cli import main as cli
 from levada.demo.folder import empty_folder, fill
 from levada.demo.source import data_folder, read_tables
@@ -78,21 +78,15 @@ class Beside:
         checkpoint = Path(shlex.split(given)[1])
         if "--checkpoint" in arguments:
             made = Path(arguments[arguments.index("--checkpoint") + 1], "manifests")
-            self.wait(lambda: made.is_dir() and any(p.name.isdigit() for p in made.iterdir()))
+            until(lambda: made.is_dir() and any(p.name.isdigit() for p in made.iterdir()))
         elif arguments[0] == "tail":
-            self.wait(lambda: any((checkpoint / "tails").glob("[0-9]*")))
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < end, "it takes too long"
-            time.sleep(0.05)
+            until(lambda: any((checkpoint / "tails").glob("[0-9]*")))
 
     def written(self, name: str) -> None:
         """Waits for the end of what writes a file."""
         for target, process in self.started:
             if target == name:
-                process.wait(timeout=60)
+                process.wait(timeout=PATIENCE)
 
     def end(self) -> None:
         for _, process in self.started:
@@ -102,7 +96,8 @@ class Beside:
 
 def run_again(arguments: list[str], expected: str, capfd: pytest.CaptureFixture[str]) -> str:
     """What a command prints that looks at an engine beside: as long as it is something else."""
-    for _ in range(200):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         capfd.readouterr()
         cli.main(arguments)
         printed = capfd.readouterr()

@@ -119,8 +119,15 @@ def test_a_test_that_draws_by_itself_tells_its_seed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "variables"),
-    [(FIXED, {}), (RANDOM, {"CI": "true"}), (PASSES, {}), (FAILS, {}), (BROKEN, {})],
-    ids=["explicit and seeded", "in CI", "passing", "failing", "not collected"],
+    [
+        (FIXED, {}),
+        (RANDOM, {"CI": "true"}),
+        (OWN, {"CI": "true"}),
+        (PASSES, {}),
+        (FAILS, {}),
+        (BROKEN, {}),
+    ],
+    ids=["explicit and seeded", "in CI", "drawn in CI", "passing", "failing", "not collected"],
 )
 def test_what_is_the_same_in_each_run_is_not_told(
     tmp_path: Path, text: str, variables: dict[str, str]

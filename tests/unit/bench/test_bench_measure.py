@@ -17,18 +17,19 @@ from rich.console import Console
 
 from levada.app.run import cpu_seconds
 
-BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)\ntime.sleep(30)"
+BURN = "import time\nwhile time.process_time() < 1: pass\nprint('x', flush=True)\ntime.sleep(30)"
 
 
 def test_cpu_of_a_child_counts() -> None:
     tree = Tree()
-    before, whole = tree.cpu(), cpu_seconds()
+    whole, before, then = cpu_seconds(), tree.cpu(), cpu_seconds()
     child = subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None and child.stdout.readline()
-        spent, total = tree.cpu() - before, cpu_seconds() - whole
-        assert 0.25 < spent.driver < 5 and spent.jvm == spent.workers == 0  # below no JVM: ours
-        assert spent.total == pytest.approx(total, abs=0.2)
+        least, spent = cpu_seconds() - then, tree.cpu() - before
+        most = cpu_seconds() - whole
+        assert spent.driver > 0.9 and spent.jvm == spent.workers == 0  # below no JVM: ours
+        assert least - 0.2 < spent.total < most + 0.2, "but for the ticks of clocks"
         assert peak_memory() > 20e6
     finally:
         child.kill()
@@ -63,8 +64,8 @@ def test_cpu_of_a_child_that_has_ended_is_kept_once(waits: bool) -> None:
             ended = tree.cpu() - before
         finally:
             process.kill()
-    assert running.total > 0.25
-    assert running.total <= ended.total < running.total + 0.25
+    assert running.total > 0.9
+    assert running.total <= ended.total < running.total + 0.9, "not once more"
 
 
 def test_the_meter_leaves_out_warm_up_and_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:

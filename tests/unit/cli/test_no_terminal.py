@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from awaiting import PATIENCE
 from levada.emission.serialize import Batch, Format
 from levada.sinks.stdout import StdoutSink
 
@@ -32,7 +33,7 @@ def shell(folder: Path, command: str) -> tuple[int, str, str]:
     lines = "".join(f'<http://e/a> <http://e/p> "{i}"^^{XSD} {i * 100} .\n' for i in range(20_000))
     (folder / "s.nt").write_text(lines + "bad\n")
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=120
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE
     )
     return done.returncode, done.stdout, done.stderr
 

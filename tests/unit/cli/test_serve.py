@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +14,13 @@ import httpx
 import psutil
 import pytest
 
+from awaiting import PATIENCE, until
 from levada.cli.main import main
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?a ?n FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
 WHERE { WINDOW :w { ?a :p ?n } }
 """
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 90
-    while not (found := condition()):
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.05)
-    return found
 
 
 def last(client: httpx.Client) -> int | None:
@@ -56,13 +47,13 @@ def test_an_engine_with_a_server_beside(tmp_path: Path) -> None:
     try:
         assert process.stderr is not None
         url = process.stderr.readline().split(" at ")[1].strip().removesuffix(".")
-        client = httpx.Client(base_url=url, timeout=60)
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
         assert until(lambda: last(client)) == 3000
         (server,) = psutil.Process(process.pid).children()
         server.send_signal(signal.SIGKILL)
         assert until(lambda: last(client)) == 3000, "it is started again, on the same port"
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 0
         assert "The server ended with -9, and is started again." in said
         assert "8 elements" in said

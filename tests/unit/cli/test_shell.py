@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from awaiting import PATIENCE
 from levada.app.app_file import App, QuerySource, StaticSource
 from levada.cli.shell.complete import candidates
 from levada.cli.shell.look import look
@@ -76,9 +77,9 @@ class Terminal:
         for line in text.split("\n"):
             self.child.send(line + "\r")
 
-    def sees(self, pattern: str, patience: float = 120) -> str:
+    def sees(self, pattern: str) -> str:
         """Waits for a text; gives what has been shown since the last one that was waited for."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + PATIENCE
         while (found := re.search(pattern, plain(self.shown))) is None:
             assert time.monotonic() < until, f"{pattern} is not shown: {plain(self.shown)}"
             try:
@@ -125,12 +126,11 @@ def test_type_complete_mistake_result_interrupt_resume_and_end(
         more.write(TEMP.replace("1000", "5000").replace("2500", "5500").replace("3000", "9000"))
     terminal.sees("1970-01-01T00:00:04Z +:lab")
     terminal.types(CTRL_C)
-    # and the shell goes on: the next answer comes within the second that is asked for
+    # and the shell goes on
     terminal.enters("\\run")
     shown = terminal.sees(ANSWERED)
     assert "1970-01-01T00:00:10Z" in shown
-    seconds = float(re.findall(r"\((\d+\.\d+) s", shown + terminal.sees(r"s\)"))[-1])
-    assert seconds < 5, "the machine may be busy; it is some 0.05 s"
+    terminal.sees(r"\(\d+\.\d+ s\)")
     # what has been typed and is given up with Ctrl-C
     terminal.types("SELECT nonsense")
     terminal.types(CTRL_C)

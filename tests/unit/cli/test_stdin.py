@@ -7,12 +7,13 @@ import random
 import signal
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from awaiting import until
 from levada.cli.main import main
 from levada.runtime.spool.stdin import StdinSpool
 from levada.streams.stream_config import StreamConfig
@@ -63,10 +64,9 @@ def test_it_goes_on_as_it_comes_and_nothing_is_lost_or_twice_after_a_kill(folder
     for time_ in (500, 1000, 2500, 4500, 4600):
         first.stdin.write(line(time_).encode())
         first.stdin.flush()
-        time.sleep(0.05)
-    until = time.monotonic() + 100
-    while (len(results()) < 2 or not durable("4600")) and time.monotonic() < until:
-        time.sleep(0.1)
+        if time_ == 2500:  # the others come later
+            until(lambda: results(), process=first)
+    until(lambda: len(results()) == 2 and durable("4600"), process=first)
     first.send_signal(signal.SIGKILL)
     first.wait()
     done = subprocess.run(
@@ -131,15 +131,20 @@ def test_files_are_whole_wherever_the_input_is_cut(
     config = StreamConfig.of("s", "-", format=form, **given)
     spool = StdinSpool(config, tmp_path / "data", out)
     spool.start(once=False)
+
+    def holds(size: int) -> bool:
+        return len(spool._buffer) == size
+
     while text:
         size = draw.randrange(1, 200)
-        os.write(into, text[:size])
+        wanted = len(spool._buffer) + os.write(into, text[:size])
+        until(partial(holds, wanted), "what was written is read")
         text = text[size:]
         if draw.random() < 0.3:
-            time.sleep(0.06)
+            spool._written = 0.0  # long ago
             spool.check()
     os.close(into)
-    time.sleep(0.2)
+    until(lambda: spool._ended, "the end of the input")
     spool.stop()
     files = [path.read_text() for path in sorted((tmp_path / "data").iterdir())]
     assert len(files) > 2

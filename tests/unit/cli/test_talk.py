@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from awaiting import PATIENCE, until
 from levada.cli.main import main
 from levada.testing.compare import read_ndjson
 
@@ -39,13 +39,6 @@ def levada(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def until(condition: object) -> None:
-    end = time.monotonic() + 60
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -97,13 +90,13 @@ def test_a_second_terminal(
     assert main(["drop", "ck", "hot"]) == 0
     assert capsys.readouterr().out.startswith("hot: dropped after epoch ")
     feed(folder, 1)
-    said, told = tail.communicate(timeout=60)
+    said, told = tail.communicate(timeout=PATIENCE)
     assert (tail.returncode, told) == (0, "levada: The queries have been dropped.\n")
     files = sorted((folder / "out" / "hot").glob("*.ndjson"))
     published = read_ndjson(line for path in files for line in path.read_text().splitlines())
     assert read_ndjson(said.splitlines()) == published
     running.send_signal(signal.SIGTERM)
-    _, summary = running.communicate(timeout=60)
+    _, summary = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0
     assert "warm" in summary
     assert entries(capsys)[0]["state"] == "stopped"
@@ -131,7 +124,7 @@ def test_status_that_goes_on(folder: Path, running: subprocess.Popen[str]) -> No
     second = json.loads(watch.stdout.readline())
     assert second["epoch"] > first["epoch"]
     watch.send_signal(signal.SIGINT)
-    watch.communicate(timeout=60)
+    watch.communicate(timeout=PATIENCE)
     assert watch.returncode == 0
 
 
@@ -141,7 +134,7 @@ def test_a_run_without_query_files_goes_on_with_what_was_added(
     feed(folder, 4)
     assert main(["add", "ck", "warm.rq"]) == 0
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=PATIENCE)
     feed(folder, 12)
     again = ["run", "--stream", "s=s", "--master", "none", "--once", "--checkpoint"]
     capsys.readouterr()

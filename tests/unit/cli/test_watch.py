@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from awaiting import PATIENCE
 from levada.cli.live.answer import ENDS, Answer
 from levada.cli.live.watch import Watching
 from levada.cli.main import main
@@ -75,7 +76,7 @@ def test_a_watched_run_has_a_panel_for_each_query_and_ends_with_ctrl_c(folder: P
         encoding="utf-8",
         codec_errors="replace",  # the echo of a key may stand within a character
         dimensions=(40, 120),
-        timeout=120,
+        timeout=PATIENCE,
     )
     child.expect("all · 1")
     with Path("temp.nt").open("a") as more:

@@ -1,7 +1,6 @@
 """The Python API: engines, queries that come and go, and readers of their results."""
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import polars as pl
 import pytest
 
 from asking import S, as_expected, element, expected, feed, judge, query, register, step
+from awaiting import PATIENCE, until_engine
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report
@@ -109,7 +109,7 @@ def test_subscribers_are_called_with_every_report_also_when_they_come_before_the
     engine.await_end()
     second = query.subscribe(late.append)
     for thread in (first, second):
-        thread.join(20)
+        thread.join(PATIENCE)
     assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(early)) is None
     assert [r.time for r in early] == [r.time for r in late]
 
@@ -118,7 +118,7 @@ def test_a_subscriber_of_an_engine_that_never_starts_ends(path: Any) -> None:
     with Engine(spark=False) as engine:
         engine.stream(S, path)
         thread = engine.register(ALL.text).subscribe(print)
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -178,10 +178,7 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
             look(positions, wall)
 
         sourcing.discover = between_plan_and_look
-        deadline = time.monotonic() + 30
-        while engine.progress().elements < len(ELEMENTS) + 1:
-            assert time.monotonic() < deadline
-            engine.await_end(0.005)
+        until_engine(engine, lambda: engine.progress().elements == len(ELEMENTS) + 1)
         engine.stop()
         got = as_expected(late[0].results())
     assert (
@@ -208,7 +205,7 @@ def test_unregister_and_register_at_once_starts_anew(tmp_path: Path) -> None:
 
 def test_an_engine_without_queries_reads_on(engine: Any) -> None:
     engine.start(once=True)
-    assert engine.await_end(20)
+    assert engine.await_end(PATIENCE)
     assert engine.progress().elements == len(ELEMENTS)
 
 
@@ -275,7 +272,7 @@ def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path: Path, path: Any) 
         engine.start()
         path_changed = pytest.raises(Exception, match=r"became shorter than what was read")
         with path_changed:
-            assert engine.await_end(30)
+            assert engine.await_end(PATIENCE)
 
 
 def test_a_failure_is_raised_to_whoever_reads_results(engine: Any, tmp_path: Path) -> None:
@@ -287,7 +284,7 @@ def test_a_failure_is_raised_to_whoever_reads_results(engine: Any, tmp_path: Pat
     follower = query.subscribe(seen.append)
     with pytest.raises(SourceError, match=r"bad\.ttl"):
         list(query.results())
-    follower.join(10)
+    follower.join(PATIENCE)
     assert (seen, follower.is_alive()) == ([], False)
 
 
@@ -295,7 +292,7 @@ def test_stop_from_another_thread_ends_a_wait(engine: Any) -> None:
     engine.register(ALL.text)
     engine.start()
     threading.Timer(0.2, engine.stop).start()
-    assert engine.await_end(20)
+    assert engine.await_end(PATIENCE)
     assert not engine.running
 
 

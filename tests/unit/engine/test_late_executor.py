@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from awaiting import PATIENCE, until_engine
 from levada.engine import driver
 from levada.engine.engine import Engine
 from levada.errors import JavaError
@@ -30,7 +31,7 @@ class Start:
             raise self.missing
 
     def start(self) -> Executor:
-        assert self.go.wait(100)
+        assert self.go.wait(PATIENCE)
         if self.ended:
             raise JavaError("It was ended.")
         return self
@@ -103,8 +104,7 @@ def test_a_large_epoch_and_a_cluster_wait(
         engine.stream("http://e/s", stream)
         query = engine.register(QUERY)
         engine.start(once=True)
-        assert not engine.await_end(0.5)
-        assert engine.progress().line() == "Spark is starting"
+        until_engine(engine, lambda: engine.progress().line() == "Spark is starting")
         begin.go.set()
         assert [report.time for report in query.results()] == ALL
     assert begin.jobs > 0
@@ -132,7 +132,7 @@ def test_a_stop_while_an_epoch_waits_leaves_it_to_the_next_run(
         engine.start(once=True)
         while not (tmp_path / "ck" / "intentions" / "open").exists():
             assert not engine.await_end(0.01)
-        engine.stop(60)
+        engine.stop(PATIENCE)
         assert not engine.running
     assert (tmp_path / "ck" / "intentions" / "open").exists(), "it is written ahead as it was"
     with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:

@@ -17,6 +17,7 @@ import pytest
 import rdflib
 
 import levada
+from awaiting import PATIENCE
 from levada.emission.typed import typed_frame
 from levada.engine.engine import Engine
 from levada.engine.python import optional
@@ -230,8 +231,8 @@ def test_asyncio_reads_reports_and_awaits_the_end() -> None:
             engine.start()
             for row in ROWS:
                 engine.push(S, [row])
-            await asyncio.wait_for(engine.ended(), 60)
-            await asyncio.wait_for(reader, 60)
+            await asyncio.wait_for(engine.ended(), PATIENCE)
+            await asyncio.wait_for(reader, PATIENCE)
             assert before <= threading.active_count() + 1
             return seen
 
@@ -256,7 +257,7 @@ def test_asyncio_raises_what_made_the_engine_fail() -> None:
             with pytest.raises(EngineError, match="gone"):
                 await engine.ended()
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
 # -- the end --
@@ -295,7 +296,7 @@ print(engine.root)
 def test_an_engine_that_nobody_closes_leaves_nothing(tmp_path: Path) -> None:
     program = LEFT.format(folder=str(tmp_path), text=ALL)
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.stderr == ""
     assert Path(done.stdout.strip()).parent == tmp_path
@@ -338,7 +339,7 @@ def test_ipython_shows_the_sentence_of_an_error() -> None:
         )
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
     )
     assert "SELEC cannot stand here" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
@@ -358,6 +359,6 @@ def test_a_live_table_follows_the_query(engine: Any, monkeypatch: Any) -> None:
     query = engine.register(ALL, name="hot")
     thread = query.live(0.01)
     engine.start(once=True)
-    thread.join(60)
+    thread.join(PATIENCE)
     assert "hot: ended" in shown[-1]
     assert "<td>8</td>" in shown[-1]

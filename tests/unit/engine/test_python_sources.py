@@ -1,7 +1,6 @@
 """Frames, graphs, iterables, functions and pushed rows as streams; each row exactly once."""
 
 import itertools
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import levada
+from awaiting import PATIENCE, until_engine
 from levada.engine.engine import Engine
 from levada.engine.python.once import _parts
 from levada.errors import EngineError, UsageError
@@ -203,10 +203,7 @@ def _ever(engine: Engine) -> int:
 
 
 def wait_for(engine: Engine, elements: int) -> None:
-    deadline = time.monotonic() + 60
-    while _ever(engine) < elements and time.monotonic() < deadline:
-        engine.await_end(0)
-        time.sleep(0.01)
+    until_engine(engine, lambda: _ever(engine) >= elements)
     assert _ever(engine) == elements
 
 
@@ -384,4 +381,4 @@ def test_a_source_that_fails_stops_the_engine() -> None:
             engine.register(ALL)
             with pytest.raises(EngineError, match=r"of the stream http://e/s failed: OSError"):
                 engine.start(once=once)
-                engine.await_end(60)
+                engine.await_end(PATIENCE)

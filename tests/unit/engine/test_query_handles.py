@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from asking import S, as_expected, element, expected, feed, query, step
+from awaiting import PATIENCE
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report
@@ -99,7 +100,7 @@ def test_a_subscriber_is_called_with_the_reports_of_its_query_and_ends_with_it(
     old.unregister()
     new = engine.register(ALL.text, name="q")
     feed(engine, path, ELEMENTS[10:])
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive(), "though the engine runs on"
     engine.stop()
     assert [r.time for r in reports] == [r.time for r in old.results()]

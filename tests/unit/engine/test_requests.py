@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from awaiting import until
 from levada import Engine
 from levada.cli.talk.ask import ask
 from levada.engine.telling.follow import Reader
@@ -74,10 +75,7 @@ def drop(folder: Path, name: str = "q") -> Answer:
 
 
 def caught_up(engine: Engine, elements: int) -> None:
-    end = time.monotonic() + 30
-    while sum(r.elements for r in engine._records().values()) < elements:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: sum(r.elements for r in engine._records().values()) >= elements)
 
 
 def test_a_query_comes_and_goes(tmp_path: Path, feed: Callable[[int], None]) -> None:
@@ -116,9 +114,7 @@ def test_a_file_that_is_no_request_is_refused(tmp_path: Path, feed: Callable[[in
     with engine(tmp_path, always=TEXT):
         folder.mkdir(exist_ok=True)
         (folder / "7.json").write_text("{}")
-        end = time.monotonic() + 30
-        while not (folder / "7.answer").exists() and time.monotonic() < end:
-            time.sleep(0.01)
+        until((folder / "7.answer").exists)
         answer = store.take_answer(tmp_path / "ck", "7")
         assert answer is not None
         assert answer.refused.startswith("The request cannot be read")
@@ -197,10 +193,13 @@ def test_an_engine_that_ends_before_it_answers(
     feed(1)
     monkeypatch.setattr("levada.engine.requests.LOOK", 3600.0)
     with engine(tmp_path, always=TEXT) as running:
-        end = time.monotonic() + 30
-        while not running.progress().epochs and time.monotonic() < end:
-            time.sleep(0.01)
-        threading.Timer(0.3, running.close).start()
+        until(lambda: running.progress().epochs)
+
+        def close() -> None:
+            until(lambda: store.waiting(tmp_path / "ck"), "the request")
+            running.close()
+
+        threading.Thread(target=close).start()
         with pytest.raises(EngineError, match=r"ended before it took up.*withdrawn"):
             add(tmp_path)
     assert store.waiting(tmp_path / "ck") == []
@@ -220,10 +219,7 @@ def test_a_request_that_was_done_is_not_done_again(
     ledger.done[name] = Answer(refused=refused, added=[] if refused else ["q"])
     store.write_ledger(root, ledger)
     with engine(tmp_path, always=TEXT) as running:
-        end = time.monotonic() + 30
-        while (answer := store.take_answer(root, name)) is None and time.monotonic() < end:
-            time.sleep(0.01)
-        assert answer is not None
+        answer = until(lambda: store.take_answer(root, name))
         assert answer.refused == refused
         assert running.queries() == ["always"]
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import levada
+from awaiting import PATIENCE
 from levada.cli.main import main
 from levada.emission.formats import Format
 from levada.errors import CheckpointError, UsageError
@@ -283,7 +284,7 @@ def test_kills_at_any_change_of_the_disk_leave_the_state_right(
             env={**os.environ, "PYTHONPATH": str(fuse)},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
         code = done.returncode
         assert code in (0, 86), done.stderr

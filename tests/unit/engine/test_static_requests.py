@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from awaiting import until
 from levada import Engine
 from levada.engine.telling.asking import ask, new_id
 from levada.runtime.store.requests import (
@@ -57,10 +58,7 @@ def content(running: Engine) -> bytes:
 
 
 def until_forgotten(folder: Path) -> None:
-    end = time.monotonic() + 30
-    while read_ledger(folder / "ck").given:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: not read_ledger(folder / "ck").given)
 
 
 def test_what_is_given_lasts_until_the_program_gives_another(folder: Path) -> None:
@@ -93,10 +91,7 @@ def test_what_was_given_before_a_crash_is_only_answered(folder: Path) -> None:
     write_ledger(folder / "ck", Ledger(given=ledger.given, done={request.id: Answer(["done"])}))
     place_content(folder / "ck", request, b"this is not read any more")
     with engine(folder) as running:
-        end = time.monotonic() + 30
-        while (answer := take_answer(folder / "ck", request.id)) is None:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        answer = until(lambda: take_answer(folder / "ck", request.id))
         assert answer.told == ["done"]
         assert content(running) == SENT
     assert not list((folder / "ck" / "requests").iterdir())
@@ -110,10 +105,7 @@ def test_what_is_refused_changes_nothing(folder: Path) -> None:
         assert "was not there when the engine started" in said
         lost = Request(new_id(), content=Content(G))
         place(folder / "ck", lost)
-        end = time.monotonic() + 30
-        while (answer := take_answer(folder / "ck", lost.id)) is None:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        answer = until(lambda: take_answer(folder / "ck", lost.id))
         assert answer.refused == "The request has lost what it brought."
         assert content(running) == OWN
         assert not read_ledger(folder / "ck").given

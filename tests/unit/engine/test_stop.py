@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from awaiting import PATIENCE
 from levada.emission.serialize import Batch
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
@@ -51,6 +52,6 @@ def test_readers_say_what_follows_from_what_was_made(tmp_path: Path) -> None:
         engine.register(maker("twice", "once"), name="twice")
         engine.register(READER, name="reader")
         engine.start()
-        assert engine.await_end(60)
+        assert engine.await_end(PATIENCE)
     said = {name: [r.time for r in reports] for name, reports in sink.reports.items()}
     assert said == {"once": [2000], "twice": [4000], "reader": [6000]}

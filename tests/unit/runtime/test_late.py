@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from awaiting import PATIENCE
 from levada.errors import JavaError
 from levada.runtime.late import Late, is_here
 from levada.runtime.local import Executor, Job, LocalExecutor, deliver
@@ -37,7 +38,7 @@ class Start:
             raise self.missing
 
     def start(self) -> Executor:
-        assert self.go.wait(60)
+        assert self.go.wait(PATIENCE)
         if self.failure is not None:
             raise self.failure
         return There()

@@ -11,9 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from awaiting import PATIENCE, until
 from levada import Engine
 from levada.server.settings import Settings
-from serving import last_report, served, until
+from serving import last_report, served
 
 PREFIX = "PREFIX : <http://e/> "
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w "
@@ -54,7 +55,7 @@ def test_three_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
         engine.start()
         with (
             served(Settings(tmp_path / "ck", port=0)) as url,
-            httpx.Client(base_url=url, timeout=60) as client,
+            httpx.Client(base_url=url, timeout=PATIENCE) as client,
         ):
             until(lambda: client.get("/status").status_code == 200)
             for name, text in (("pairs", PAIRS), ("hard", BACKTRACK), ("often", OFTEN)):

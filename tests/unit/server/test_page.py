@@ -12,9 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from awaiting import PATIENCE, until
 from levada.server.guard.tokens import add_token
 from levada.server.settings import Settings
-from serving import TEXT, Run, served, until
+from serving import TEXT, Run, served
 
 CHROMIUM = shutil.which("chromium")
 
@@ -22,7 +23,7 @@ CHROMIUM = shutil.which("chromium")
 def test_the_page_is_there_for_all(run: Run, tmp_path: Path) -> None:
     add_token(tmp_path / "tokens", "a", "read")
     with served(Settings(run.root, port=0, tokens=tmp_path / "tokens")) as url:
-        client = httpx.Client(base_url=url, timeout=30)
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
         for path in ("/", "/page/page.css", "/page/page.js", "/page/complete.js"):
             found = client.get(path)
             assert found.status_code == 200

@@ -11,13 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from awaiting import PATIENCE, until
 from levada import Engine
 from levada.errors import UsageError
 from levada.runtime.spool.push import PushLog
 from levada.server.settings import Limits, Settings
 from levada.streams.formats import PUSH
 from levada.streams.stream_config import StreamConfig
-from serving import last_report, served, until
+from serving import last_report, served
 
 QUADS = {"Content-Type": "application/n-quads"}
 ROWS = {"Content-Type": "application/x-ndjson"}
@@ -50,7 +51,7 @@ def engine(folder: Path) -> Iterator[Engine]:
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
     limits = Limits(body=1 << 20, backlog=1 << 16)
     with engine(tmp_path), served(Settings(tmp_path / "ck", port=0, limits=limits)) as url:
-        client = httpx.Client(base_url=url, timeout=30)
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
         until(lambda: client.get("/streams/s").status_code == 200)
         yield client
 
@@ -160,7 +161,7 @@ def test_a_stream_of_files_takes_no_rows(tmp_path: Path) -> None:
         made.stream("s", tmp_path / "s", format="nq")
         made.start()
         with served(Settings(tmp_path / "ck", port=0)) as url:
-            client = httpx.Client(base_url=url, timeout=30)
+            client = httpx.Client(base_url=url, timeout=PATIENCE)
             until(lambda: client.get("/streams/s").status_code == 200)
             found = client.post("/streams/s", content=line(1), headers=QUADS)
     assert (found.status_code, "is not pushed" in found.json()["detail"]) == (409, True)
@@ -172,7 +173,7 @@ def test_a_log_that_nobody_reads_is_full(tmp_path: Path) -> None:
         made.stop()
     limits = Limits(backlog=100)
     with served(Settings(tmp_path / "ck", port=0, limits=limits)) as url:
-        client = httpx.Client(base_url=url, timeout=30)
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
         codes = [client.post("/streams/s", content=line(n)).status_code for n in range(8)]
         assert codes[0] == 202
         assert codes[-1] == 429

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from serving import TEXT, Run, last_report, until
+from awaiting import until
+from serving import TEXT, Run, last_report
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 WARM = TEXT.replace("PT2S", "PT4S")

@@ -12,8 +12,9 @@ import pytest
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
+from awaiting import until
 from levada.server.app import WAYS
-from serving import GRAPHS, Run, last_report, until
+from serving import GRAPHS, Run, last_report
 
 
 def test_what_a_checkpoint_says(client: httpx.Client) -> None:

@@ -12,9 +12,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from awaiting import PATIENCE, until
 from levada.server.guard.tokens import add_token
 from levada.server.settings import Limits, Settings
-from serving import EVENTS, GRAPHS, Run, events, last_report, served, until
+from serving import EVENTS, GRAPHS, Run, events, last_report, served
 
 
 def opened(client: httpx.Client, path: str, **said: Any) -> ClientConnection:
@@ -30,7 +31,7 @@ def test_the_same_events_with_the_same_ids(client: httpx.Client, run: Run) -> No
         ("/events?query=hot&query=made&after=hot=4000,made=0", 3),
     ):
         with opened(client, path) as socket:
-            messages = [json.loads(socket.recv(timeout=30)) for _ in range(n)]
+            messages = [json.loads(socket.recv(timeout=PATIENCE)) for _ in range(n)]
         with client.stream("GET", path, headers=EVENTS) as answer:
             same = events(answer.iter_lines(), n)
         for message, event in zip(messages, same, strict=True):
@@ -40,10 +41,10 @@ def test_the_same_events_with_the_same_ids(client: httpx.Client, run: Run) -> No
 
 def test_a_socket_goes_on_with_what_comes(client: httpx.Client, run: Run) -> None:
     with opened(client, "/events", additional_headers={"Last-Event-ID": "hot=3000"}) as socket:
-        assert json.loads(socket.recv(timeout=30))["id"] == "hot=4000"
+        assert json.loads(socket.recv(timeout=PATIENCE))["id"] == "hot=4000"
         socket.send("what a client says is not looked at")
         run.feed(2)
-        assert json.loads(socket.recv(timeout=30))["id"] == "hot=5000"
+        assert json.loads(socket.recv(timeout=PATIENCE))["id"] == "hot=5000"
     assert client.get("/health").status_code == 200
 
 
@@ -70,7 +71,7 @@ def test_tokens_and_how_much_is_open_of_one(run: Run, tmp_path: Path) -> None:
     limits = Limits(own_connections=2)
     with served(Settings(run.root, port=0, tokens=path, limits=limits)) as url:
         bearer = {"Authorization": f"Bearer {read}"}
-        client = httpx.Client(base_url=url, timeout=30, headers=bearer)
+        client = httpx.Client(base_url=url, timeout=PATIENCE, headers=bearer)
         until(lambda: client.get("/queries/hot").status_code == 200)
         assert refused(client, "/events")[0] == 401
         other = {"Authorization": f"Bearer {push}"}
@@ -90,5 +91,5 @@ def test_a_socket_that_says_too_much_is_closed(serve: Callable[..., httpx.Client
     with opened(client, "/events") as socket:
         socket.send("x" * 100_000)
         with pytest.raises(Exception, match=r"1009|too big|closed"):
-            socket.recv(timeout=30)
+            socket.recv(timeout=PATIENCE)
     assert client.get("/health").status_code == 200

@@ -9,9 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from awaiting import PATIENCE, until
 from levada import Engine
 from levada.server.settings import Settings
-from serving import last_report, served, until
+from serving import last_report, served
 
 KINDS = "SELECT ?a ?k WHERE { GRAPH <http://e/kinds> { ?a <http://e/kind> ?k } } ORDER BY ?a"
 LATER = "http://e/kinds"
@@ -28,7 +29,7 @@ def running(folder: Path) -> Iterator[httpx.Client]:
         engine.register(KINDS, name="kinds")
         engine.start()
         with served(Settings(folder / "ck", port=0)) as url:
-            client = httpx.Client(base_url=url, timeout=30)
+            client = httpx.Client(base_url=url, timeout=PATIENCE)
             until(lambda: last_report(client, "kinds"))
             yield client
 

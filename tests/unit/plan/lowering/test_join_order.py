@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from awaiting import PATIENCE
 from calls import calls
 from levada.algebra.options import QueryOptions
 from levada.engine.engine import Engine
@@ -110,4 +111,4 @@ def test_a_query_that_is_too_large_to_be_planned_is_refused_when_it_is_registere
         assert engine.queries() == []
         engine.register(text(" . ".join(f"?s <http://e/p{i}> ?v{i}" for i in range(60))))
         engine.stop()
-        assert engine.await_end(20), "it runs on with what it has"
+        assert engine.await_end(PATIENCE), "it runs on with what it has"

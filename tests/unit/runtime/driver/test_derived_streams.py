@@ -2,7 +2,6 @@
 what is told of them.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from asking import S, T, element, step
+from awaiting import is_still, until
 from levada.cli.status import show as status_text
 from levada.engine.asked import Asked
 from levada.engine.engine import Engine
@@ -332,18 +332,12 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
                 and engine._records()["m"].watermark == 23_001
             )
         )
-        epochs = engine.progress().epochs
-        time.sleep(0.2)
-        assert engine.progress().epochs == epochs, "nothing creeps on by itself"
+        until(lambda: is_still(engine), "nothing creeps on by itself")
         assert engine.progress().holds_back in (S, T)
 
 
 def wait_for(condition: Any) -> None:
-    for _ in range(10_000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come to pass")
+    until(condition)
 
 
 # -- what is told --

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from asking import S, T, element, expected, query, register, step
+from awaiting import PATIENCE, until_engine
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
 from levada.runtime.driver.epoch import Epochs
@@ -36,11 +37,7 @@ class Clocked:
         )
 
     def until(self, holds: Any) -> None:
-        for _ in range(10_000):
-            if holds():
-                return
-            self.engine.await_end(0.01)
-        raise AssertionError("it does not come about")
+        until_engine(self.engine, holds)
 
     def watermark(self, name: str = S) -> int:
         record = self.engine._records().get(name)
@@ -175,7 +172,7 @@ def test_a_beat_stands_in_the_intention(tmp_path: Path, monkeypatch: pytest.Monk
                 e.until(lambda e=e: e.watermark() == NOW + 2_500)
                 e.clock.advance(10_000)
                 with pytest.raises(LevadaError, match="It dies"):
-                    e.engine.await_end(20)
+                    e.engine.await_end(PATIENCE)
             else:
                 e.until(lambda e=e: e.watermark() == NOW + 500_000)
                 e.engine.stop()

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
+from awaiting import PATIENCE
 from levada.errors import CheckpointError, LostTaskError
 from levada.runtime.driver.loop import Loop
 from levada.runtime.store.sealed import read_sealed, seal
-
-PATIENCE = 60  # seconds
 
 CRASH = """
 import json, os, sys
@@ -182,11 +181,11 @@ def test_a_wake_is_not_waited_for(tmp_path: Path, loops: Any) -> None:
     ask = engine.next_intention
     engine.next_intention = lambda last: ask(last) if due.is_set() else None
     engine.run_epoch = lambda intention: ran.set()
-    loop = loops(tmp_path, engine, ask_every=PATIENCE)
+    loop = loops(tmp_path, engine, ask_every=2 * PATIENCE)
     time.sleep(0.1)
     due.set()
     loop.wake()
-    assert ran.wait(PATIENCE / 2)
+    assert ran.wait(PATIENCE)
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path, loops: Any) -> None:

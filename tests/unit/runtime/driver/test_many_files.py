@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
+from awaiting import until
 from levada.engine.engine import Engine
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.verify import verify
@@ -96,22 +98,19 @@ def test_manifests_do_not_grow_with_files_that_may_grow(tmp_path: Path) -> None:
             told.append(manifest)
             sizes.append((tmp_path / "c" / "manifests" / str(manifest.epoch)).stat().st_size)
 
+        def read(elements: int) -> bool:
+            return bool(told) and told[-1].streams["s"].elements >= elements
+
         engine._on_epoch(tell)
         engine.start()
         for n in range(rounds):
             for i in range(n * each, (n + 1) * each):
                 _write(tmp_path / "in", f"{i:04}.nt", i)
-            end = time.monotonic() + 60
-            while time.monotonic() < end and not (
-                told and told[-1].streams["s"].elements >= (n + 1) * each
-            ):
-                time.sleep(0.01)
+            until(partial(read, (n + 1) * each))
             time.sleep(0.1)
         with (tmp_path / "in" / "0007.nt").open("a") as file:  # one of the first speaks again
             file.write("<http://e/a> <http://e/p> <http://e/v9000> 9000 .\n")
-        end = time.monotonic() + 60
-        while time.monotonic() < end and told[-1].streams["s"].watermark < 9000:
-            time.sleep(0.01)
+        until(lambda: told[-1].streams["s"].watermark >= 9000)
     record = told[-1].streams["s"]
     assert (record.elements, record.late, record.dead) == (each * rounds + 1, 0, 0)
     assert record.watermark == 9000

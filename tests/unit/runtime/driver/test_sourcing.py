@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from asking import S, T, element, expected, judge, query, register, run, step
+from awaiting import until_engine
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import SourceError
@@ -218,11 +219,7 @@ class Engines:
 
     def until(self, holds: Any) -> None:
         """Waits until something holds after an epoch."""
-        for _ in range(10_000):
-            if holds():
-                return
-            self.engine.await_end(0.01)
-        raise AssertionError("it does not come about")
+        until_engine(self.engine, holds)
 
     def read(self, name: Any) -> Any:
         """How many elements of a stream are read."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from asking import S
+from awaiting import until_engine
 from levada.engine.engine import Engine
 from levada.engine.query import Query
 from levada.errors import CheckpointError, SourceError, UsageError
@@ -32,10 +33,8 @@ def kinds(query: Any) -> list[tuple[int | None, list[str]]]:
     return [(r.time, sorted({k[10:-1] for k in r.rows["k"].to_list()})) for r in query.results()]
 
 
-def wait(engine: Engine, until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not until():
-        assert not engine.await_end(0.01) and time.monotonic() < deadline
+def wait(engine: Engine, condition: Callable[[], bool]) -> None:
+    until_engine(engine, condition)
 
 
 def read(engine: Engine, n: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from asking import S, element, query, step
+from awaiting import until_engine
 from levada.cli.status import show, tell
 from levada.engine.engine import Engine
 from levada.engine.telling.status import read_status
@@ -18,11 +19,7 @@ QUERY = query(
 
 
 def wait(engine: Any, done: Any) -> None:
-    for _ in range(4000):
-        if done():
-            return
-        engine.await_end(0.005)
-    raise AssertionError("what was waited for has not come")
+    until_engine(engine, done)
 
 
 def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path: Path) -> None:

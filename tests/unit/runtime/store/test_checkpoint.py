@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from asking import S, T, element, expected, judge, query, run, step
+from awaiting import PATIENCE
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
@@ -69,7 +70,7 @@ def test_an_ended_checkpoint_ends_without_once_too(stream: Any, ck: Any) -> None
     with Engine(spark=False, checkpoint=ck) as engine:
         engine.stream(S, stream)
         engine.start()
-        assert engine.await_end(20)
+        assert engine.await_end(PATIENCE)
 
 
 def test_queries_and_streams_that_come_after_the_end_are_told_of(stream: Any, ck: Any) -> None:
@@ -401,7 +402,7 @@ def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path: Path
             engine.stream(S, triples, unique=unique)
             query = engine.register(count, name="q")
             engine.start(once=True, keep_open=unique)
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
             found += [(report.time, report.rows.rows()) for report in query.results()]
     assert found == [(8000, [('"1"^^<http://www.w3.org/2001/XMLSchema#integer>',)])]
 
@@ -419,6 +420,6 @@ def test_a_column_of_another_type_is_read_as_such(tmp_path: Path) -> None:
                 "Rstream(Select k, Sum(v) As t From A [Range 4 s Slide 4 s] Group By k)", name="q"
             )
             engine.start(once=True, keep_open="integer;v:i" in schema)
-            engine.await_end(60)
+            engine.await_end(PATIENCE)
             found += [(report.time, report.rows.get_column("t")[0]) for report in query.results()]
     assert found == [(8000, '"6"^^<http://www.w3.org/2001/XMLSchema#double>')]

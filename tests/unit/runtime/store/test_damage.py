@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from asking import S, T, element, query, register, run, same_queries
+from awaiting import PATIENCE
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError
@@ -147,7 +148,7 @@ def test_every_bit_of_an_intention_is_told_by_the_loop(copy: Path) -> None:
         flip(path, bit)
         loop = Loop(path.parent, lambda last: None, lambda intention: pytest.fail("it was run"))
         loop.start()
-        assert loop.await_end(20)
+        assert loop.await_end(PATIENCE)
         assert isinstance(loop.failure, CheckpointError), bit
         flip(path, bit)
 

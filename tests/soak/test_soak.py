@@ -28,6 +28,7 @@ import pytest
 from feed import IRI, MAPPING, RATE, Feed, Load, renamed
 from watch import Life, grown, table
 
+from awaiting import PATIENCE, newest_epoch, until
 from cases import Clause
 from levada.model.durations import parse_duration
 from levada.testing.compare import read_ndjson, same
@@ -96,6 +97,7 @@ class Soak:
         )
 
     def start(self, how: str) -> None:
+        self.before = newest_epoch(self.root / "ck")
         here = str(Path(__file__).parent / "engine.py")
         with (self.root / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -114,7 +116,7 @@ class Soak:
             for child in below:
                 with suppress(psutil.NoSuchProcess):  # ends by itself without a driver
                     child.kill()
-        psutil.wait_procs(below, timeout=60)
+        psutil.wait_procs(below, timeout=PATIENCE)
         self.kills += 1
 
     def feed(self, seconds: float) -> None:
@@ -141,6 +143,10 @@ class Soak:
         if there and (text := there[-1].read_text()):
             self.load.forget(json.loads(text.splitlines()[-1])["report"] - 3000)
 
+    def advanced(self) -> bool:
+        """Whether this life has done something: what no life does, none can be right in."""
+        return newest_epoch(self.root / "ck") >= self.before + 5
+
     def said(self) -> str:
         return (self.root / "log").read_text()[-3000:]
 
@@ -160,17 +166,18 @@ class Soak:
                 self.guest()
             if not ticks % 22:
                 self.renew()
-            if now - killed_at > KILL_EVERY * self.rng.uniform(0.7, 1.3):
+            if now - killed_at > KILL_EVERY * self.rng.uniform(0.7, 1.3) and self.advanced():
                 self.kill()
                 self.start("on")
                 killed_at = time.monotonic()
             time.sleep(TICK)
+        until(self.advanced, process=self.process)
         self.kill()
         for feed in self.feeds:
             feed.write(int(LASTS * RATE) + RATE)
         self.start("once")
         assert self.process is not None
-        assert self.process.wait(600) == 0, self.said()
+        assert self.process.wait(3 * PATIENCE) == 0, self.said()
         assert "Traceback" not in self.said()
 
 

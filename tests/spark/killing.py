@@ -1,9 +1,9 @@
-"""Killing the command line at random moments and starting it again; shared by ``test_crash.py`` and
+"""Killing the command line in random epochs and starting it again; shared by ``test_crash.py`` and
 ``tests/chaos``.
 
 The driver, Spark's JVM and the Python workers are killed with SIGKILL, all at once or the driver
-alone, after a random time or at a random step of an epoch (``levada_kill.py`` makes the driver
-leave with ``os._exit`` there).
+alone, after a random epoch of a run that does not end, or at a random step of an epoch
+(``levada_kill.py`` makes the driver leave with ``os._exit`` there).
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import psutil
 
+from awaiting import newest_epoch, until
 from cases import Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Element
@@ -26,6 +28,7 @@ from levada.testing.streams import lines
 
 S, T = "http://e/s", "http://e/t"
 EPOCH_ROWS = 250
+EPOCHS = 8  # that there are at least: of the longer stream
 LIMIT = 600
 
 QUERIES = {
@@ -72,11 +75,12 @@ def prepare(folder: Path) -> None:
         (folder / f"{name}.rq").write_text(text)
 
 
-def command(folder: Path, root: Path) -> list[str]:
-    """The command line of a run."""
+def command(folder: Path, root: Path, *, once: bool) -> list[str]:
+    """The command line of a run; ``once``: that ends."""
     given = [f"{folder}/{name}.rq" for name in QUERIES]
     given += [x for name in (S, T) for x in ("--stream", f"{name}={folder}/{name[-1]}.nt")]
-    given += ["--once", "--epoch", "0", "--epoch-rows", str(EPOCH_ROWS), "--master", "local[2]"]
+    given += ["--once"] if once else []
+    given += ["--epoch", "0", "--epoch-rows", str(EPOCH_ROWS), "--master", "local[2]"]
     return [
         "-m",
         "levada_kill",
@@ -89,11 +93,13 @@ def command(folder: Path, root: Path) -> list[str]:
     ]
 
 
-def start(folder: Path, root: Path, point: int = 0) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, root: Path, point: int = 0, *, once: bool = True
+) -> subprocess.Popen[bytes]:
     """Starts a run; ``point``: it leaves at its so many-th step (0: it does not)."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, *command(folder, root)],
+        [sys.executable, *command(folder, root, once=once)],
         env={
             **os.environ,
             "PYTHONPATH": path,
@@ -127,20 +133,20 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     return process.returncode, said.decode()
 
 
-def survive(folder: Path, root: Path, kills: int, rng: random.Random, lasting: float) -> list[str]:
-    """Runs to the end with so many kills on the way; returns how each kill was. ``lasting``:
-    seconds of a whole run.
-    """
+def survive(folder: Path, root: Path, kills: int, rng: random.Random) -> list[str]:
+    """Runs to the end with so many kills on the way; returns how each kill was."""
     story: list[str] = []
     while len(story) < kills:
         point = rng.choice((0, rng.randint(1, 40)))
-        process = start(folder, root, point)
+        process = start(folder, root, point, once=bool(point))
         if point:
             code, said = finish(process)
             assert code in (0, 86), said
             story.append(f"left at step {point}" if code else "was over before")
         else:
-            time.sleep(rng.uniform(0.3, 1.0) * lasting)
+            epoch = min(newest_epoch(root / "ck") + rng.randint(0, 5), EPOCHS)
+            until(partial(_is_there, root, epoch), f"epoch {epoch}", process=process, step=0.005)
+            time.sleep(rng.uniform(0, 0.3))  # anywhere in what follows
             everything = rng.random() < 0.5
             kill(process, all_of_it=everything)
             process.communicate()
@@ -150,6 +156,10 @@ def survive(folder: Path, root: Path, kills: int, rng: random.Random, lasting: f
     code, said = finish(start(folder, root))
     assert code == 0, f"after {story}: {said}"
     return story
+
+
+def _is_there(root: Path, epoch: int) -> bool:
+    return newest_epoch(root / "ck") >= epoch
 
 
 def _ended(root: Path) -> bool:

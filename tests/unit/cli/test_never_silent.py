@@ -1,10 +1,12 @@
 """On a terminal no documented command is silent for long: what is between two outputs is judged.
 
 A gap is the CPU seconds that the command and those below it took in it, so that a busy machine does
-not count; and no gap lasts a minute. Kernels are there (``make`` compiles them): how long a first
-run without them is silent is not judged here.
+not count, in units of what it takes here and now to load the libraries, so that neither does a slow
+one. Kernels are there (``make`` compiles them): how long a first run without them is silent is not
+judged here.
 """
 
+import functools
 import os
 import pty
 import select
@@ -23,16 +25,24 @@ import psutil
 import pytest
 import typer
 
+from awaiting import PATIENCE, until
 from levada.cli.main import app
 from pages import DOCUMENTS, commands, examples
 
-GAP = 2.0  # CPU seconds; of a busy machine, whose cores are shared, twice as many
-LONGEST = 60.0  # seconds
+GAP = 5  # times what it takes to load the libraries
+LOADS = "import numba, polars, pyarrow, levada.cli.main"
 QUERY = """PREFIX : <http://e/>
 SELECT ?s ?v FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?s :p ?v } }
 """
 GRAPH = """{"nodes": [{"name": "1"}, {"name": "2"}],
  "links": [{"source": "1", "target": "2", "value": 7}]}"""
+LARGE = """
+import sys
+from levada.cli.main import main
+from levada.engine import driver
+driver.MOST_HERE = 100_000  # elements; some a million
+sys.exit(main(sys.argv[1:]))
+"""
 ONCE = ["--stream", "s=s.nt", "--once", "--master", "none"]
 
 
@@ -72,9 +82,14 @@ def cpu_of(process: psutil.Process) -> float:
     return total
 
 
+@functools.cache
 def most_allowed() -> float:
-    busy = os.getloadavg()[0] > (os.cpu_count() or 1)
-    return GAP * 2 if busy else GAP
+    """CPU seconds."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", LOADS], check=True)
+    now = os.times()
+    user, system = (now[i] - before[i] for i in (2, 3))  # of processes that have been waited for
+    return GAP * (user + system)
 
 
 class Watched:
@@ -102,7 +117,7 @@ class Watched:
         watched = psutil.Process(self._process.pid)
         since, cpu_since, cpu = time.monotonic(), 0.0, 0.0
         while True:
-            ready, _, _ = select.select([self._master], [], [], 0.05)
+            ready, _, _ = select.select([self._master], [], [], 0.25)
             try:
                 cpu = max(cpu, cpu_of(watched))
                 data = os.read(self._master, 65536) if ready else b""
@@ -113,7 +128,7 @@ class Watched:
                 max(self.most, cpu - cpu_since),
                 max(self.longest, now - since),
             )
-            assert now - since < LONGEST, f"{self.command} says nothing: {self.shown[-500:]!r}"
+            assert now - since < PATIENCE, f"{self.command} says nothing: {self.shown[-500:]!r}"
             if ready:
                 since, cpu_since = now, cpu
                 self.shown += data
@@ -124,7 +139,7 @@ class Watched:
         """Ends it, unless it has."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=PATIENCE)
         os.close(self._master)
 
     def check(self) -> None:
@@ -139,7 +154,7 @@ def gaps(command: list[str], folder: Path, until: bytes = b"") -> tuple[float, f
     try:
         watched.watch(until)
         if not until:
-            watched._process.wait(timeout=60)
+            watched._process.wait(timeout=PATIENCE)
         return watched.most, watched.longest, watched.shown
     finally:
         watched.end()
@@ -160,9 +175,16 @@ OURS = [
 """Of commands that no page runs; the documented ones are taken from the pages."""
 
 
+ALIKE = {
+    "--once", "--stream", "--format", "--times", "--out", "--as", "--keep-open", "--bounds",
+    "--report", "--epoch-rows", "--master", "--stage", "--summary",
+}  # fmt: skip
+"""Options that change what is said, and not when."""
+
+
 def form_of(arguments: list[str]) -> tuple[str, ...]:
-    """What tells documented commands apart: their words, and the names of their options."""
-    return arguments[0], *sorted({a for a in arguments[1:] if a.startswith("--")})
+    """What tells documented commands apart: their words, and options that may take time."""
+    return arguments[0], *sorted({a for a in arguments[1:] if a.startswith("--")} - ALIKE)
 
 
 def documented() -> dict[Path, set[str]]:
@@ -242,7 +264,7 @@ class Beside(Watched):
     def end(self) -> None:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._thread.join(60)
+        self._thread.join(PATIENCE)
         super().end()
 
 
@@ -266,10 +288,8 @@ def judge(command: str, folder: Path, beside: list[Beside]) -> None:
         return
     beside.append(Beside(levada(*words), folder, folder / target if target else None))
     signs = {"run": "*/manifests/[0-9]*", "tail": "*/tails/[0-9]*"}
-    until = time.monotonic() + LONGEST
-    while words[0] in signs and not any(folder.glob(signs[words[0]])):
-        assert time.monotonic() < until, f"{command} does not begin"
-        time.sleep(0.05)
+    if words[0] in signs:
+        until(lambda: any(folder.glob(signs[words[0]])), f"{command} begins")
 
 
 def test_the_shell_and_a_run_that_goes_on_say_something_soon(folder: Path) -> None:
@@ -285,10 +305,10 @@ def test_the_shell_and_a_run_that_goes_on_say_something_soon(folder: Path) -> No
 
 @pytest.mark.spark
 def test_a_run_is_not_silent_while_spark_starts_and_goes_on_there(folder: Path) -> None:
-    lines = (f'<http://e/a{i % 9}> <http://e/p> "{i}" {i * 10} .\n' for i in range(1_200_000))
+    lines = (f'<http://e/a{i % 9}> <http://e/p> "{i}" {i * 10} .\n' for i in range(200_000))
     (folder / "large.nt").write_text("".join(lines))
-    given = ["run", "q.rq", "--stream", "s=large.nt", "--once", "--epoch-rows", "1100000"]
-    watched = Watched(levada(*given, "--out", "spark"), folder)
+    given = ["run", "q.rq", "--stream", "s=large.nt", "--once", "--epoch-rows", "150000"]
+    watched = Watched([sys.executable, "-c", LARGE, *given, "--out", "spark"], folder)
     try:
         watched.watch()
     finally:
@@ -298,6 +318,6 @@ def test_a_run_is_not_silent_while_spark_starts_and_goes_on_there(folder: Path) 
 
 
 def test_who_is_silent_is_found(folder: Path) -> None:
-    burn = "import time\nwhile time.process_time() < 2.6: pass\nprint('at last')"
+    burn = f"import time\nwhile time.process_time() < {most_allowed() + 1}: pass\nprint('at last')"
     most, longest, shown = gaps([sys.executable, "-c", burn], folder)
-    assert most > GAP and longest > GAP and b"at last" in shown
+    assert most > most_allowed() and longest > 0 and b"at last" in shown

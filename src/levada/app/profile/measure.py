@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,19 +36,21 @@ Runs = dict[int, list[EpochWork]]
 """The epochs that count, by size."""
 
 
-def profile(app: App, sample: int) -> Profile:
-    """Measures so many elements of the application's streams. Raises ``UsageError`` where there are
-    no streams, or too few elements for three sizes.
+def profile(app: App, sample: int, say: Callable[[str], None] = lambda _: None) -> Profile:
+    """Measures so many elements of the application's streams; ``say`` is told what is being done.
+    Raises ``UsageError`` where there are no streams, or too few elements for three sizes.
     """
     if not app.streams:
         raise UsageError("There is no stream to take a sample of.", hint="Name one with --stream.")
     if sample < PARTS[0]:
         raise UsageError(f"A sample has at least {PARTS[0]} elements, not {sample}.")
     sizes = [sample // part for part in PARTS]
+    say("A first run, which does not count")
     run(app, sample, sizes[-1])
     runs: Runs = {}
     whole = 0
-    for size in sizes:
+    for i, size in enumerate(sizes):
+        say(f"Epochs of {size:,} elements (run {i + 1} of {len(sizes)})")
         recorder, plan = run(app, sample, size)
         runs[size] = [e for e in recorder.epochs[EMPTY:] if e.elements]
         whole = sum(e.elements for e in recorder.epochs)

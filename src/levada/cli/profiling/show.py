@@ -46,7 +46,9 @@ def show(app: App, sample: str, *, as_json: bool) -> None:
     """Measures an application and prints its profile. Raises ``UsageError``."""
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
-    found = profile(app, count(sample))
+    elements, shown = count(sample), Console(stderr=True)
+    with shown.status("[dim]Levada is starting[/dim]") as status:
+        found = profile(app, elements, lambda now: status.update(f"[dim]{now}[/dim]"))
     if as_json:
         print(json.dumps(tell(found)))
     else:

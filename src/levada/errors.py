@@ -14,6 +14,7 @@
     ├── SinkError             results that cannot be written                             exit 1
     │   └── TargetAwayError         where they go does not answer: it is waited for
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
+    │   └── OvertakenError          another engine has taken it over                     exit 4
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
          ├── LostTaskError        a task of Spark's ended without a word
@@ -144,6 +145,12 @@ class TargetAwayError(SinkError):
 
 class CheckpointError(LevadaError):
     """A foreign, locked, damaged or ended checkpoint."""
+
+
+class OvertakenError(CheckpointError):
+    """Another engine has taken over the checkpoint: this one commits and publishes no more."""
+
+    exit_code = 4
 
 
 class JavaError(LevadaError):

@@ -28,6 +28,8 @@ from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
+from levada.runtime.store.reign.commits import last_takeover
+from levada.runtime.store.reign.heartbeat import read_beat, waiting
 
 ATTEMPTS = 5
 
@@ -73,10 +75,22 @@ class PlacedStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverStatus:
+    """An engine at work, or one that waits for its place, since the instant ``since`` of its own
+    clock (ms).
+    """
+
+    host: str
+    pid: int
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a
-    placement.
+    placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
+    waits.
     """
 
     epoch: int
@@ -86,6 +100,8 @@ class Status:
     suspended: dict[str, str] = field(default_factory=dict)
     outputs: tuple[OutputStatus, ...] = ()
     placed: PlacedStatus | None = None
+    active: DriverStatus | None = None
+    standby: tuple[DriverStatus, ...] = ()
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -105,11 +121,19 @@ def read_status(root: Path) -> Status:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
             found = status_of(manifest, plan, read_suspended(root))
-            return replace(found, outputs=outputs_of(root))
+            waits = tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values())
+            return replace(found, outputs=outputs_of(root), active=_active(root), standby=waits)
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _active(root: Path) -> DriverStatus | None:
+    by, beat = last_takeover(root), read_beat(root)
+    if by is None or (beat is not None and beat.reign == by.reign and beat.left):
+        return None
+    return DriverStatus(by.host, by.pid, by.wall)
 
 
 def status_of(

@@ -99,7 +99,7 @@ class Turns:
                     self._here.number = number
                     run()
 
-                thread.run = with_number  # type: ignore[method-assign]
+                thread.run = with_number
             start(thread)
 
         return started

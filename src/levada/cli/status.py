@@ -88,6 +88,7 @@ def tell(status: Status) -> dict[str, object]:
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
         "active": None if status.active is None else asdict(status.active),
+        "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
     }
 
@@ -138,9 +139,11 @@ def show(status: Status) -> RenderableType:
 
 
 def drivers(status: Status) -> Iterator[str]:
-    """Who is at work, and who waits for its place."""
+    """Who is at work and with what trouble, and who waits for its place."""
     if (at := status.active) is not None:
         yield f"At work: process {at.pid} on {at.host}, since {instant(at.since)}."
+    if status.lost:
+        yield status.lost
     for one in status.standby:
         yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
 

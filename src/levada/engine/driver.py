@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from levada.errors import (
     ExcessError,
     LevadaError,
     LostError,
+    LostTaskError,
     ManyReportsError,
     unreadable,
 )
@@ -47,7 +49,7 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.deaths import forget, one_more
+from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
 from levada.sources.source import check_grown
@@ -128,6 +130,7 @@ class Driver:
             may_run=self._may_run,
             examine=self._examine,
             overtaken=checkpoint.reign.overtaken,
+            lost=self._lost,
         )
         self._heart = Heart(checkpoint, self.loop.wake)
 
@@ -372,6 +375,15 @@ class Driver:
             return ""
         self.epochs.rehearse(intention)
         return text
+
+    def _lost(self, text: str, error: LostTaskError, pause: float | None) -> None:
+        """Tells that an epoch has lost tasks."""
+        epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
+        told = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
+        checkpoint.has_orphans = True
+        self._awaits = told
+        if pause is not None:
+            warnings.warn(f"{told} It begins in {pause:g} s.", stacklevel=2)
 
     def _publish(self, manifest: Manifest) -> None:
         self.epochs.checkpoint.reign.check()

@@ -9,7 +9,9 @@ in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead
 An epoch that ended its process would end the next one, too. So one that is found at the start, and
 of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
 one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
-durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md).
+durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md). If
+nothing that is read is to blame, an executor is gone, or what it has sent: the epoch is run again,
+three times, before the loop ends.
 
 An intention promises nothing: it is decided upon the last manifest, and whoever reigns may run it,
 or another in its place. So an engine that was overtaken does no harm with one that it writes or
@@ -32,6 +34,10 @@ from levada.runtime.store.durable import replace_file, unwritable, write_once
 from levada.runtime.store.sealed import read_sealed, seal
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
+PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
+EXAMINED = 2  # attempts after which it is looked what the tasks died of
+Lost = Callable[[str, LostTaskError, float | None], None]
+"""Is told of each attempt that has lost tasks, and of the pause before the next; None: none."""
 
 
 class Loop:
@@ -47,6 +53,7 @@ class Loop:
         may_run: Callable[[str], bool] = lambda intention: True,
         examine: Callable[[str], str] = lambda intention: intention,
         overtaken: Callable[[], BaseException | None] = lambda: None,
+        lost: Lost = lambda intention, error, pause: None,
         ask_every: float = 0.02,
     ) -> None:
         try:
@@ -58,6 +65,7 @@ class Loop:
         self._open, self._told = folder / "open", folder / "told"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
         self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
+        self._lost = lost
         self._ask_every = self._wait = ask_every
         self._stopping, self._ended, self._woken = (
             threading.Event(),
@@ -158,7 +166,7 @@ class Loop:
                 return False
             self._pause()
         try:
-            self._run_examined(intention)
+            self._run_again(intention)
         except OvertakenError:  # it is the other one's by now
             raise
         except Exception:
@@ -169,16 +177,25 @@ class Loop:
         self._wait = min(FIRST_WAIT, self._ask_every)
         return True
 
-    def _run_examined(self, intention: str) -> None:
-        """Runs an epoch; if a task of it is lost, without what the task died of."""
-        try:
-            self._run(intention)
-        except LostTaskError:
-            examined = self._examined(intention)
-            if examined == intention:
-                raise
-            if examined:
-                self._run(examined)
+    def _run_again(self, intention: str) -> None:
+        """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
+        what they died of, if they died of something that they read.
+        """
+        for attempt, pause in enumerate((*PAUSES, None), 1):
+            try:
+                self._run(intention)
+                return
+            except LostTaskError as error:
+                if attempt <= EXAMINED:
+                    examined = self._examined(intention)
+                    if not examined:
+                        return
+                    if examined != intention:
+                        intention = examined
+                        continue
+                self._lost(intention, error, pause)
+                if pause is None or self._stopping.wait(pause):
+                    raise
 
     def _pause(self) -> None:
         """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits

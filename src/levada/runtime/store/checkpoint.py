@@ -46,6 +46,7 @@ from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 
 FORMAT = 12
+SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
 FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
@@ -99,6 +100,7 @@ class Checkpoint:
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
             if not self.tables.current:
                 self.tables.deal(partitions)
+            self.has_orphans = False  # an attempt has failed since the last commit
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
             self._sweep()
         except BaseException:
@@ -158,17 +160,15 @@ class Checkpoint:
         for path in found:
             path.unlink(missing_ok=True)
 
-    def forget_orphans(self) -> None:
-        """Deletes what failed attempts at epochs have left that are committed by now."""
-        for path in orphans(self.root, self.last) if self.last is not None else ():
-            path.unlink(missing_ok=True)
-
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
         before = self.last
         self.reign.commit(manifest)
         if before is not None and before.groups < manifest.groups:
             self.tables.forget(before.groups)
+        if self.has_orphans or manifest.epoch % SWEEP == 0:
+            self.has_orphans = False
+            self.unlink(orphans(self.root, manifest))
 
     def check_follows(self, epoch: int) -> None:
         """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
@@ -189,7 +189,7 @@ class Checkpoint:
     def _is_kept(self, epoch: int) -> bool:
         return self.kept_from is not None and epoch >= self.kept_from
 
-    def unlink(self, files: Iterable[str]) -> None:
+    def unlink(self, files: Iterable[str | Path]) -> None:
         """Deletes files of the checkpoint."""
         for name in files:
             (self.root / name).unlink(missing_ok=True)

@@ -20,10 +20,10 @@ from levada.errors import UsageError, near
 from levada.model.names import is_derived, shown
 from levada.runtime.store.checkpoint import catalog_of, facts_of, newest_manifest
 from levada.runtime.store.reign.commits import Driver, last_takeover
-from levada.runtime.store.reign.heartbeat import BEAT, Sign, Watch
+from levada.runtime.store.reign.pulse import INTERVAL, Sign, Watch
 from levada.runtime.store.requests import read_ledger
 
-LOOK = 0.1  # s between two looks at the heartbeat
+LOOK = 0.1  # s between two looks at the pulse
 
 
 def await_turn(root: Path, registry: Registry, lease: float, stopped: threading.Event) -> bool:
@@ -35,15 +35,15 @@ def await_turn(root: Path, registry: Registry, lease: float, stopped: threading.
     check_same(root, registry)
     _tell(root, lease)
     watch, sign = Watch(root, lease, time.monotonic), _sign(root)
-    signed = -BEAT
+    signed = -INTERVAL
     try:
         while not watch.is_due():
             if stopped.wait(LOOK):
                 return False
-            if time.monotonic() - signed >= BEAT:
+            if time.monotonic() - signed >= INTERVAL:
                 signed = time.monotonic()
                 with suppress(OSError):  # then nobody sees it; it takes over all the same
-                    sign.beat()
+                    sign.renew()
         check_same(root, registry)
         return True
     finally:

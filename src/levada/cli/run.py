@@ -56,7 +56,7 @@ class Mode:
         if not self.standby:
             return 0.0
         if (lease := parse_duration(self.lease or LEASE)) < LEAST:
-            message = f"A lease of {self.lease} is too short: a heartbeat comes each second."
+            message = f"A lease of {self.lease} is too short: a pulse comes each second."
             raise UsageError(f"--lease: {message}", hint="Say 3s or more.")
         return lease / 1000
 

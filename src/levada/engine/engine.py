@@ -34,7 +34,7 @@ from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.settle import read_wish, settle
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
-from levada.engine.python.executors import executor_of
+from levada.engine.python.executors import executor_of, paths_read
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
@@ -316,8 +316,9 @@ class Engine(Awaited, Delivers, Told):
     def _executor(self) -> Executor:
         kept = not self.temporary
         return executor_of(
-            self._spark, self._master, self.root, self._held, self._spools, kept=kept
-        )
+            self._spark, self._master, self.root, self._held, self._spools, kept=kept,
+            read=lambda: paths_read(self._registry, self._statics),
+        )  # fmt: skip
 
     def _wake(self) -> None:
         """Has the loop look at what has changed at once."""

@@ -22,7 +22,7 @@ from levada.engine.registry import Registry
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError, UsageError
 from levada.runtime.store.reign.commits import Driver, last_takeover
-from levada.runtime.store.reign.heartbeat import Beat, Sign, Watch, waiting, write_beat
+from levada.runtime.store.reign.pulse import Pulse, Sign, Watch, waiting, write_pulse
 from levada.testing.compare import read_ndjson
 from levada.testing.streams import write_lines
 
@@ -92,22 +92,22 @@ def test_a_lease_runs_by_the_clock_of_who_waits(tmp_path: Path) -> None:
     now = [100.0]
     watch = Watch(tmp_path, 10, lambda: now[0])
     for count in range(5):
-        write_beat(tmp_path, Beat(1, count))
+        write_pulse(tmp_path, Pulse(1, count))
         assert not watch.is_due()
         now[0] += 9
         assert not watch.is_due()
     now[0] += 1
     assert watch.is_due()
-    write_beat(tmp_path, Beat(1, 9))  # it was slow, and beats again
+    write_pulse(tmp_path, Pulse(1, 9))  # it was slow, and beats again
     assert not watch.is_due()
-    write_beat(tmp_path, Beat(1, 10, left=True))
+    write_pulse(tmp_path, Pulse(1, 10, left=True))
     assert watch.is_due()
 
 
 def test_who_waits_is_seen_until_it_waits_no_more(tmp_path: Path) -> None:
     sign = Sign(tmp_path, Driver("h", 7, 1000))
-    sign.beat()
-    sign.beat()
+    sign.renew()
+    sign.renew()
     assert [(who.host, who.pid, who.since) for who in waiting(tmp_path).values()] == [
         ("h", 7, 1000)
     ]
@@ -156,5 +156,5 @@ def test_who_has_left_is_not_at_work(ck: Path) -> None:
 def test_options_of_a_standby() -> None:
     assert Mode(standby=True).silence == 10
     assert Mode(standby=True, lease="1m").silence == 60
-    with pytest.raises(UsageError, match="a heartbeat comes each second"):
+    with pytest.raises(UsageError, match="a pulse comes each second"):
         _ = Mode(standby=True, lease="1s").silence

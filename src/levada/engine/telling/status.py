@@ -31,7 +31,7 @@ from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
-from levada.runtime.store.reign.heartbeat import read_beat, waiting
+from levada.runtime.store.reign.pulse import read_pulse, waiting
 
 ATTEMPTS = 5
 
@@ -142,8 +142,8 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
 
 
 def _active(root: Path) -> DriverStatus | None:
-    by, beat = last_takeover(root), read_beat(root)
-    if by is None or (beat is not None and beat.reign == by.reign and beat.left):
+    by, pulse = last_takeover(root), read_pulse(root)
+    if by is None or (pulse is not None and pulse.reign == by.reign and pulse.left):
         return None
     return DriverStatus(by.host, by.pid, by.wall)
 

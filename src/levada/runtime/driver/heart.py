@@ -1,4 +1,4 @@
-"""What the engine at work does beside its epochs, on a thread of its own: its heartbeat, for those
+"""What the engine at work does beside its epochs, on a thread of its own: its pulse, for those
 that wait to take its place; whether one of them has, which it finds out here also when there is
 nothing to commit; and its lock, where a takeover has not got it.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from levada.errors import CheckpointError
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.reign.heartbeat import BEAT, GONE, Beat, Unchanged, waiting, write_beat
+from levada.runtime.store.reign.pulse import GONE, INTERVAL, Pulse, Unchanged, waiting, write_pulse
 
 
 class Heart:
-    """Beats from ``start`` to ``stop``, or until another engine has taken over: then ``overtaken``
+    """Goes from ``start`` to ``stop``, or until another engine has taken over: then ``overtaken``
     is called once.
     """
 
@@ -30,32 +30,32 @@ class Heart:
         self._thread = threading.Thread(target=self._go, name="levada heart", daemon=True)
 
     def start(self) -> None:
-        """The first beat is there when this returns."""
-        self._beat()
+        """The first pulse is there when this returns."""
+        self._pulse()
         self._thread.start()
 
     def stop(self) -> None:
-        """The last beat says that the engine has left, unless another one is at work by now."""
+        """The last pulse says that the engine has left, unless another one is at work by now."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
         if self._reign.overtaken() is None:
-            self._beat(left=True)
+            self._pulse(left=True)
 
     def _go(self) -> None:
-        while not self._stopping.wait(BEAT):
+        while not self._stopping.wait(INTERVAL):
             if self._reign.overtaken() is not None:
                 self._overtaken()
                 return
-            self._beat()
+            self._pulse()
             self._forget_the_gone()
             with suppress(CheckpointError):
                 self._checkpoint.lock(0, needed=False)
 
-    def _beat(self, *, left: bool = False) -> None:
+    def _pulse(self, *, left: bool = False) -> None:
         self._count += 1
         with suppress(OSError):  # what hinders it hinders the commit, which says so
-            write_beat(self._root, Beat(self._reign.number, self._count, left))
+            write_pulse(self._root, Pulse(self._reign.number, self._count, left))
 
     def _forget_the_gone(self) -> None:
         """Takes away the signs of those that wait no more."""

@@ -1,1 +1,1 @@
-"""Who may commit: takeovers, the heartbeat of the engine at work, and those that wait for it."""
+"""Who may commit: takeovers, the pulse of the engine at work, and those that wait for it."""

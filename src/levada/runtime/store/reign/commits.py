@@ -35,8 +35,8 @@ _OF_TAKEOVER = b'{"kind":"takeover"'
 
 class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
     """A driver begins its reign, the so many-th of the checkpoint. ``epoch``: the last that was
-    committed (0: none), by the commit ``at``. ``wall``: when, by its own clock (ms). ``sign`` is
-    drawn: processes may have equal numbers.
+    committed (0: none), by the commit ``at``. ``wall``: when, by its own clock (ms). ``drawn``:
+    since processes may have equal numbers.
     """
 
     reign: int
@@ -45,7 +45,7 @@ class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
     host: str
     pid: int
     wall: int
-    sign: str
+    drawn: str
 
     def __str__(self) -> str:
         when = datetime.fromtimestamp(self.wall / 1000, UTC)
@@ -89,8 +89,8 @@ class Reign:
             reign, epoch, of = entry.reign, entry.epoch, at
         elif entry is not None:
             reign, epoch, of = entry.reign, entry.epoch, entry.at
-        sign = secrets.token_hex(8)
-        mine = Takeover(reign + 1, epoch, of, driver.host, driver.pid, driver.wall, sign)
+        drawn = secrets.token_hex(8)
+        mine = Takeover(reign + 1, epoch, of, driver.host, driver.pid, driver.wall, drawn)
         if not self._create(at + 1, seal(msgspec.json.encode(mine))):
             return False
         self.number, self._at, self._began, self._of_last = reign + 1, at + 1, at + 1, of

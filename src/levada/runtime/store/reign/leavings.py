@@ -22,7 +22,7 @@ from levada.runtime.store.sealed import read_sealed
 
 MADE = ("state", "side", "graph")
 """The folders of what tasks make, by names that begin with the epoch."""
-_WRITTEN = ("", "commits", "manifests", "plans", "intentions", "positions", "tables")
+_WRITTEN = ("", "standby", "commits", "manifests", "plans", "intentions", "positions", "tables")
 
 
 def leavings(root: Path, last: Manifest | None) -> list[Path]:

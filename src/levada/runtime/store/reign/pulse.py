@@ -1,11 +1,11 @@
-"""The heartbeat of the engine at work on a checkpoint, and those that wait to take its place
+"""The pulse of the engine at work on a checkpoint, and those that wait to take its place
 (docs/decisions/0038-takeover-is-a-commit.md).
 
-    heartbeat      the engine's: another content every ``BEAT``; at a clean end, that it has left
-    standby/ID     of each that waits: who it is; another content every ``BEAT``
+    pulse          the engine's: another content every ``INTERVAL``; at a clean end: it has left
+    standby/ID     of each that waits: who it is; another content every ``INTERVAL``
 
 Nobody compares clocks: who waits measures by its own how long a content has stayed the same, and so
-does the engine with those that wait. A heartbeat says only when to try: that two engines commit is
+does the engine with those that wait. A pulse says only when to try: that two engines commit is
 hindered by the takeover (``reign.commits``), however late a clock or slow a disk is.
 """
 
@@ -23,14 +23,14 @@ from levada.runtime.store.durable import hidden
 from levada.runtime.store.reign.commits import Driver
 from levada.runtime.store.sealed import seal, unsealed
 
-BEAT = 1.0  # s
-GONE = 10 * BEAT  # after which one that waits is taken to be gone
-FILE, FOLDER = "heartbeat", "standby"
+INTERVAL = 1.0  # s
+GONE = 10 * INTERVAL  # after which one that waits is taken to be gone
+FILE, FOLDER = "pulse", "standby"
 Clock = Callable[[], float]
 T = TypeVar("T")
 
 
-class Beat(msgspec.Struct, frozen=True):
+class Pulse(msgspec.Struct, frozen=True):
     """The ``count``-th of a reign; ``left``: the last one."""
 
     reign: int
@@ -62,7 +62,7 @@ class Unchanged:
 
 
 class Watch:
-    """Watches an engine's heartbeat, to take over when it has been silent for ``lease`` seconds, or
+    """Watches an engine's pulse, to take over when it has been silent for ``lease`` seconds, or
     has left.
     """
 
@@ -72,8 +72,8 @@ class Watch:
     def is_due(self) -> bool:
         """Whether it is time to take over."""
         data = read(self._path)
-        beat = _decoded(data, Beat)
-        return (beat is not None and beat.left) or self._seen.look(data) >= self._lease
+        pulse = _decoded(data, Pulse)
+        return (pulse is not None and pulse.left) or self._seen.look(data) >= self._lease
 
 
 class Sign:
@@ -83,7 +83,7 @@ class Sign:
         self._path = root / FOLDER / secrets.token_hex(8)
         self._who = Waiting(who.host, who.pid, who.wall)
 
-    def beat(self) -> None:
+    def renew(self) -> None:
         """It still waits. Raises ``OSError``."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._who = msgspec.structs.replace(self._who, count=self._who.count + 1)
@@ -95,14 +95,14 @@ class Sign:
             self._path.unlink(missing_ok=True)
 
 
-def read_beat(root: Path) -> Beat | None:
-    """The last heartbeat; None: no engine has run yet."""
-    return _decoded(read(root / FILE), Beat)
+def read_pulse(root: Path) -> Pulse | None:
+    """The last pulse; None: no engine has run yet."""
+    return _decoded(read(root / FILE), Pulse)
 
 
-def write_beat(root: Path, beat: Beat) -> None:
-    """The next heartbeat. Raises ``OSError``."""
-    put(root / FILE, seal(msgspec.json.encode(beat)))
+def write_pulse(root: Path, pulse: Pulse) -> None:
+    """The next pulse. Raises ``OSError``."""
+    put(root / FILE, seal(msgspec.json.encode(pulse)))
 
 
 def waiting(root: Path) -> dict[Path, Waiting]:

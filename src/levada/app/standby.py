@@ -1,5 +1,5 @@
 """``levada run --standby``: waits beside an engine at work, to take its place when that has been
-silent for a lease (docs/reliability.md#a-second-driver-that-waits).
+silent for a lease (docs/reliability.md#two-drivers).
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def judge(command: str, folder: Path, beside: list[Beside]) -> None:
         watched.check()
         return
     beside.append(Beside(levada(*words), folder, folder / target if target else None))
-    signs = {"run": "*/manifests/[0-9]*", "tail": "*/tails/[0-9]*"}
+    signs = {"run": "*/manifests/[0-9]*", "tail": "*/tails/[0-9a-f]*"}
     until = time.monotonic() + LONGEST
     while words[0] in signs and not any(folder.glob(signs[words[0]])):
         assert time.monotonic() < until, f"{command} does not begin"

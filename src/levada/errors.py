@@ -14,9 +14,10 @@
     ├── SinkError             results that cannot be written                             exit 1
     │   └── TargetAwayError         where they go does not answer: it is waited for
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
+    │   └── OvertakenError          another engine has taken it over                     exit 4
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
-         ├── LostTaskError        a task of Spark's ended without a word
+         ├── LostTaskError        tasks, or what they sent, are lost: the epoch is run again
          ├── ExcessError          an operator makes too much: its query is suspended
          └── ManyReportsError     too many reports for one epoch: it ends earlier
 
@@ -146,6 +147,12 @@ class CheckpointError(LevadaError):
     """A foreign, locked, damaged or ended checkpoint."""
 
 
+class OvertakenError(CheckpointError):
+    """Another engine has taken over the checkpoint: this one commits and publishes no more."""
+
+    exit_code = 4
+
+
 class JavaError(LevadaError):
     """No usable Java."""
 
@@ -155,7 +162,9 @@ class EngineError(LevadaError):
 
 
 class LostTaskError(EngineError):
-    """A task of Spark's ended without a word: its process may have died of what it read."""
+    """A task of Spark's ended without a word, or what it has sent is lost: it may have died of what
+    it read, or its executor is gone. The epoch is run again.
+    """
 
 
 class ExcessError(EngineError):

@@ -16,6 +16,7 @@ import psutil
 from levada.app.app_file import STDOUT, App
 from levada.app.prepare import queries_of
 from levada.app.signals import stopped_by_signals
+from levada.app.standby import await_turn, check_columns
 from levada.emission.formats import Format, check_fits, check_state, check_stdout
 from levada.engine.asked import note
 from levada.engine.engine import Engine
@@ -48,6 +49,7 @@ def run_app(
     keep: str = "",
     published: bool = True,
     spark: Any = None,
+    standby: float = 0.0,
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
 
@@ -55,7 +57,8 @@ def run_app(
     for: it ends when its queries, which have no windows, are answered.
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
     signal ends the process at once (``signals``). ``keep``: how long results stay for others;
-    ``published``: they go somewhere beside.
+    ``published``: they go somewhere beside. ``standby``: waits first until the engine on the
+    checkpoint has been silent for so many seconds.
     """
     form = Format(app.options.format)
     out = Path(app.options.out)
@@ -67,6 +70,8 @@ def run_app(
         else FileSink(out, form, roll, terms, claimed=True)
     )
     sink = (on_results or files) if published else None
+    if standby:
+        check_columns(app)
     engine = _engine(app, sink, master or "local[*]", spark, keep)
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None
@@ -74,10 +79,13 @@ def run_app(
         _tell(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
-        checkpoint = engine._open()
+        if standby and not await_turn(engine.root, engine._registry, standby, stopped):
+            return Summary(note="It has waited as a standby, and was stopped.")
+        checkpoint = engine._open(locked=not standby)
         before = checkpoint.last
         if on_results is None and published:
-            held.enter_context(claimed(out, checkpoint.facts.id, overwrite=overwrite))
+            owner, alone = checkpoint.facts.id, not standby
+            held.enter_context(claimed(out, owner, overwrite=overwrite, alone=alone))
         endless = app.streams or any(static.reload for static in app.static)
         engine.start(once=once or not endless, keep_open=keep_open)
         while not engine.await_end(POLL):

@@ -85,6 +85,8 @@ def _run(
     sharing: o.SharingMode = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
+    standby: o.Standby = False,
+    lease: o.Lease = None,
     progress: o.ShowProgress = None,
     watch: o.Watch = False,
     times: o.Times = None,
@@ -115,8 +117,11 @@ def _run(
     }
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
-        Mode(once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or ""),
-    )
+        Mode(
+            once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or "",
+            standby=standby, lease=lease,
+        ),
+    )  # fmt: skip
     if summary_.exit_code:
         raise typer.Exit(summary_.exit_code)
 

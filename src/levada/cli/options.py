@@ -310,6 +310,23 @@ KeepOpen = Annotated[
         rich_help_panel=_RUNNING,
     ),
 ]
+Standby = Annotated[
+    bool,
+    typer.Option(
+        "--standby",
+        help="Wait, and go on when the engine on the checkpoint falls silent.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+Lease = Annotated[
+    str | None,
+    typer.Option(
+        "--lease",
+        metavar="DURATION",
+        help="With --standby: for how long it must be silent (default 10s).",
+        rich_help_panel=_RUNNING,
+    ),
+]
 ShowProgress = Annotated[
     bool | None,
     typer.Option(

@@ -17,6 +17,7 @@ from levada.cli.progress import After, Waiting, choose
 from levada.emission.formats import Format
 from levada.engine.telling.summary import Summary
 from levada.errors import UsageError
+from levada.model.durations import parse_duration
 from levada.sinks.atomic import sink_error, write_atomic
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 RunApp = Callable[..., Summary]
 Times = Literal["iso", "ms"]
+LEASE, LEAST = "10s", 3000  # the least is in ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Mode:
     None: as the terminal is. ``watch``: results as a live table. ``times``: how those of reports
     are written, None as files have them, in the live table as ISO texts. ``keep``: how long they
     stay for other processes ("": no longer than files need them). ``published``: they go to
-    standard output or into files, too.
+    standard output or into files, too. ``standby``: waits for its turn, for which the engine at
+    work must be silent for a ``lease``.
     """
 
     once: bool = False
@@ -44,6 +47,18 @@ class Mode:
     times: Times | None = None
     keep: str = ""
     published: bool = True
+    standby: bool = False
+    lease: str | None = None
+
+    @property
+    def silence(self) -> float:
+        """The lease in seconds; 0: it does not wait. Raises ``UsageError``."""
+        if not self.standby:
+            return 0.0
+        if (lease := parse_duration(self.lease or LEASE)) < LEAST:
+            message = f"A lease of {self.lease} is too short: a pulse comes each second."
+            raise UsageError(f"--lease: {message}", hint="Say 3s or more.")
+        return lease / 1000
 
 
 def check_run(app: App, mode: Mode) -> None:
@@ -52,6 +67,7 @@ def check_run(app: App, mode: Mode) -> None:
         raise UsageError(
             "--keep-open is for --once.", hint="Without --once the windows stay open anyway."
         )
+    _check_standby(app.options.checkpoint, mode)
     if not app.queries:
         _check_added(app.options.checkpoint)
     if mode.keep and app.options.checkpoint is None:
@@ -68,6 +84,14 @@ def check_run(app: App, mode: Mode) -> None:
     if app.options.out == STDOUT and sys.stdout is None:  # as `>&-` leaves it
         raise UsageError("There is no standard output for results.", hint="Say --out DIR.")
     _check_shown(app, mode)
+
+
+def _check_standby(checkpoint: str | None, mode: Mode) -> None:
+    if mode.lease is not None and not mode.standby:
+        raise UsageError("--lease is for --standby.", hint="Say --standby, too, or leave it out.")
+    if mode.silence and checkpoint is None:
+        message = "A standby takes over a checkpoint, and there is none."
+        raise UsageError(message, hint="Say --checkpoint DIR, too.")
 
 
 def _check_added(checkpoint: str | None) -> None:
@@ -154,6 +178,7 @@ def run_with(
             else Cleared(stdout, waiting.over),
             keep=mode.keep,
             published=published,
+            standby=mode.silence,
         )
     finally:
         if show is not None:
@@ -179,6 +204,7 @@ def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
             progress=watching,
             on_results=watching,
             keep=mode.keep,
+            standby=mode.silence,
         )
     finally:
         watching.close()

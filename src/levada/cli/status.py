@@ -87,6 +87,9 @@ def tell(status: Status) -> dict[str, object]:
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
+        "active": None if status.active is None else asdict(status.active),
+        "lost": status.lost,
+        "standby": [asdict(one) for one in status.standby],
     }
 
 
@@ -111,6 +114,7 @@ def show(status: Status) -> RenderableType:
     queries = [(q.name, f"{q.results:,}", instant(q.watermark), _next(q)) for q in status.queries]
     parts: list[RenderableType] = [
         Text(f"after epoch {status.epoch:,}{end}"),
+        *map(Text, drivers(status)),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
         *map(Text, remarks(status.streams)),
         table(("query", "results", "watermark", "next report"), queries),
@@ -132,6 +136,16 @@ def show(status: Status) -> RenderableType:
     if status.placed is not None:
         parts.append(Text(placed(status.placed)))
     return Group(*parts)
+
+
+def drivers(status: Status) -> Iterator[str]:
+    """Who is at work and with what trouble, and who waits for its place."""
+    if (at := status.active) is not None:
+        yield f"At work: process {at.pid} on {at.host}, since {instant(at.since)}."
+    if status.lost:
+        yield status.lost
+    for one in status.standby:
+        yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
 
 
 def _oldest(output: OutputStatus) -> str:

@@ -13,12 +13,15 @@ from __future__ import annotations
 import os
 import platform
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import msgspec
 
 from levada import kernels
+from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.registry import Registry
 from levada.engine.requests import Fits, Requests
 from levada.engine.since_last_run import StaticStamps, edited, stamps
@@ -30,23 +33,23 @@ from levada.errors import (
     ExcessError,
     LevadaError,
     LostError,
+    LostTaskError,
     ManyReportsError,
     unreadable,
 )
-from levada.model.limits import MOST_ROWS
 from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
+from levada.runtime.driver.heart import Heart
 from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
-from levada.runtime.graph.placed import Placed
 from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.deaths import forget, one_more
+from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
 from levada.sources.source import check_grown
@@ -58,24 +61,6 @@ MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some
 MOST_BYTES_HERE = 256 << 20
 TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
 MOST_STATIC_HERE = 16 << 20  # bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Tempo:
-    """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
-    ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
-    unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
-    ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
-    ``placed``: where tasks would best run.
-    """
-
-    interval: int
-    epoch_rows: int
-    once: bool = False
-    keep_open: bool = False
-    most_rows: int = MOST_ROWS
-    slices: str = ""
-    placed: Placed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +129,17 @@ class Driver:
             last_intention=self._flush,
             may_run=self._may_run,
             examine=self._examine,
+            overtaken=checkpoint.reign.overtaken,
+            lost=self._lost,
         )
+        self._heart = Heart(checkpoint, self.loop.wake)
+
+    def start(self, held: ExitStack) -> None:
+        """Starts the epochs, which end when ``held`` does."""
+        held.callback(self._heart.stop)
+        held.callback(self.loop.stop)
+        self._heart.start()
+        self.loop.start()
 
     def _epochs_of(
         self,
@@ -223,6 +218,7 @@ class Driver:
         miss elements that came after them. Then the answer is dropped, and the question asked again
         with their plan.
         """
+        self.epochs.checkpoint.reign.check()
         self._spools.check()
         if self._late is not None:
             self._late.check()
@@ -380,13 +376,18 @@ class Driver:
         self.epochs.rehearse(intention)
         return text
 
+    def _lost(self, text: str, error: LostTaskError, pause: float | None) -> None:
+        """Tells that an epoch has lost tasks."""
+        epoch, checkpoint = self._intention(text).epoch, self.epochs.checkpoint
+        told = str(note_loss(checkpoint.root, epoch, error.message, again=pause is not None))
+        checkpoint.has_orphans = True
+        self._awaits = told
+        if pause is not None:
+            warnings.warn(f"{told} It begins in {pause:g} s.", stacklevel=2)
+
     def _publish(self, manifest: Manifest) -> None:
+        self.epochs.checkpoint.reign.check()
         self.publication.publish(manifest)
         self._spools.forget(manifest.positions)
         for tell in list(self._tell):
             tell(manifest)
-
-
-def wall() -> int:
-    """The wall clock, in ms."""
-    return time.time_ns() // 1_000_000

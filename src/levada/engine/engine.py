@@ -28,12 +28,13 @@ from levada.algebra.show import show
 from levada.engine.asked import Asked
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
-from levada.engine.driver import Driver, Inputs, Tell, Tempo
+from levada.engine.driver import Driver, Inputs, Tell
+from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.settle import read_wish, settle
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
-from levada.engine.python.executors import executor_of
+from levada.engine.python.executors import executor_of, paths_read
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
@@ -283,11 +284,10 @@ class Engine(Awaited, Delivers, Told):
             executor=self._executor,
             tell=self._tell,
         )
-        self._held.callback(self._driver.loop.stop)
         self._tell.append(self._deliveries.wake)
         self._held.callback(self._deliveries.stop)
         self._deliveries.start()
-        self._driver.loop.start()
+        self._driver.start(self._held)
         self._settled.set()
         self._bell.ring()
 
@@ -296,14 +296,18 @@ class Engine(Awaited, Delivers, Told):
         index, outgoing = self._index(checkpoint.root), self._deliveries
         return Publication(checkpoint, self._sink, letters, self._keep, files, index, outgoing)
 
-    def _open(self) -> Checkpoint:
-        """The checkpoint, taken for it; ``start`` does that too. Raises ``CheckpointError``."""
+    def _open(self, *, locked: bool = True) -> Checkpoint:
+        """The checkpoint, taken for it; ``start`` does that too. ``locked``: only if nobody has its
+        lock. Raises ``CheckpointError``.
+        """
         if self._checkpoint is None:
             wanted, found = self._partitions, cores(self._master)
             partitions = wanted if isinstance(wanted, int) else found
             if self._wish is not None and wanted is None:
                 partitions = self._wish.partitions(found)
-            self._checkpoint = Checkpoint(self.root, partitions=partitions, seed=self._seed)
+            self._checkpoint = Checkpoint(
+                self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked
+            )
             if wanted is not None:
                 self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)
@@ -312,8 +316,9 @@ class Engine(Awaited, Delivers, Told):
     def _executor(self) -> Executor:
         kept = not self.temporary
         return executor_of(
-            self._spark, self._master, self.root, self._held, self._spools, kept=kept
-        )
+            self._spark, self._master, self.root, self._held, self._spools, kept=kept,
+            read=lambda: paths_read(self._registry, self._statics),
+        )  # fmt: skip
 
     def _wake(self) -> None:
         """Has the loop look at what has changed at once."""

@@ -64,7 +64,7 @@ def shown_address(made: socket.socket) -> str:
 def serve(settings: Settings, made: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM. Raises ``CheckpointError`` for what is no checkpoint."""
     facts_of(settings.root)
-    name = f"{os.getpid()}-{secrets.token_hex(4)}"
+    name = secrets.token_hex(8)
     with closing(Sign(settings.root, name, time.monotonic)) as sign:
         server_of(settings, sign).run([made])
 

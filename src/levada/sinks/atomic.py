@@ -1,15 +1,17 @@
 """A file that is there whole or not at all.
 
-The bytes go to a hidden file in the same folder, to the disk (fsync), and only then under their
-name (rename); the folder is synced too, so that the name survives a power cut. Readers that list
-``*.ndjson`` never see a part. Writing again replaces the file by an equal one. Cost: two fsyncs a
-file. Errors of the system become one ``SinkError`` in a sentence.
+The bytes go to a hidden file in the same folder, whose name is drawn (an engine that was overtaken
+may write the same file), to the disk (fsync), and only then under their name (rename); the folder
+is synced too, so that the name survives a power cut. Readers that list ``*.ndjson`` never see a
+part. Writing again replaces the file by an equal one. Cost: two fsyncs a file. Errors of the system
+become one ``SinkError`` in a sentence.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 from pathlib import Path
 
 from levada.errors import SinkError
@@ -23,7 +25,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Publishes ``data`` at ``path``, whose folders are made if missing. Raises ``SinkError``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f".{path.name}.tmp")
+        hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
             _write(hidden, data)
             hidden.replace(path)

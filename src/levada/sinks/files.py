@@ -111,18 +111,20 @@ class FileSink:
 
 
 @contextmanager
-def claimed(out: Path, owner: str, *, overwrite: bool) -> Iterator[None]:
+def claimed(out: Path, owner: str, *, overwrite: bool, alone: bool = True) -> Iterator[None]:
     """Makes ``out`` the folder of a checkpoint's results, as ``claim`` does, and of no other run's
-    as long as this one goes on.
+    as long as this one goes on. Not ``alone``: a run on the same checkpoint that was overtaken may
+    still have it.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(str(out / LOCK))
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
-        raise UsageError(
-            f"Another run is writing to {out}.", hint="Choose another folder."
-        ) from error
+        if alone:
+            raise UsageError(
+                f"Another run is writing to {out}.", hint="Choose another folder."
+            ) from error
     except OSError as error:
         raise sink_error(error, out) from error
     try:
@@ -152,6 +154,8 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
                 (out / name).unlink()
             except OSError as error:
                 raise SinkError(f"{out / name} cannot be removed: {error.strerror}.") from error
+    for left in out.glob("*/.*.tmp"):  # of a run that was killed
+        left.unlink(missing_ok=True)
     write_atomic(mark, owner.encode())
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import secrets
 import shutil
 import zlib
 from pathlib import Path
@@ -87,7 +88,7 @@ def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool)
 
 
 def _inflate_to(path: str, target: Path) -> None:
-    beside = target.with_suffix(f".{os.getpid()}.tmp")
+    beside = target.with_suffix(f".{secrets.token_hex(8)}.tmp")
     try:
         with open_(path) as packed, open(beside, "wb") as plain:
             shutil.copyfileobj(packed, plain, _COPY)

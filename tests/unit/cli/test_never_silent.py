@@ -287,7 +287,7 @@ def judge(command: str, folder: Path, beside: list[Beside]) -> None:
         watched.check()
         return
     beside.append(Beside(levada(*words), folder, folder / target if target else None))
-    signs = {"run": "*/manifests/[0-9]*", "tail": "*/tails/[0-9]*"}
+    signs = {"run": "*/manifests/[0-9]*", "tail": "*/tails/[0-9a-f]*"}
     if words[0] in signs:
         until(lambda: any(folder.glob(signs[words[0]])), f"{command} begins")
 

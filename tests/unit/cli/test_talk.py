@@ -72,7 +72,7 @@ def test_a_second_terminal(
     folder: Path, running: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     tail = levada(folder, "tail", "ck", "--from-start", "hot")
-    until(lambda: any((folder / "ck").glob("tails/[0-9]*")))
+    until(lambda: any((folder / "ck").glob("tails/[0-9a-f]*")))
     assert main(["add", "ck", "warm.rq", "--report", "nonempty"]) == 0
     assert capsys.readouterr().out.startswith("warm: added, from 1970-01-01T00:00:0")
     (folder / "bad.rq").write_text(QUERY.replace("WHERE", "WERE"))

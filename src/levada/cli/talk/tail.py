@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import sys
@@ -100,7 +99,7 @@ def _interrupted() -> Iterator[None]:
 
 
 def _name() -> str:
-    return f"{os.getpid()}-{secrets.token_hex(4)}"
+    return secrets.token_hex(8)
 
 
 def _say(sentence: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from levada.engine.delivery.deliveries import KEEP, Deliveries, Shape
-from levada.engine.driver import Driver, wall
+from levada.engine.driver import Driver
+from levada.engine.driving.tempo import wall
 from levada.engine.query import Query
 from levada.errors import UsageError
 from levada.runtime.store.checkpoint import Checkpoint

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -27,7 +28,10 @@ from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
+from levada.runtime.store.reign.commits import last_takeover
+from levada.runtime.store.reign.pulse import read_pulse, waiting
 
 ATTEMPTS = 5
 
@@ -73,10 +77,22 @@ class PlacedStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverStatus:
+    """An engine at work, or one that waits for its place, since the instant ``since`` of its own
+    clock (ms).
+    """
+
+    host: str
+    pid: int
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a
-    placement.
+    placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
+    waits. ``lost``: how often the next epoch has lost tasks, and why.
     """
 
     epoch: int
@@ -86,6 +102,9 @@ class Status:
     suspended: dict[str, str] = field(default_factory=dict)
     outputs: tuple[OutputStatus, ...] = ()
     placed: PlacedStatus | None = None
+    active: DriverStatus | None = None
+    standby: tuple[DriverStatus, ...] = ()
+    lost: str = ""
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -105,11 +124,28 @@ def read_status(root: Path) -> Status:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
             found = status_of(manifest, plan, read_suspended(root))
-            return replace(found, outputs=outputs_of(root))
+            return replace(found, outputs=outputs_of(root), **_drivers(root, manifest.epoch))
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _drivers(root: Path, epoch: int) -> dict[str, Any]:
+    """Who is at work, who waits, and what has hindered the epoch behind this one."""
+    lost = read_losses(root)
+    return {
+        "active": _active(root),
+        "standby": tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values()),
+        "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
+    }
+
+
+def _active(root: Path) -> DriverStatus | None:
+    by, pulse = last_takeover(root), read_pulse(root)
+    if by is None or (pulse is not None and pulse.reign == by.reign and pulse.left):
+        return None
+    return DriverStatus(by.host, by.pid, by.wall)
 
 
 def status_of(

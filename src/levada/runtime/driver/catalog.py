@@ -96,6 +96,8 @@ class Catalog:
         first = self._topology is None
         topology = self._loaded(last)
         anew = not topology.version
+        if first:  # attempts of before may have left later ones
+            self._dropped = self._checkpoint.newest_plan()
         topology.version = max(topology.version, self._dropped)
         topology.data += static != self._static
         self._static = static
@@ -200,10 +202,12 @@ class Catalog:
             )
 
     def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
-        plan = topology.seal(had)
         self._new_streams, self._altered = False, set()
         self._identities = {n: r.identity for n, r in queries.items()}
-        self._checkpoint.save_plan(plan, topology, self._identities)
+        plan = topology.seal(had)
+        # an attempt of before, or a driver that was overtaken, may have left one of this number
+        while not self._checkpoint.save_plan(plan, topology, self._identities):
+            plan = topology.seal(had)
         return plan
 
     def drop(self, version: int) -> None:

@@ -220,7 +220,7 @@ class Epochs:
         manifest.side += letters_of(context, intention)
         self.checkpoint.commit(manifest)
         self.sourcing.told(intention.overtaken, intention.gone)
-        self.sourcing.forget(manifest.positions)
+        self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
         self.limit = self.limit.after(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
@@ -262,7 +262,8 @@ class Epochs:
     def _sweep(self, setup: str) -> None:
         """Deletes static data that no epoch will read, and what runs of before have left."""
         self._swept = True
-        self.statics.sweep(self.checkpoint.setup(setup).static)
+        check = self.checkpoint.reign.check
+        self.statics.sweep(self.checkpoint.setup(setup).static, check)
         self.checkpoint.forget_setups(setup, self.setup())
 
     def _outcomes(self, job: Job) -> list[bytes]:

@@ -9,7 +9,13 @@ in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead
 An epoch that ended its process would end the next one, too. So one that is found at the start, and
 of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
 one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
-durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md).
+durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md). If
+nothing that is read is to blame, an executor is gone, or what it has sent: the epoch is run again,
+three times, before the loop ends.
+
+An intention promises nothing: it is decided upon the last manifest, and whoever reigns may run it,
+or another in its place. So an engine that was overtaken does no harm with one that it writes or
+takes away (docs/decisions/0038-takeover-is-a-commit.md).
 
 No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does
 (docs/decisions/0006).
@@ -23,11 +29,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from levada.errors import CheckpointError, LostTaskError
+from levada.errors import CheckpointError, LostTaskError, OvertakenError
 from levada.runtime.store.durable import replace_file, unwritable, write_once
 from levada.runtime.store.sealed import read_sealed, seal
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
+PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
+EXAMINED = 2  # attempts after which it is looked what the tasks died of
+Lost = Callable[[str, LostTaskError, float | None], None]
+"""Is told of each attempt that has lost tasks, and of the pause before the next; None: none."""
 
 
 class Loop:
@@ -42,6 +52,8 @@ class Loop:
         last_intention: Callable[[], str | None] = lambda: None,
         may_run: Callable[[str], bool] = lambda intention: True,
         examine: Callable[[str], str] = lambda intention: intention,
+        overtaken: Callable[[], BaseException | None] = lambda: None,
+        lost: Lost = lambda intention, error, pause: None,
         ask_every: float = 0.02,
     ) -> None:
         try:
@@ -52,7 +64,8 @@ class Loop:
             ) from error
         self._open, self._told = folder / "open", folder / "told"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
-        self._may_run, self._examine = may_run, examine
+        self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
+        self._lost = lost
         self._ask_every = self._wait = ask_every
         self._stopping, self._ended, self._woken = (
             threading.Event(),
@@ -105,8 +118,15 @@ class Loop:
             self._ended.set()
 
     def _in_a_sentence(self, error: BaseException) -> BaseException:
-        """The failure; what is wrong with the checkpoint itself in a sentence of its own."""
+        """The failure; what is wrong with the checkpoint itself in a sentence of its own. Whatever
+        fails where another engine has taken over, fails for that reason.
+        """
         root = self._open.parent.parent
+        if isinstance(error, OvertakenError):
+            return error
+        if (by := self._overtaken()) is not None:
+            by.__cause__ = error
+            return by
         if isinstance(error, OSError | CheckpointError) and not root.is_dir():
             told = unwritable(root, OSError())
         elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
@@ -124,11 +144,11 @@ class Loop:
             return None
         intention = read_sealed(self._open).decode()
         if self._told.exists():
-            self._told.unlink()
+            self._told.unlink(missing_ok=True)
         else:
             intention = self._examined(intention)
         if not intention:
-            self._open.unlink()
+            self._open.unlink(missing_ok=True)
             return None
         return intention if self._run_whole(intention) else None
 
@@ -146,25 +166,36 @@ class Loop:
                 return False
             self._pause()
         try:
-            self._run_examined(intention)
+            self._run_again(intention)
+        except OvertakenError:  # it is the other one's by now
+            raise
         except Exception:
             with suppress(OSError):  # then it is examined for nothing
                 self._told.touch()
             raise
-        self._open.unlink()
+        self._open.unlink(missing_ok=True)
         self._wait = min(FIRST_WAIT, self._ask_every)
         return True
 
-    def _run_examined(self, intention: str) -> None:
-        """Runs an epoch; if a task of it is lost, without what the task died of."""
-        try:
-            self._run(intention)
-        except LostTaskError:
-            examined = self._examined(intention)
-            if examined == intention:
-                raise
-            if examined:
-                self._run(examined)
+    def _run_again(self, intention: str) -> None:
+        """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
+        what they died of, if they died of something that they read.
+        """
+        for attempt, pause in enumerate((*PAUSES, None), 1):
+            try:
+                self._run(intention)
+                return
+            except LostTaskError as error:
+                if attempt <= EXAMINED:
+                    examined = self._examined(intention)
+                    if not examined:
+                        return
+                    if examined != intention:
+                        intention = examined
+                        continue
+                self._lost(intention, error, pause)
+                if pause is None or self._stopping.wait(pause):
+                    raise
 
     def _pause(self) -> None:
         """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits
@@ -175,4 +206,9 @@ class Loop:
         self._wait = min(2 * self._wait, self._ask_every)
 
     def _write(self, intention: str) -> None:
-        assert write_once(self._open, seal(intention.encode())), "one epoch after the other"
+        data = seal(intention.encode())
+        if write_once(self._open, data):
+            return
+        if (by := self._overtaken()) is not None:
+            raise by
+        replace_file(self._open, data)  # an engine that was overtaken has written one ahead

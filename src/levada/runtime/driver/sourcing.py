@@ -18,7 +18,7 @@ How far that is stands in the intention, so running it again gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +88,19 @@ class Sourcing:
         """The files that went before all of them was read, and are not yet told of."""
         return {name: list(source.gone) for name, source in self.sources.items() if source.gone}
 
-    def forget(self, positions: Positions) -> None:
+    def forget(self, positions: Positions, check: Callable[[], None]) -> None:
         """An epoch that ended at these positions is committed: unpacked copies of what has been
-        read go; at the first time also those that a run of before has left.
+        read go; at the first time also those that a run of before has left. ``check`` raises if
+        that is not for us to do any more.
         """
         for config in self.configs:
             self.sources[config.name].forget(self.at(positions, config))
         if not self._swept:
             self._swept = True
             kept = set().union(*(source.copies() for source in self.sources.values()))
-            for path in self._scratch.glob("*.plain"):
+            found = list(self._scratch.glob("*.plain"))
+            check()
+            for path in found:
                 if str(path) not in kept:
                     path.unlink(missing_ok=True)
 

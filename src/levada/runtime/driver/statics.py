@@ -18,7 +18,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ import xxhash
 
 from levada.errors import SourceError, UsageError, near
 from levada.intake.static_files import StaticFile, check_sound, static_source
-from levada.runtime.store.durable import replace_file
+from levada.runtime.store.durable import hidden, replace_file
 from levada.streams.formats import QUADS
 
 LOOK = 0.2  # s between two looks at files that may change
@@ -169,11 +169,15 @@ class Statics:
             self._stamps[file.copied_from] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
-    def sweep(self, kept: Collection[StaticFile]) -> None:
-        """Deletes the copies that are neither in use nor ``kept``."""
+    def sweep(self, kept: Collection[StaticFile], check: Callable[[], None]) -> None:
+        """Deletes the copies that are neither in use nor ``kept``. ``check`` raises if that is not
+        for us to do any more.
+        """
         with self._lock:
             named = {f.path for f in (*self.files, *kept)}
-            for path in (*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")):
+            found = [*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")]
+            check()
+            for path in found:
                 if str(path) not in named:
                     path.unlink(missing_ok=True)
 
@@ -219,7 +223,7 @@ def _stamp(path: str) -> Stamp:
 
 def _copy(source: Path, folder: Path) -> Path:
     """A durable copy of a file, named by its content, with its endings."""
-    temporary = folder / f".{os.getpid()}.{threading.get_ident()}"
+    temporary = hidden(folder / "copy")
     digest = xxhash.xxh3_128()
     with source.open("rb") as file, temporary.open("wb") as out:
         while block := file.read(BLOCK):

@@ -15,7 +15,7 @@ delivers.
 
 One task attempt writes at most one file, under a name of its own; offsets are multiples of 64.
 Readers map it. A file that is gone or short raises ``BlobLostError``: the task fails, the epoch is
-not committed and is replayed. The driver removes the folder of a job when the job is over (maps
+not committed and is run again. The driver removes the folder of a job when the job is over (maps
 that are still open stay valid).
 """
 
@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from levada.errors import EngineError
+from levada.errors import LostTaskError
 from levada.runtime.local import Blob
 
 THRESHOLD = 32 * 1024  # bytes; below, a file costs more than the copies through the JVM
@@ -38,7 +38,7 @@ _BY_VALUE, _BY_REFERENCE = 0, 1
 _ALIGN = 64
 
 
-class BlobLostError(EngineError):
+class BlobLostError(LostTaskError):
     """A blob's file is gone or short; running the epoch again makes it anew."""
 
 

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,15 @@ class SparkStart:
     """The start of a session of our own (``runtime.late.Start``).
 
     ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary
-    checkpoint, of which a cluster's user is warned.
+    checkpoint, of which a cluster's user is warned. ``read``: the paths that will be read.
     """
 
-    def __init__(self, master: str, scratch: Path, *, kept: bool) -> None:
+    def __init__(
+        self, master: str, scratch: Path, *, kept: bool, read: Callable[[], Sequence[str]]
+    ) -> None:
         if not (kept or shares_host(master) or has_session()):
             warnings.warn(UNSHARED, stacklevel=4)
-        self._master, self._scratch = master, scratch
+        self._master, self._scratch, self._read, self._kept = master, scratch, read, kept
         self._environment: dict[str, str] = {}
         self._jvm = Jvm()
         self._guard = threading.Lock()
@@ -71,6 +74,10 @@ class SparkStart:
 
         session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
         executor = SparkExecutor(session)
+        if self._kept and not shares_host(self._master):
+            from levada.runtime.spark.sight import probe
+
+            probe(session, executor, self._scratch.parent, self._read())
         executor.run(Job(b"", [b"", b""], 1, 2, _FUNCTIONS))
         self._settle(session)
         return executor
@@ -118,11 +125,13 @@ class SparkStart:
         stop_session(session)
 
 
-def start_late(master: str, scratch: Path, *, kept: bool) -> Late:
+def start_late(
+    master: str, scratch: Path, *, kept: bool, read: Callable[[], Sequence[str]]
+) -> Late:
     """An executor on a session of our own that is on its way; on one that is there already, there
     (as ``SparkStart``).
     """
-    late = Late(SparkStart(master, scratch, kept=kept), here=shares_host(master))
+    late = Late(SparkStart(master, scratch, kept=kept, read=read), here=shares_host(master))
     if has_session():
         late.await_there()
     return late

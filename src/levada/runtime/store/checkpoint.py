@@ -3,7 +3,8 @@
 levada.json    format version, id, seed: fixed when the folder is made
 lock           held while an engine runs on it
 plans/         a sealed plan and the catalog that it came from, per version; group tables; setups
-manifests/     one per epoch, the last two kept
+commits/       takeovers and manifests in one sequence (``reign.commits``)
+manifests/     one per epoch, the last two kept: for readers
 state/ results/ side/ graph/    files that manifests name; what none names is deleted
 static/        static triples that the Python API was given as lines; static files that may be
                replaced, by their content
@@ -18,6 +19,8 @@ that is made anew in the same place has other names.
 
 from __future__ import annotations
 
+import os
+import platform
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -36,14 +39,17 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.group_tables import GroupTables
-from levada.runtime.store.manifest import Manifest, encode_manifest, read_manifest
+from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.runtime.store.reign.commits import Driver, Reign
+from levada.runtime.store.reign.leavings import leavings, orphans
 from levada.runtime.store.sealed import seal, unsealed
-from levada.runtime.store.tails import needed_from
+from levada.runtime.store.tails import epochs_there, needed_from
 
-FORMAT = 11
+FORMAT = 12
+SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
-FOLDERS = ("plans", "manifests", "state", "results", "side", "graph")
+FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
 
 
 class Facts(msgspec.Struct):
@@ -61,9 +67,19 @@ class _Version(msgspec.Struct):
 
 
 class Checkpoint:
-    """An open checkpoint; ``close`` gives it free. A new one begins with so many ``partitions``."""
+    """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
+    one begins with so many ``partitions``. ``locked``: only if nobody has its lock.
+    """
 
-    def __init__(self, root: Path, *, partitions: int, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        partitions: int,
+        seed: int | None = None,
+        wall: int = 0,
+        locked: bool = True,
+    ) -> None:
         self.root = root
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -73,28 +89,45 @@ class Checkpoint:
             ) from error
         # whichever thread closes it
         self._lock = filelock.FileLock(str(root / "lock"), thread_local=False)
-        try:
-            self._lock.acquire(timeout=LOOKED_AT)
-        except filelock.Timeout as error:
-            raise CheckpointError(f"Another engine is running on the checkpoint {root}.") from error
-        except OSError as error:
-            raise CheckpointError(
-                f"The checkpoint {root} cannot be used: {error.strerror}."
-            ) from error
+        self.lock(LOOKED_AT, needed=locked)
         try:
             self.facts = self._facts(seed)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
-            self.last = newest_manifest(root)
+            # before anything is deleted
+            self.reign = Reign(root, Driver(platform.node(), os.getpid(), wall))
+            self.reign.show()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
             if not self.tables.current:
                 self.tables.deal(partitions)
+            self.has_orphans = False  # an attempt has failed since the last commit
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
             self._sweep()
         except BaseException:
             self._lock.release()
             raise
         self.root = root.absolute()  # tasks may stand in another directory
+
+    @property
+    def last(self) -> Manifest | None:
+        """The last manifest; None before the first."""
+        return self.reign.last
+
+    def lock(self, patience: float, *, needed: bool) -> None:
+        """Takes the lock, if it is ``needed`` or nobody else has it. Raises ``CheckpointError``."""
+        if self._lock.is_locked:
+            return
+        try:
+            self._lock.acquire(timeout=patience)
+        except filelock.Timeout as error:
+            if needed:
+                raise CheckpointError(
+                    f"Another engine is running on the checkpoint {self.root}."
+                ) from error
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpoint {self.root} cannot be used: {error.strerror}."
+            ) from error
 
     def _facts(self, seed: int | None) -> Facts:
         path = self.root / "levada.json"
@@ -112,46 +145,30 @@ class Checkpoint:
             seed = secrets.randbits(63) if seed is None else seed
             facts = Facts(FORMAT, seed, secrets.token_hex(8))
             write_once(path, seal(msgspec.json.encode(facts)))
-            return facts
         return facts_of(self.root)
 
     def _sweep(self) -> None:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
-        named = (
-            set(self.last.files) | set(self.last.segments) | {f for _, f, _ in self.last.side}
-            if self.last
-            else set()
-        )
-        previous = self.root / "manifests" / str(self.last.epoch - 1) if self.last else None
-        if previous is not None and previous.exists():
-            named |= set(read_manifest(previous).files)
-        for folder in ("state", "side", "graph"):
-            for path in (self.root / folder).iterdir():
-                if f"{folder}/{path.name}" not in named:
-                    path.unlink(missing_ok=True)
-        for folder in ("manifests", "plans"):
-            for path in (self.root / folder).glob(".*"):
-                path.unlink(missing_ok=True)
-        for path in (self.root / "manifests").iterdir():
-            if (
-                self.last is not None
-                and path.name.isdigit()
-                and int(path.name) < self.last.epoch - 1
-                and not self._is_kept(int(path.name))
-            ):
-                path.unlink(missing_ok=True)
+        found = leavings(self.root, self.last)
+        oldest = 0 if self.last is None else self.last.epoch - 1
+        found += [
+            self.root / "manifests" / str(epoch)
+            for epoch in epochs_there(self.root)
+            if epoch < oldest and not self._is_kept(epoch)
+        ]
+        self.reign.check()
+        for path in found:
+            path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
-        """The commit of an epoch. Refused if it has a manifest: another engine is at work."""
-        path = self.root / "manifests" / str(manifest.epoch)
-        if not write_once(path, encode_manifest(manifest)):
-            raise CheckpointError(
-                f"Another engine has committed epoch {manifest.epoch} in "
-                f"the checkpoint {self.root}."
-            )
-        if self.last is not None and self.last.groups < manifest.groups:
-            self.tables.forget(self.last.groups)
-        self.last = manifest
+        """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
+        before = self.last
+        self.reign.commit(manifest)
+        if before is not None and before.groups < manifest.groups:
+            self.tables.forget(before.groups)
+        if self.has_orphans or manifest.epoch % SWEEP == 0:
+            self.has_orphans = False
+            self.unlink(orphans(self.root, manifest))
 
     def check_follows(self, epoch: int) -> None:
         """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
@@ -172,7 +189,7 @@ class Checkpoint:
     def _is_kept(self, epoch: int) -> bool:
         return self.kept_from is not None and epoch >= self.kept_from
 
-    def unlink(self, files: Iterable[str]) -> None:
+    def unlink(self, files: Iterable[str | Path]) -> None:
         """Deletes files of the checkpoint."""
         for name in files:
             (self.root / name).unlink(missing_ok=True)
@@ -190,10 +207,14 @@ class Checkpoint:
     def _catalog_path(self, version: int) -> Path:
         return self.plan_path(version).with_suffix(".catalog")
 
-    def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> None:
-        """Keeps a plan version and its catalog, which knows each query's identity."""
-        replace_file(self.plan_path(plan.version), encode_plan(plan))
+    def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> bool:
+        """Keeps a plan version and its catalog, which knows each query's identity; False: there is
+        one of this number already, which processes may know.
+        """
+        if not write_once(self.plan_path(plan.version), encode_plan(plan)):
+            return False
         replace_file(self._catalog_path(plan.version), encode_catalog(topology, identities))
+        return True
 
     def load_plan(self, version: int) -> Plan:
         """A sealed plan."""
@@ -201,7 +222,7 @@ class Checkpoint:
 
     def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
         """The catalog of a plan version, and the identities of its queries."""
-        return read_catalog(self._catalog_path(version))
+        return catalog_of(self.root, self.facts, version)
 
     def streams(self) -> tuple[str, ...]:
         """The streams that have numbers here: those of the last catalog that was written."""
@@ -228,7 +249,9 @@ class Checkpoint:
         another for another content.
         """
         data = encode_setup(setup)
-        name = f"plans/setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
+        digest = xxhash.xxh3_64_hexdigest(data)
+        # of this reign: a driver that was overtaken deletes none of them
+        name = f"plans/setup-{self.facts.id}-{digest}-{self.reign.number}"
         replace_file(self.root / name, data)
         return name
 
@@ -237,9 +260,10 @@ class Checkpoint:
         return load_setup(str(self.root / name))
 
     def forget_setups(self, *kept: str) -> None:
-        """Deletes all setups but these."""
+        """Deletes all setups of this reign and those before, but these."""
         for path in (self.root / "plans").glob("setup-*"):
-            if f"plans/{path.name}" not in kept:
+            ours = int(path.name.rpartition("-")[2]) <= self.reign.number
+            if ours and f"plans/{path.name}" not in kept:
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -277,6 +301,11 @@ def newest_manifest(root: Path) -> Manifest | None:
     """The manifest of a checkpoint's last epoch; None before the first."""
     epochs = sorted(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
     return read_manifest(root / "manifests" / str(epochs[-1])) if epochs else None
+
+
+def catalog_of(root: Path, facts: Facts, version: int) -> tuple[Topology, dict[str, str]]:
+    """The catalog of a plan version, and the identities of its queries."""
+    return read_catalog(_plan_path(root, facts, version).with_suffix(".catalog"))
 
 
 def plan_of(root: Path, facts: Facts, version: int) -> Plan:

@@ -1,31 +1,36 @@
-"""Small files of the checkpoint, written durably: there whole, or not at all."""
+"""Small files of the checkpoint, written durably: there whole, or not at all.
+
+What is being written has a hidden name that is drawn: processes of several hosts may have equal
+numbers, and must not write into one file.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 from levada.errors import CheckpointError
 
+HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
+"""The names of what is being written."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def hidden(path: Path) -> Path:
+    """A name of its own for what will be at a path; sorts before it."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
 
 def write_once(path: Path, data: bytes) -> bool:
     """Creates a file with this content, durably, only if it is absent; else False."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync(path.parent)
+        _place(path, data, _link)
+    except FileExistsError:
+        return False
     except OSError as error:
         raise unwritable(path.parent.parent, error) from error
     return True
@@ -33,17 +38,42 @@ def write_once(path: Path, data: bytes) -> bool:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Gives a file this content, durably; readers see the old one or the new one whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync(path.parent)
+        _place(path, data, os.replace)
     except OSError as error:
         raise unwritable(path.parent.parent, error) from error
+
+
+def _place(path: Path, data: bytes, place: Callable[[Path, Path], None]) -> None:
+    """Writes a hidden file and places it. One that is gone by then was taken for what an engine of
+    before has left, by one that has just begun: it is written again.
+    """
+    for last in (False, False, True):
+        temporary = hidden(path)
+        try:
+            _write(temporary, data)
+            place(temporary, path)
+            break
+        except FileNotFoundError:
+            if last or not path.parent.is_dir():
+                raise
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    _sync(path.parent)
+
+
+def _link(temporary: Path, path: Path) -> None:
+    os.link(temporary, path)
+    temporary.unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync(folder: Path) -> None:

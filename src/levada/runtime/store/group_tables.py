@@ -16,7 +16,7 @@ from levada.model.arrays import Ints
 from levada.plan.encoding.plans import encode_groups
 from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.runtime.context import load_groups
-from levada.runtime.store.durable import replace_file
+from levada.runtime.store.durable import write_once
 
 GROUPS = 1 << 16  # fine enough that keys can follow their readers (decision 26)
 Dealing = Callable[[int, GroupTable], GroupTable | None]
@@ -73,7 +73,9 @@ class GroupTables:
 
     def _write(self, table: GroupTable) -> None:
         version = self.current + 1
-        replace_file(self.path(version), encode_groups(replace(table, version=version)))
+        # a driver that was overtaken may have left one of this number
+        while not write_once(self.path(version), encode_groups(replace(table, version=version))):
+            version += 1
         self.current = version
 
     def _versions(self) -> list[int]:

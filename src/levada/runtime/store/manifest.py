@@ -2,8 +2,8 @@
 (docs/architecture.md#an-epoch).
 
 An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A
-manifest is a file that is created only if it is absent: it is the commit, and it fences off a
-second engine. Everything that it names is durable before.
+manifest is a file that is created only if it is absent: it is the commit (``reign.commits``).
+Everything that it names is durable before.
 """
 
 from __future__ import annotations
@@ -158,6 +158,7 @@ class Manifest(msgspec.Struct):
     slices: dict[str, str] = {}  # slice of event time -> the file of its send graph
     by_group: dict[str, list[str]] = {}  # slice -> files of what was sent to each group
     placed: Preferences | None = None  # of the last run that had a placement
+    reign: int = 0  # that of the driver which committed it
 
     @property
     def behind(self) -> bool:

@@ -122,8 +122,10 @@ class Index:
         if whole < len(data):
             _cut(self.root / FILE, whole)
         for entry in found:
-            self._hold(entry)
             self.gone |= entry.gone
+            # an engine that was overtaken may have added what was there
+            if not self.entries or entry.epoch > self.entries[-1].epoch:
+                self._hold(entry)
         self._gone = self._drop_before(found[-1].first if found else 0)
         for manifest in _manifests_behind(self.root, found[-1].epoch if found else 0):
             self.add(manifest)
@@ -239,10 +241,12 @@ class Cursor:
                 f"The index {self._path} cannot be read: {error.strerror}."
             ) from error
         self._read += whole
-        new = [entry for entry in found if entry.epoch > self._last]
-        if new:
-            self._last = new[-1].epoch
-            self.first = max(self.first, new[-1].first)
+        new = []
+        for entry in found:
+            if entry.epoch > self._last:
+                self._last = entry.epoch
+                self.first = max(self.first, entry.first)
+                new.append(entry)
         for entry in found:
             self.gone |= entry.gone
         return [entry for entry in new if entry.epoch >= self.first]

@@ -51,9 +51,11 @@ class ReadLog:
     def __init__(self, stem: Path) -> None:
         self._stem = stem
         self._number = self._length = self._lines = 0
+        self._began = False  # the one that it adds to
         self._hash = xxhash.xxh3_64()
         self._entries: dict[str, Entry] = {}
         self._last: tuple[Position, Position] = ({}, {})
+        self._own: list[int] = []  # the numbers of the logs that it has begun, or gone on from
 
     def whole(self, position: Position) -> Position:
         """What a position stands for. Raises ``CheckpointError`` if the log is damaged."""
@@ -101,6 +103,9 @@ class ReadLog:
             raise unreadable(path, str(error.strerror)) from error
         check(path, data, mark)
         self._number, self._entries, self._lines = mark.number, {}, 0
+        others = self._own or [mark.number - 1] * (mark.number > 0)
+        self._own = [*(n for n in others if n != mark.number), mark.number]
+        self._began = False
         self._hash = xxhash.xxh3_64(data)
         self._length = mark.length
         for line in data.splitlines():
@@ -113,25 +118,42 @@ class ReadLog:
         if fresh:
             self._entries = {}
         self._entries = {**self._entries, **entries}
-        anew = fresh or self._lines + len(entries) > 2 * len(self._entries) + FEW
+        anew = fresh or not self._began
+        anew = anew or self._lines + len(entries) > 2 * len(self._entries) + FEW
         if anew:
-            self._number += not fresh
-            self._hash, self._length, self._lines = xxhash.xxh3_64(), 0, 0
+            self._begin(0 if fresh else self._number + 1)
             entries = self._entries = {n: e for n, e in self._entries.items() if e}
         data = b"".join(msgspec.json.encode([n, e]) + b"\n" for n, e in entries.items())
         self._write(data)
         self._hash.update(data)
         self._length += len(data)
         self._lines += len(entries)
-        if anew and self._number > 1:
-            self._path(self._number - 2).unlink(missing_ok=True)
+        while len(self._own) > 2:
+            self._path(self._own.pop(0)).unlink(missing_ok=True)
+
+    def _begin(self, number: int) -> None:
+        """A log of a number, or of the next one that nobody has."""
+        self._hash, self._length, self._lines = xxhash.xxh3_64(), 0, 0
+        while not self._create(self._path(number)):
+            number += 1
+        self._number, self._began = number, True
+        self._own.append(number)
+
+    def _create(self, path: Path) -> bool:
+        try:
+            path.parent.mkdir(exist_ok=True)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise unwritable(path.parent.parent, error) from error
+        return True
 
     def _write(self, data: bytes) -> None:
         """Writes behind what counts; what an attempt of before has left there goes."""
         path = self._path(self._number)
         try:
-            path.parent.mkdir(exist_ok=True)
-            with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+            with path.open("r+b") as file:
                 file.truncate(self._length)
                 file.seek(self._length)
                 file.write(data)

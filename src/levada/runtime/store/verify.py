@@ -34,6 +34,7 @@ from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
+from levada.runtime.store.reign.commits import check_newest, read_commit
 from levada.runtime.store.requests import LEDGER, read_ledger
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import map_
@@ -50,6 +51,11 @@ class Item(NamedTuple):
     name: str
 
 
+OF_PLANS: dict[str, Callable[[Path], object]] = {
+    "plan": read_plan,
+    "catalog": read_catalog,
+    "groups": read_groups,
+}
 SUSPENDED = "suspended.json"  # queries that ask for too much (``runtime.driver.suspended``)
 
 
@@ -121,6 +127,9 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
         there = sorted(p.name for p in (root / TABLES).iterdir() if p.name[0] != ".")
         yield from (Item("table", f"{TABLES}/{name}") for name in there)
     found: dict[Item, None] = {}
+    commits = [int(p.name) for p in (root / "commits").glob("*") if p.name.isdigit()]
+    if commits:
+        found[Item("commit", f"commits/{max(commits)}")] = None
     epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
     if epochs:
         found[Item("manifest", f"manifests/{max(epochs)}")] = None
@@ -207,14 +216,12 @@ def _check(root: Path, item: Item, tell: Tell) -> None:
             facts_of(root)
         case "manifest":
             _pieces_are_there(root, read_manifest(path))
+        case "commit":
+            check_newest(root, read_commit(root, int(path.name)).epoch)
         case "intention":
             _intention(path)
-        case "plan":
-            read_plan(path)
-        case "catalog":
-            read_catalog(path)
-        case "groups":
-            read_groups(path)
+        case "plan" | "catalog" | "groups":
+            OF_PLANS[item.kind](path)
         case "setup":
             read_file(path, Setup, SETUPS)
         case "letters" | "suspended" | "outputs" | "deaths" | "table" | "graph":

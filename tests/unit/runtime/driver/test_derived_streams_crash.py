@@ -81,7 +81,7 @@ def test_killed_again_and_again_while_results_are_held_back(
     roll = Roll(bytes=6_000, age=10**9)
     assert attempt(data, tmp_path / "whole", None, fate, roll)
     kills = 0
-    while not attempt(data, tmp_path, 11 + 3 * kills, fate, roll):
+    while not attempt(data, tmp_path, 11 + 5 * kills, fate, roll):
         kills += 1
         assert kills < 60, "each start gets further than the one before"
     assert kills > 5

@@ -119,7 +119,7 @@ def test_killed_again_and_again(tmp_path: Path, fate: Any) -> None:
     data = source(tmp_path / "data")
     attempt(data, tmp_path / "whole")
     kills = 0
-    while not attempt(data, tmp_path, 11 + 3 * kills, fate):
+    while not attempt(data, tmp_path, 11 + 5 * kills, fate):
         kills += 1
         assert kills < 60, "each start gets further than the one before"
     assert kills > 5

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from awaiting import PATIENCE
-from levada.errors import CheckpointError, LostTaskError
+from levada.errors import CheckpointError, EngineError, LostTaskError
 from levada.runtime.driver.loop import Loop
 from levada.runtime.store.sealed import read_sealed, seal
 
@@ -251,26 +251,66 @@ def test_what_failed_with_an_error_is_not_examined(tmp_path: Path, loops: Any) -
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("guilty", [True, False])
-def test_an_epoch_that_lost_a_task_is_examined_at_once(
-    tmp_path: Path, loops: Any, guilty: bool
-) -> None:
-    engine, error = Recorder(total=2), LostTaskError("Spark could not run the epoch: crashed")
-    run = engine.run_epoch
+def losing(engine: Recorder, times: int) -> None:
+    """Epoch 2 loses tasks so many times, unless it is without what they die of."""
+    run, left = engine.run_epoch, [times]
 
     def lose(intention: str) -> None:
-        if "without" not in intention and json.loads(intention)["epoch"] == 2:
-            raise error
+        if "without" not in intention and json.loads(intention)["epoch"] == 2 and left[0]:
+            left[0] -= 1
+            raise LostTaskError(f"Spark could not run the epoch: crashed, {left[0]} left")
         run(intention)
 
     engine.run_epoch = lose
-    loop = loops(tmp_path, engine, examine=lambda i: i.replace("test", "without") if guilty else i)
-    if guilty:
+
+
+def test_an_epoch_that_lost_a_task_is_examined_at_once(tmp_path: Path, loops: Any) -> None:
+    engine = Recorder(total=2)
+    losing(engine, 9)
+    loops(tmp_path, engine, examine=lambda i: i.replace("test", "without"))
+    assert engine.done.wait(PATIENCE)
+    assert engine.ran == [(1, "test"), (2, "without")]
+
+
+@pytest.mark.parametrize("times", [1, 3, 4])
+def test_an_epoch_that_lost_tasks_is_run_again_three_times(
+    tmp_path: Path, loops: Any, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setattr("levada.runtime.driver.loop.PAUSES", (0.0, 0.001, 0.002))
+    engine, told, examined = Recorder(total=3), [], []
+    losing(engine, times)
+
+    def examine(intention: str) -> str:
+        examined.append(intention)
+        return intention
+
+    loop = loops(
+        tmp_path, engine, examine=examine,
+        lost=lambda i, error, pause: told.append((json.loads(i)["epoch"], str(error)[-6:], pause)),
+    )  # fmt: skip
+    all_told = [
+        (2, f"{times - n} left", pause) for n, pause in enumerate([0.0, 0.001, 0.002, None], 1)
+    ]
+    if times < 4:
         assert engine.done.wait(PATIENCE)
-        assert engine.ran == [(1, "test"), (2, "without")]
+        assert engine.ran == [(1, "test"), (2, "test"), (3, "test")]
     else:
         assert loop.await_end(PATIENCE)
-        assert loop.failure is error
+        assert isinstance(loop.failure, LostTaskError)
+    assert told == all_told[:times]
+    assert len(examined) == min(times, 2), "later it is known that nothing read is to blame"
+
+
+def test_what_is_no_loss_is_not_run_again(tmp_path: Path, loops: Any) -> None:
+    engine, runs = Recorder(total=2), []
+
+    def fail(intention: str) -> None:
+        runs.append(intention)
+        raise EngineError("an error of Levada")
+
+    engine.run_epoch = fail
+    assert loops(tmp_path, engine).await_end(PATIENCE)
+    assert len(runs) == 1
 
 
 def test_the_next_question_comes_soon_after_an_epoch_and_then_later_and_later(

@@ -13,10 +13,10 @@ from asking import S, T, element, expected, judge, query, run, step
 from awaiting import PATIENCE
 from cases import Clause
 from levada.engine.engine import Engine
-from levada.errors import CheckpointError, EngineError
+from levada.errors import CheckpointError, EngineError, OvertakenError
 from levada.runtime.context import load_plan
 from levada.runtime.store.checkpoint import FORMAT, Checkpoint
-from levada.runtime.store.durable import write_once
+from levada.runtime.store.reign.commits import Reign
 from levada.runtime.store.state_files import map_
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
@@ -239,19 +239,22 @@ def test_two_engines_do_not_share_a_checkpoint(ck: Any) -> None:
     open_and_close(ck)
 
 
-def test_a_second_engine_that_evaded_the_lock_is_fenced_off(
+def test_a_second_engine_that_evaded_the_lock_takes_over(
     stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "levada.runtime.store.checkpoint.write_once", lambda path, data: _others(path, data)
-    )
-    with pytest.raises(CheckpointError, match="Another engine has committed epoch 1"):
+    commit = Reign.commit
+
+    def late(reign: Reign, manifest: Any) -> None:
+        open_and_close(ck)
+        commit(reign, manifest)
+
+    monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
+    monkeypatch.setattr(Reign, "commit", late)
+    told = rf"Another engine has taken over the checkpoint {ck}: process {os.getpid()} on "
+    with pytest.raises(OvertakenError, match=told) as caught:
         run(ck, {S: {"path": stream}}, [SUM])
-
-
-def _others(path: Any, data: Any) -> Any:
-    """Somebody else's manifest is there already."""
-    return write_once(path, data) and path.parent.name != "manifests"
+    assert caught.value.exit_code == 4
+    assert not list((ck / "manifests").iterdir())
 
 
 def test_a_folder_with_strangers_is_no_checkpoint(ck: Any) -> None:
@@ -288,10 +291,10 @@ def test_another_format_is_refused(ck: Any) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b'{"epoch": "x"}', b"\xff\xfe"])
 def test_a_damaged_manifest_is_told(stream: Any, ck: Any, content: bytes) -> None:
     run(ck, {S: {"path": stream}}, [SUM])
-    last = max((ck / "manifests").iterdir(), key=lambda p: int(p.name))
+    last = max((ck / "commits").iterdir(), key=lambda p: int(p.name))
     last.write_bytes(content)
     with pytest.raises(
-        CheckpointError, match=r"The checkpoint's file .*/manifests/\d+ cannot be read"
+        CheckpointError, match=r"The checkpoint's file .*/commits/\d+ cannot be read"
     ):
         open_and_close(ck)
 

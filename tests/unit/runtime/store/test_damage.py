@@ -27,6 +27,7 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, facts_of
 from levada.runtime.store.manifest import read_manifest
+from levada.runtime.store.reign.commits import read_commit
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import map_
 from levada.testing.streams import write_lines
@@ -113,6 +114,7 @@ def bits(path: Path) -> int:
 READERS: dict[str, Callable[[Path], Any]] = {
     "levada.json": lambda path: facts_of(path.parent),
     "manifests/*": read_manifest,
+    "commits/*": lambda path: read_commit(path.parents[1], int(path.name)),
     "intentions/open": read_sealed,
     "plans/*.plan": lambda path: encode_plan(read_plan(path)),
     "plans/*.catalog": lambda path: encode_catalog(*read_catalog(path)),
@@ -261,7 +263,7 @@ def test_verify_finds_what_is_sound_and_what_is_not(
         flip(path, at)
         assert wrong(copy, path), found
         flip(path, at)
-        if found.item.kind not in ("facts", "manifest", "intention"):
+        if found.item.kind not in ("facts", "manifest", "intention", "commit"):
             path.rename(folder / "away")
             assert wrong(copy, path), found
             (folder / "away").rename(path)

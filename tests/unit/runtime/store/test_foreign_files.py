@@ -74,11 +74,14 @@ def test_an_intention_that_is_none(folder: Path) -> None:
 
 
 def test_an_intention_whose_manifest_is_missing(folder: Path) -> None:
-    (folder / "ck" / "manifests" / "6").unlink()
-    with pytest.raises(CheckpointError, match="manifests/6 cannot be read: it is missing"):
-        start(folder)
     checkpoint = Checkpoint(folder / "ck", partitions=2)
-    checkpoint.check_follows(6)
-    with pytest.raises(CheckpointError):
-        checkpoint.check_follows(7)
+    checkpoint.check_follows(7)
+    with pytest.raises(CheckpointError, match="manifests/7 cannot be read: it is missing"):
+        checkpoint.check_follows(8)
     checkpoint.close()
+    newest = max((folder / "ck" / "commits").iterdir(), key=lambda p: int(p.name))
+    newest.unlink()  # the takeover by which it was opened
+    newest = max((folder / "ck" / "commits").iterdir(), key=lambda p: int(p.name))
+    newest.unlink()
+    with pytest.raises(CheckpointError, match=r"ck/commits cannot .*: the commit of epoch 6 is mi"):
+        start(folder)

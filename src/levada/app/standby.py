@@ -1,0 +1,111 @@
+"""``levada run --standby``: waits beside an engine at work, to take its place when that has been
+silent for a lease (docs/reliability.md#two-drivers).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+from levada.app.app_file import App
+from levada.engine.driving.tempo import wall
+from levada.engine.registry import Registry
+from levada.engine.suspended import read_suspended
+from levada.errors import UsageError, near
+from levada.model.names import is_derived, shown
+from levada.runtime.store.checkpoint import catalog_of, facts_of, newest_manifest
+from levada.runtime.store.reign.commits import Driver, last_takeover
+from levada.runtime.store.reign.pulse import INTERVAL, Sign, Watch
+from levada.runtime.store.requests import read_ledger
+
+LOOK = 0.1  # s between two looks at the pulse
+
+
+def await_turn(root: Path, registry: Registry, lease: float, stopped: threading.Event) -> bool:
+    """Waits until the engine on the checkpoint has left, or has been silent for ``lease`` seconds
+    by this process's clock; False if this one is ``stopped`` before. Raises ``UsageError``,
+    ``CheckpointError``: it could not go on from there.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    check_same(root, registry)
+    _tell(root, lease)
+    watch, sign = Watch(root, lease, time.monotonic), _sign(root)
+    signed = -INTERVAL
+    try:
+        while not watch.is_due():
+            if stopped.wait(LOOK):
+                return False
+            if time.monotonic() - signed >= INTERVAL:
+                signed = time.monotonic()
+                with suppress(OSError):  # then nobody sees it; it takes over all the same
+                    sign.renew()
+        check_same(root, registry)
+        return True
+    finally:
+        sign.close()
+
+
+def _sign(root: Path) -> Sign:
+    return Sign(root, Driver(platform.node(), os.getpid(), wall()))
+
+
+def _tell(root: Path, lease: float) -> None:
+    by = last_takeover(root)
+    who = "an engine" if by is None else f"the engine ({by})"
+    warnings.warn(
+        f"This is a standby on the checkpoint {root}: it goes on when {who} has left, or has been "
+        f"silent for {lease:g} s.",
+        stacklevel=2,
+    )
+
+
+def check_same(root: Path, registry: Registry) -> None:
+    """Raises ``UsageError`` if the engine on the checkpoint runs other queries over other streams,
+    ``CheckpointError`` if its format is another.
+    """
+    if not (root / "levada.json").exists():
+        return
+    facts, manifest = facts_of(root), newest_manifest(root)
+    if manifest is None:
+        return
+    topology, known = catalog_of(root, facts, manifest.plan)
+    ledger = read_ledger(root)
+    for query in ledger.added:
+        known.pop(query.name, None)
+    known |= ledger.dropped | {n: s.identity for n, s in read_suspended(root).items()}
+    given = {name: query.identity for name, query in registry.queries.items()}
+    _check("query", known, given)
+    streams = {shown(name): "" for name in topology.streams if not is_derived(name)}
+    _check("stream", streams, {shown(name): "" for name in registry.streams})
+
+
+def _check(kind: str, known: dict[str, str], given: dict[str, str]) -> None:
+    for name in sorted(known.keys() | given.keys()):
+        if name in given and known.get(name) == given[name]:
+            continue
+        if name not in known:
+            what, hint = f"has a {kind} {name}, which that one has not", near(name, known)
+        elif name not in given:
+            what, hint = f"lacks the {kind} {name}, which that one has", near(name, given)
+        else:
+            what, hint = f"has another {kind} {name} than that one (its text or its options)", ""
+        raise UsageError(f"A standby runs what the engine at work runs, and this one {what}.",
+                         hint=hint)  # fmt: skip
+
+
+def check_columns(app: App) -> None:
+    """Raises ``UsageError`` for a stream whose columns the checkpoint knows: it is not this
+    process's yet.
+    """
+    for config in app.streams:
+        if config.undecided:
+            raise UsageError(
+                f"A standby must know the columns of the stream {config.name} before it has the "
+                "checkpoint, and schema=auto looks for them there.",
+                hint="Name them: levada sample FILE prints the option.",
+            )

@@ -1,0 +1,1 @@
+"""How an engine's epochs are driven."""

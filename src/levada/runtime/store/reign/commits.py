@@ -1,0 +1,227 @@
+"""The commits of a checkpoint: one sequence of files, each created only if it is absent
+(docs/decisions/0038-takeover-is-a-commit.md).
+
+    commits/N    a manifest (an epoch is done), or a takeover (another driver begins its *reign*)
+
+A driver knows the last number of the sequence, and its next commit is the number behind that. Who
+takes over takes that number first: so the driver before it can commit nothing more, wherever it
+stands, and the last manifest is the one that the taker has found. No lock and no clock is asked.
+
+Numbers of long ago are deleted, and a driver that slept meanwhile may create one anew. So who has
+created a number looks whether there is a higher one: then it was overtaken, and what it has created
+means nothing, or is what the other one goes on from. The newest number, the last manifest and the
+last takeover are never deleted; nobody looks at others.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from levada.errors import CheckpointError, OvertakenError, unreadable
+from levada.runtime.store.durable import unwritable, write_once
+from levada.runtime.store.manifest import Manifest, encode_manifest
+from levada.runtime.store.sealed import read_sealed, seal
+
+FOLDER = "commits"
+_OF_TAKEOVER = b'{"kind":"takeover"'
+
+
+class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
+    """A driver begins its reign, the so many-th of the checkpoint. ``epoch``: the last that was
+    committed (0: none), by the commit ``at``. ``wall``: when, by its own clock (ms). ``drawn``:
+    since processes may have equal numbers.
+    """
+
+    reign: int
+    epoch: int
+    at: int
+    host: str
+    pid: int
+    wall: int
+    drawn: str
+
+    def __str__(self) -> str:
+        when = datetime.fromtimestamp(self.wall / 1000, UTC)
+        return f"process {self.pid} on {self.host}, at {when:%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Who takes over; ``wall`` in ms."""
+
+    host: str
+    pid: int
+    wall: int
+
+
+class Reign:
+    """The reign of one driver over the checkpoint in ``root``, from its takeover on. ``last``: the
+    last manifest, its own or one of before.
+    """
+
+    def __init__(self, root: Path, driver: Driver) -> None:
+        self._root = root.absolute()
+        self._folder = self._root / FOLDER
+        self._folder.mkdir(exist_ok=True)
+        self.number = self._at = self._began = self._of_last = 0
+        self.last: Manifest | None = None
+        while not self._take_over(driver):
+            pass
+        epoch = 0 if self.last is None else self.last.epoch
+        try:
+            check_newest(self._root, epoch)
+        except CheckpointError as error:
+            raise self.overtaken() or error from error
+        self._forget()
+
+    def _take_over(self, driver: Driver) -> bool:
+        """Takes the next number; False if another one has it by now."""
+        at, entry = newest(self._root) or (0, None)
+        reign = epoch = of = 0
+        if isinstance(entry, Manifest):
+            reign, epoch, of = entry.reign, entry.epoch, at
+        elif entry is not None:
+            reign, epoch, of = entry.reign, entry.epoch, entry.at
+        drawn = secrets.token_hex(8)
+        mine = Takeover(reign + 1, epoch, of, driver.host, driver.pid, driver.wall, drawn)
+        if not self._create(at + 1, seal(msgspec.json.encode(mine))):
+            return False
+        self.number, self._at, self._began, self._of_last = reign + 1, at + 1, at + 1, of
+        self.last = entry if isinstance(entry, Manifest) else self._read_last()
+        return True
+
+    def _read_last(self) -> Manifest | None:
+        """The last manifest, where a takeover says that it is."""
+        if not self._of_last:
+            return None
+        try:
+            found = read_commit(self._root, self._of_last)
+        except CheckpointError as error:
+            raise self.overtaken() or error from error
+        assert isinstance(found, Manifest), "a takeover names a manifest"
+        return found
+
+    def commit(self, manifest: Manifest) -> None:
+        """The commit of an epoch. Raises ``OvertakenError``: nothing of it counts."""
+        manifest.reign = self.number
+        if not self._create(self._at + 1, encode_manifest(manifest)):
+            raise self.overtaken() or CheckpointError(
+                f"Epoch {manifest.epoch} of the checkpoint {self._root} cannot be committed: its "
+                f"number {self._at + 1} is taken."
+            )
+        self._at = self._of_last = self._at + 1
+        self.last = manifest
+        self.show()
+        self._forget()
+
+    def _create(self, number: int, data: bytes) -> bool:
+        """Creates a number; False if it is not the next one."""
+        path = self._folder / str(number)
+        if not write_once(path, data) and not _holds(path, data):
+            return False
+        return max(_numbers(self._root), default=0) == number
+
+    def show(self) -> None:
+        """Has the last manifest stand under its epoch for readers. It need not be durable: the
+        commit is, and a start does this again.
+        """
+        if self.last is None:
+            return
+        path = self._root / "manifests" / str(self.last.epoch)
+        try:
+            os.link(self._folder / str(self._of_last), path)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise self.overtaken() or unwritable(self._root, error) from error
+
+    def overtaken(self) -> OvertakenError | None:
+        """The sentence, if another driver has taken over; costs the list of a small folder."""
+        if max(_numbers(self._root), default=0) <= self._at:
+            return None
+        by = last_takeover(self._root)
+        if by is None or by.reign <= self.number:
+            return None
+        return OvertakenError(
+            f"Another engine has taken over the checkpoint {self._root}: {by}.",
+            hint="This one has ended, and has published nothing since then.",
+        )
+
+    def check(self) -> None:
+        """Raises ``OvertakenError`` if another driver has taken over."""
+        if (error := self.overtaken()) is not None:
+            raise error
+
+    def _forget(self) -> None:
+        """Deletes the numbers that nobody looks at any more."""
+        kept = {self._at, self._began, self._of_last}
+        for number in _numbers(self._root):
+            if number < self._at and number not in kept:
+                (self._folder / str(number)).unlink(missing_ok=True)
+
+
+def newest(root: Path) -> tuple[int, Manifest | Takeover] | None:
+    """The newest commit and its number; None: there is none. Raises ``CheckpointError``."""
+    while numbers := _numbers(root):
+        number = max(numbers)
+        try:
+            return number, read_commit(root, number)
+        except CheckpointError:
+            if max(_numbers(root), default=0) == number:
+                raise
+    return None
+
+
+def last_takeover(root: Path) -> Takeover | None:
+    """The last takeover; None if no driver has begun, or it cannot be read."""
+    for number in sorted(_numbers(root), reverse=True):
+        with suppress(CheckpointError):
+            if isinstance(found := read_commit(root, number), Takeover):
+                return found
+    return None
+
+
+def read_commit(root: Path, number: int) -> Manifest | Takeover:
+    """A commit. Raises ``CheckpointError``."""
+    path = root / FOLDER / str(number)
+    data = read_sealed(path)
+    try:
+        if data.startswith(_OF_TAKEOVER):
+            return msgspec.json.decode(data, type=Takeover)
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error
+
+
+def check_newest(root: Path, epoch: int) -> None:
+    """Raises ``CheckpointError`` if there is a manifest of a later epoch than the newest commit
+    says: then that is not the newest one.
+    """
+    with suppress(OSError):
+        shown = max((int(n) for n in os.listdir(root / "manifests") if n.isdigit()), default=0)
+        if shown > epoch:
+            raise unreadable(root / FOLDER, f"the commit of epoch {shown} is missing")
+
+
+def _numbers(root: Path) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(root / FOLDER) if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether the file is ours: a server may say that it is there already, of what it has just
+    created for us.
+    """
+    try:
+        return path.read_bytes() == data
+    except OSError:
+        return False

@@ -45,6 +45,7 @@ from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.runtime.balance.options import BalanceOptions, balance_of
 from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
@@ -100,7 +101,7 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
     the most elements in one. ``max_rows``: of an operator in one. ``partitions``: a number, auto.
     ``slice``: of event time, in which what tasks send is counted. ``sharing``: what queries share.
-    ``place``: a placement file, or off.
+    ``place``: a placement file, or off. ``balance``: by which groups move (None: they do not).
     ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
     none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
@@ -119,6 +120,7 @@ class Options:
     partitions: int | str | None = None
     slice: str = ""
     place: str = ""
+    balance: BalanceOptions | None = None
     sharing: str = DEFAULT
     summary: str | None = None
     ontology: tuple[str, ...] = ()
@@ -365,6 +367,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
     "place": text_at,
+    "balance": lambda value, place: inside(place, lambda: balance_of(value)),
     "sharing": _one_of(tuple(map(str, Sharing))),
     "summary": text_at,
     "ontology": texts_at,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from levada.cli.scripts import statements
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
 from levada.model.names import check_query_name
+from levada.runtime.balance.options import balance_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,12 @@ def choose_queries(given: Given) -> tuple[App, tuple[str, ...]]:
 
 def _read(name: str, value: Any) -> Any:
     """The value of an option that is a text with a meaning."""
-    readers = {"epoch": parse_duration, "roll": parse_duration, "t0": parse_time}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "epoch": parse_duration,
+        "roll": parse_duration,
+        "t0": parse_time,
+        "balance": balance_of,
+    }
     if name not in readers:
         return value
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -21,6 +22,7 @@ from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
 from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
+from levada.runtime.balance.told import Balanced, Decision
 from levada.runtime.store import verify as store
 
 
@@ -87,6 +89,7 @@ def tell(status: Status) -> dict[str, object]:
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
+        "balance": msgspec.to_builtins(status.balance),
     }
 
 
@@ -131,6 +134,8 @@ def show(status: Status) -> RenderableType:
         parts += [Text(line) for output in status.outputs for line in _told(output)]
     if status.placed is not None:
         parts.append(Text(placed(status.placed)))
+    if status.balance is not None:
+        parts += _balance(status.balance)
     return Group(*parts)
 
 
@@ -161,6 +166,46 @@ def placed(found: PlacedStatus) -> str:
         f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others. "
         f"Machine {'; '.join(at)}."
     )
+
+
+def _balance(found: Balanced) -> Iterator[RenderableType]:
+    """The loads of the last round, and what was decided of late."""
+    yield Text(
+        f"Balance after epoch {found.epoch - 1:,}: {found.partitions} partitions, the busiest took "
+        f"{found.ratio:g} times the mean."
+    )
+    if found.overloaded:
+        yield Text("Overloaded: too few partitions have time, and there may be no more.")
+    if found.remark:
+        yield Text(found.remark)
+    loads = [
+        (str(p.partition), p.kind, f"{p.occupancy:.2f}", _ms(p.seconds), _ms(p.cpu), f"{p.rows:,}")
+        for p in found.loads
+    ]
+    yield table(("partition", "is a", "full", "ms an epoch", "CPU ms", "rows"), loads)
+    decided = [
+        (
+            f"{d.epoch:,}",
+            d.what,
+            f"{d.groups:,}",
+            f"{d.before:g}",
+            f"{d.expected:g}",
+            _seen(d),
+            d.why,
+        )
+        for d in found.decided
+    ]
+    if decided:
+        heads = ("from epoch", "what", "groups", "busiest by mean", "expected", "seen", "why")
+        yield table(heads, decided)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:,.1f}"
+
+
+def _seen(decision: Decision) -> str:
+    return "-" if decision.seen is None else f"{decision.seen:g}"
 
 
 def _next(q: QueryStatus) -> str:

@@ -35,6 +35,7 @@ from levada.errors import (
 )
 from levada.model.limits import MOST_ROWS
 from levada.plan.sealed.plan import Plan, whose
+from levada.runtime.balance.balancing import Balancing
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.loop import Loop
@@ -66,7 +67,7 @@ class Tempo:
     ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
-    ``placed``: where tasks would best run.
+    ``placed``: where tasks would best run. ``balancing``: what moves groups.
     """
 
     interval: int
@@ -76,6 +77,7 @@ class Tempo:
     most_rows: int = MOST_ROWS
     slices: str = ""
     placed: Placed | None = None
+    balancing: Balancing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class Driver:
             most_rows=self._tempo.most_rows,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
+            balancing=self._tempo.balancing,
         )
 
     def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:

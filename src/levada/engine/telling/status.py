@@ -26,6 +26,7 @@ from levada.model.names import is_derived, shown
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.runtime.balance.told import Balanced
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
 
@@ -76,7 +77,7 @@ class PlacedStatus:
 class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a
-    placement.
+    placement. ``balance``: the loads of the last round, and what was decided of late.
     """
 
     epoch: int
@@ -86,6 +87,7 @@ class Status:
     suspended: dict[str, str] = field(default_factory=dict)
     outputs: tuple[OutputStatus, ...] = ()
     placed: PlacedStatus | None = None
+    balance: Balanced | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -120,8 +122,9 @@ def status_of(
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
-        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed)
-    )
+        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
+        balance=manifest.balanced,
+    )  # fmt: skip
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:

@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
 from levada.algebra.schema import Regime
@@ -45,12 +45,14 @@ from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
-from levada.runtime.balance.options import BalanceOptions, balance_of
 from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
 from levada.streams.stream_config import StreamConfig
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
+
+if TYPE_CHECKING:
+    from levada.runtime.balance.options import BalanceOptions
 
 FORMATS = tuple(map(str, Format))
 STDOUT = "-"
@@ -334,6 +336,13 @@ def _time(value: Any, place: str) -> int:
     return cast(int, inside(place, lambda: parse_time(value)))
 
 
+def _balance(value: Any) -> BalanceOptions | None:
+    # here: only a run with balance needs the runtime
+    from levada.runtime.balance.options import balance_of
+
+    return balance_of(value)
+
+
 def _policy(value: Any, place: str) -> str:
     inside(place, lambda: report_policy(value))
     return str(value)
@@ -367,7 +376,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
     "place": text_at,
-    "balance": lambda value, place: inside(place, lambda: balance_of(value)),
+    "balance": lambda value, place: inside(place, lambda: _balance(value)),
     "sharing": _one_of(tuple(map(str, Sharing))),
     "summary": text_at,
     "ontology": texts_at,

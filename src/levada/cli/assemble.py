@@ -13,7 +13,6 @@ from levada.cli.scripts import statements
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
 from levada.model.names import check_query_name
-from levada.runtime.balance.options import balance_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def _read(name: str, value: Any) -> Any:
         "epoch": parse_duration,
         "roll": parse_duration,
         "t0": parse_time,
-        "balance": balance_of,
+        "balance": _balance,
     }
     if name not in readers:
         return value
@@ -97,6 +96,13 @@ def _read(name: str, value: Any) -> Any:
         return readers[name](value)
     except UsageError as error:
         raise UsageError(f"--{name}: {error.message}", hint=error.hint) from error
+
+
+def _balance(value: Any) -> Any:
+    # here: only a run with balance needs the runtime
+    from levada.runtime.balance.options import balance_of
+
+    return balance_of(value)
 
 
 def _query(path: Path, dialect: str | None) -> QuerySource:

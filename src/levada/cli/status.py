@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -18,11 +17,11 @@ from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
+from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
 from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
-from levada.runtime.balance.told import Balanced, Decision
 from levada.runtime.store import verify as store
 
 
@@ -89,7 +88,7 @@ def tell(status: Status) -> dict[str, object]:
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
-        "balance": msgspec.to_builtins(status.balance),
+        "balance": None if status.balance is None else asdict(status.balance),
     }
 
 
@@ -168,7 +167,7 @@ def placed(found: PlacedStatus) -> str:
     )
 
 
-def _balance(found: Balanced) -> Iterator[RenderableType]:
+def _balance(found: BalanceStatus) -> Iterator[RenderableType]:
     """The loads of the last round, and what was decided of late."""
     yield Text(
         f"Balance after epoch {found.epoch - 1:,}: {found.partitions} partitions, the busiest took "
@@ -204,7 +203,7 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:,.1f}"
 
 
-def _seen(decision: Decision) -> str:
+def _seen(decision: DecisionStatus) -> str:
     return "-" if decision.seen is None else f"{decision.seen:g}"
 
 

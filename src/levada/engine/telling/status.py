@@ -20,13 +20,13 @@ import msgspec
 from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
+from levada.engine.telling.balanced import BalanceStatus, balance_status
 from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, shown
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.runtime.balance.told import Balanced
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
 
@@ -87,7 +87,7 @@ class Status:
     suspended: dict[str, str] = field(default_factory=dict)
     outputs: tuple[OutputStatus, ...] = ()
     placed: PlacedStatus | None = None
-    balance: Balanced | None = None
+    balance: BalanceStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -123,7 +123,7 @@ def status_of(
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
         manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
-        balance=manifest.balanced,
+        balance=balance_status(manifest.balanced),
     )  # fmt: skip
 
 

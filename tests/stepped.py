@@ -121,7 +121,21 @@ def run_moved(
     case: Case, dealing: Dealing, starts: Sequence[tuple[int, int | None]],
     dies: Mapping[int, bool], *, epoch_rows: int = 1000
 ) -> dict[str, list[Report]]:  # fmt: skip
-    """The reports of a case whose groups go where ``dealing`` says before each epoch.
+    """The reports of a case whose groups go where ``dealing`` says before each epoch; the rest as
+    in ``run_between``.
+    """
+
+    def deal(engine: Engine) -> None:
+        engine._open().tables.dealing = dealing
+
+    return run_between(case, deal, starts, dies, epoch_rows=epoch_rows)
+
+
+def run_between(
+    case: Case, prepare: Callable[[Engine], None], starts: Sequence[tuple[int, int | None]],
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000
+) -> dict[str, list[Report]]:  # fmt: skip
+    """The reports of a case whose engines stop, die and go on; each is prepared before it starts.
 
     ``starts``: after how many epochs each engine stops, and over how many partitions it goes on;
     again and again. ``dies``: epochs at which the engine dies, before or (true) after its commit.
@@ -135,7 +149,7 @@ def run_moved(
             assert number < 500, "it comes to its end"
             with _engine(case, root, sink, (epoch_rows, partitions)) as engine:
                 checkpoint = engine._open()
-                checkpoint.tables.dealing = dealing
+                prepare(engine)
                 checkpoint.commit = partial(_die, checkpoint.commit, left)
                 name_sources(engine, case, root)
                 register(engine, case.queries)

@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
 from levada.algebra.schema import Regime
@@ -50,6 +50,9 @@ from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
 from levada.streams.stream_config import StreamConfig
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
+
+if TYPE_CHECKING:
+    from levada.runtime.balance.options import BalanceOptions
 
 FORMATS = tuple(map(str, Format))
 STDOUT = "-"
@@ -100,7 +103,7 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
     the most elements in one. ``max_rows``: of an operator in one. ``partitions``: a number, auto.
     ``slice``: of event time, in which what tasks send is counted. ``sharing``: what queries share.
-    ``place``: a placement file, or off.
+    ``place``: a placement file, or off. ``balance``: by which groups move (None: they do not).
     ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
     none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
@@ -119,6 +122,7 @@ class Options:
     partitions: int | str | None = None
     slice: str = ""
     place: str = ""
+    balance: BalanceOptions | None = None
     sharing: str = DEFAULT
     summary: str | None = None
     ontology: tuple[str, ...] = ()
@@ -332,6 +336,13 @@ def _time(value: Any, place: str) -> int:
     return cast(int, inside(place, lambda: parse_time(value)))
 
 
+def _balance(value: Any) -> BalanceOptions | None:
+    # here: only a run with balance needs the runtime
+    from levada.runtime.balance.options import balance_of
+
+    return balance_of(value)
+
+
 def _policy(value: Any, place: str) -> str:
     inside(place, lambda: report_policy(value))
     return str(value)
@@ -365,6 +376,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
     "place": text_at,
+    "balance": lambda value, place: inside(place, lambda: _balance(value)),
     "sharing": _one_of(tuple(map(str, Sharing))),
     "summary": text_at,
     "ontology": texts_at,

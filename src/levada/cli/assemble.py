@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,13 +84,25 @@ def choose_queries(given: Given) -> tuple[App, tuple[str, ...]]:
 
 def _read(name: str, value: Any) -> Any:
     """The value of an option that is a text with a meaning."""
-    readers = {"epoch": parse_duration, "roll": parse_duration, "t0": parse_time}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "epoch": parse_duration,
+        "roll": parse_duration,
+        "t0": parse_time,
+        "balance": _balance,
+    }
     if name not in readers:
         return value
     try:
         return readers[name](value)
     except UsageError as error:
         raise UsageError(f"--{name}: {error.message}", hint=error.hint) from error
+
+
+def _balance(value: Any) -> Any:
+    # here: only a run with balance needs the runtime
+    from levada.runtime.balance.options import balance_of
+
+    return balance_of(value)
 
 
 def _query(path: Path, dialect: str | None) -> QuerySource:

@@ -82,6 +82,7 @@ def _run(
     partitions: o.Partitions = None,
     slice_: o.Slice = None,
     place: o.Place = None,
+    balance: o.Balance = None,
     sharing: o.SharingMode = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
@@ -112,6 +113,7 @@ def _run(
         "partitions": partitions,
         "slice": slice_,
         "place": place,
+        "balance": balance,
         "sharing": sharing,
         "summary": summary,
     }

@@ -286,6 +286,15 @@ Place = Annotated[
         rich_help_panel=_RUNNING,
     ),
 ]
+Balance = Annotated[
+    str | None,
+    typer.Option(
+        "--balance",
+        metavar="on|off|windowed-joins[,key=value...]",
+        help="Whether work goes to where there is time (default off), and by which thresholds.",
+        rich_help_panel=_RUNNING,
+    ),
+]
 SharingMode = Annotated[
     str | None,
     typer.Option(

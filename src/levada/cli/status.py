@@ -17,6 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
+from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
 from levada.engine.telling.summary import instant, table
@@ -90,6 +91,7 @@ def tell(status: Status) -> dict[str, object]:
         "active": None if status.active is None else asdict(status.active),
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
+        "balance": None if status.balance is None else asdict(status.balance),
     }
 
 
@@ -135,6 +137,8 @@ def show(status: Status) -> RenderableType:
         parts += [Text(line) for output in status.outputs for line in _told(output)]
     if status.placed is not None:
         parts.append(Text(placed(status.placed)))
+    if status.balance is not None:
+        parts += _balance(status.balance)
     return Group(*parts)
 
 
@@ -175,6 +179,46 @@ def placed(found: PlacedStatus) -> str:
         f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others. "
         f"Machine {'; '.join(at)}."
     )
+
+
+def _balance(found: BalanceStatus) -> Iterator[RenderableType]:
+    """The loads of the last round, and what was decided of late."""
+    yield Text(
+        f"Balance after epoch {found.epoch - 1:,}: {found.partitions} partitions, the busiest took "
+        f"{found.ratio:g} times the mean."
+    )
+    if found.overloaded:
+        yield Text("Overloaded: too few partitions have time, and there may be no more.")
+    if found.remark:
+        yield Text(found.remark)
+    loads = [
+        (str(p.partition), p.kind, f"{p.occupancy:.2f}", _ms(p.seconds), _ms(p.cpu), f"{p.rows:,}")
+        for p in found.loads
+    ]
+    yield table(("partition", "is a", "full", "ms an epoch", "CPU ms", "rows"), loads)
+    decided = [
+        (
+            f"{d.epoch:,}",
+            d.what,
+            f"{d.groups:,}",
+            f"{d.before:g}",
+            f"{d.expected:g}",
+            _seen(d),
+            d.why,
+        )
+        for d in found.decided
+    ]
+    if decided:
+        heads = ("from epoch", "what", "groups", "busiest by mean", "expected", "seen", "why")
+        yield table(heads, decided)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:,.1f}"
+
+
+def _seen(decision: DecisionStatus) -> str:
+    return "-" if decision.seen is None else f"{decision.seen:g}"
 
 
 def _next(q: QueryStatus) -> str:

@@ -161,6 +161,7 @@ class Driver:
             most_rows=self._tempo.most_rows,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
+            balancing=self._tempo.balancing,
         )
 
     def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:

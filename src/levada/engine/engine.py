@@ -31,6 +31,7 @@ from levada.engine.delivery.delivers import Delivers
 from levada.engine.driver import Driver, Inputs, Tell
 from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.ontology import Paths, ontology_files
+from levada.engine.placing.balance import Wanted, balancing_of
 from levada.engine.placing.settle import read_wish, settle
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
@@ -85,7 +86,8 @@ class Engine(Awaited, Delivers, Told):
     epoch; one that would make more is suspended. ``slices``: counts what tasks send each other, by
     slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share,
     off, exact or relax. ``keep``: how long results stay for other processes ("1h,256MB").
-    ``place``: a placement file, by which work goes to executors.
+    ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
+    to where there is time (off, on, "on,choice=random", a mapping).
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Engine(Awaited, Delivers, Told):
         sharing: str = DEFAULT,
         keep: str = "",
         place: str | os.PathLike[str] = "",
+        balance: Wanted = None,
     ) -> None:
         regime, schema, mode = regime_of(entailment), ontology_files(ontology), sharing_of(sharing)
         self._interval = parse_duration(epoch)
@@ -119,7 +122,9 @@ class Engine(Awaited, Delivers, Told):
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
         self._max_rows = check_count(max_rows, "max_rows")
-        self._slices, self._wish = check_slices(slices), read_wish(place)
+        self._slices, wish = check_slices(slices), read_wish(place)
+        self._balancing = balancing_of(balance, wish, partitions, master, self._interval)
+        self._wish = wish
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         placed = self.root.absolute() / "static"  # a task may stand in another directory
@@ -267,7 +272,7 @@ class Engine(Awaited, Delivers, Told):
             self._registry.begin()
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,
-                settle(self._wish, self._open()),
+                settle(self._wish, self._open()), self._balancing,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:

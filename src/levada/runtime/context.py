@@ -26,6 +26,9 @@ from levada.streams.kafka import KafkaConfig
 from levada.streams.mapping import Part, RowMapping
 from levada.streams.stream_config import StreamConfig
 
+TIMES, ROWS = 1, 2
+"""What tasks tell of their load: how long they took, also the rows of each group."""
+
 
 class StreamState(msgspec.Struct):
     """A stream as an epoch begins, and what the epoch does with it.
@@ -83,6 +86,7 @@ class Context(msgspec.Struct):
     most_rows: int = MOST_ROWS  # that an operator may make
     counted: bool = False  # what tasks send is counted
     lies: str = ""  # the group table by which the state lies, if that is another
+    measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
 
     @property
     def replaced(self) -> frozenset[str | None]:
@@ -117,7 +121,9 @@ class Control(msgspec.Struct):
 
 
 class Counted(msgspec.Struct, array_like=True):
-    """What a task has sent to a node: so many rows to each of some groups, in so many bytes."""
+    """What a task has sent to a node, or given to operators: so many rows of each of some groups,
+    in so many bytes.
+    """
 
     node: int
     groups: bytes  # 16 bits each
@@ -147,6 +153,9 @@ class Done(msgspec.Struct):
     received: dict[str, list[int]] = {}
     nodes: dict[str, float] = {}
     sent: list[Counted] = []
+    # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group
+    seconds: float = 0.0
+    given: Counted | None = None
 
 
 def encode(value: msgspec.Struct) -> bytes:

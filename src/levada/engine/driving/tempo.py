@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from levada.model.limits import MOST_ROWS
+from levada.runtime.balance.balancing import Balancing
 from levada.runtime.graph.placed import Placed
 
 
@@ -15,7 +16,7 @@ class Tempo:
     ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
-    ``placed``: where tasks would best run.
+    ``placed``: where tasks would best run. ``balancing``: what moves groups.
     """
 
     interval: int
@@ -25,6 +26,7 @@ class Tempo:
     most_rows: int = MOST_ROWS
     slices: str = ""
     placed: Placed | None = None
+    balancing: Balancing | None = None
 
 
 def wall() -> int:

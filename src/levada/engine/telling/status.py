@@ -21,6 +21,7 @@ import msgspec
 from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
+from levada.engine.telling.balanced import BalanceStatus, balance_status
 from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, shown
@@ -92,7 +93,8 @@ class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a
     placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
-    waits. ``lost``: how often the next epoch has lost tasks, and why.
+    waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
+    last round, and what was decided of late.
     """
 
     epoch: int
@@ -105,6 +107,7 @@ class Status:
     active: DriverStatus | None = None
     standby: tuple[DriverStatus, ...] = ()
     lost: str = ""
+    balance: BalanceStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -156,8 +159,9 @@ def status_of(
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
-        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed)
-    )
+        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
+        balance=balance_status(manifest.balanced),
+    )  # fmt: skip
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:

@@ -61,5 +61,16 @@ def dealt(groups: int, partitions: int) -> GroupTable:
     return GroupTable(1, groups, partitions, none, none)
 
 
+def given(partition: Ints, partitions: int) -> GroupTable:
+    """The table that has each group in its partition, of so many.
+
+    >>> given(np.array([0, 0, 0, 1], np.int32), 2).moved.tolist()
+    [1]
+    """
+    (moved,) = np.nonzero(partition != np.arange(len(partition)) % partitions)
+    to = np.ascontiguousarray(partition[moved])
+    return GroupTable(1, len(partition), partitions, moved.astype(np.int32), to)
+
+
 def _below(numbers: Ints, bound: int) -> bool:
     return not len(numbers) or (int(numbers.min()) >= 0 and int(numbers.max()) < bound)

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from levada.errors import EngineError, ManyReportsError
+from levada.errors import ManyReportsError
 from levada.intake.static_files import StaticFile, replaced
 from levada.model.limits import MOST_ROWS
-from levada.model.names import shown
 from levada.model.time import MIN
-from levada.plan.sealed.plan import Plan, whose
+from levada.plan.sealed.plan import Plan
+from levada.runtime.balance.balancing import Balancing
 from levada.runtime.context import Context, Control, Done, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.limit import Limit
@@ -36,7 +36,7 @@ from levada.runtime.driver.records import (
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import Pace, bundles
-from levada.runtime.driver.unread_files import letters_of, without_deadly
+from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
 from levada.runtime.late import is_here
 from levada.runtime.local import Executor, Job
@@ -70,6 +70,7 @@ class Epochs:
         most_rows: int = MOST_ROWS,
         slices: str = "",
         placed: Placed | None = None,
+        balancing: Balancing | None = None,
     ) -> None:
         self.checkpoint = checkpoint
         self.configs = list(configs)
@@ -81,7 +82,9 @@ class Epochs:
         self.due = due
         self.most_rows = most_rows
         self.slices = slices
-        self.placed, self.tally = placed, Tally()
+        self.placed, self.tally, self.balancing = placed, Tally(), balancing
+        if balancing is not None:
+            checkpoint.tables.dealing = balancing.deal
         self.limit = Limit()
         self.pace = Pace()
         self.plan: Plan | None = None
@@ -163,6 +166,7 @@ class Epochs:
             until=MIN if flush and last.behind else self.limit.until,
             groups=self.checkpoint.tables.of_epoch(last.epoch + 1),
             slices=self.slices,
+            balanced=self.balancing.news if self.balancing is not None else None,
         )
 
     def _is_due(self, wall: int, *, flush: bool) -> bool:
@@ -247,17 +251,12 @@ class Epochs:
         self._gathered = []
         if died is None:
             return
-        (at, how), plan = died, self._plan(intention.plan)
-        members = range(len(plan.nodes[at].members)) if at >= 0 else ()
-        names = sorted({name for m in members for name in whose(plan, at, m)})
-        where = f" in the operator {type(plan.nodes[at].step).__name__}" if names else ""
-        whom = f" of {', '.join(map(shown, names))}" if names else ""
-        raise EngineError(
-            f"Epoch {intention.epoch} ended the process twice, and a process apart with "
-            f"{how}{where}{whom}. What it reads is not to blame; nothing of it is published.",
-            hint=f"Start without {' or '.join(map(shown, names)) or 'the query that is new'}: "
-            "the others go on from there. And please report it.",
-        )
+        raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
+
+    def _hurries(self, intention: Intention) -> bool:
+        """Whether there was more to read than an epoch reads, or all that is there is read."""
+        elements = sum(r.elements for r in intention.references)
+        return self.sourcing.once or self.last.behind or elements >= self.epoch_rows // 2
 
     def _sweep(self, setup: str) -> None:
         """Deletes static data that no epoch will read, and what runs of before have left."""
@@ -295,6 +294,7 @@ class Epochs:
             self.most_rows,
             bool(intention.slices),
             str(tables.path(last.groups)) if self._is_moved(intention) else "",
+            self.balancing.measures if self.balancing is not None else 0,
         )
 
     def _is_moved(self, intention: Intention) -> bool:
@@ -376,7 +376,10 @@ class Epochs:
             rows_state=sum(d.rows_state for d in done),
             setup=intention.setup,
             groups=intention.groups,
+            balanced=intention.balanced or last.balanced,
         )
+        if self.balancing is not None:
+            self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
         tell_places(manifest, last, self.placed, self.tally)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)

@@ -17,6 +17,7 @@ import msgspec
 from levada.errors import unreadable
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
+from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Replacement, StreamState
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
@@ -44,6 +45,7 @@ class Intention(msgspec.Struct):
     until: int = MAX  # the instant beyond which no report is made
     groups: int = 1  # the version of the group table by which rows go
     slices: str = ""  # the length of the slices whose send graphs are counted
+    balanced: Balanced | None = None  # what the reorganization before it tells
 
 
 class Held(msgspec.Struct):
@@ -159,6 +161,7 @@ class Manifest(msgspec.Struct):
     by_group: dict[str, list[str]] = {}  # slice -> files of what was sent to each group
     placed: Preferences | None = None  # of the last run that had a placement
     reign: int = 0  # that of the driver which committed it
+    balanced: Balanced | None = None  # after the last reorganization
 
     @property
     def behind(self) -> bool:

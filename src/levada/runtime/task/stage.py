@@ -32,6 +32,7 @@ from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.shares import shares_of
 from levada.plan.sealed.window_table import WindowTable
 from levada.runtime.context import (
+    ROWS,
     Context,
     Control,
     Done,
@@ -40,6 +41,7 @@ from levada.runtime.context import (
     old_watermarks,
     over,
 )
+from levada.runtime.graph.group_counts import OTHERS, Counter
 from levada.runtime.graph.send_graph import received
 from levada.runtime.graph.task_graph import task
 from levada.runtime.store import state_files
@@ -89,10 +91,12 @@ class StageTask:
         self.results = Results(plan, self.pool)
         self.nodes = nodes_of(context.plan, stage)
         self.touched = 0
-        self.began = time.thread_time()
+        self.began, self.started = time.thread_time(), time.perf_counter()
         self.received: dict[str, list[int]] = {}
         self.cpu: dict[str, float] = {}  # seconds of each node, where that is counted
         self.made: list[tuple[Terms, int]] = []
+        groups = len(load_groups(context.groups).partition) if context.measured == ROWS else 0
+        self.given = Counter(groups)
 
     def _open_state(self) -> State:
         self.opened = state_files.open_(self.context.root, self.stage, self.partition)
@@ -297,8 +301,10 @@ class StageTask:
         frames = [concat(w) if w else None for w in waiting]
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
-        folded = self.env.partials.get(node.id, ())
-        self.touched += sum(f.n for f in [*frames, *folded] if f is not None)
+        given = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
+        self.touched += sum(f.n for f in given)
+        for f in given if self.context.measured == ROWS else ():
+            self.given.count(OTHERS, f[col.PLACE], f)
         made = self._made(node, frames)
         first = next(made, None)
         if first is None:
@@ -353,6 +359,10 @@ class StageTask:
             self.partials.setdefault(target.id, []).append(partial)
             self.waiting.add(target.id)
 
+    def _spent(self) -> tuple[float, float]:
+        """Seconds of this task: of CPU, and as they passed."""
+        return time.thread_time() - self.began, time.perf_counter() - self.started
+
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = Done(
             self.stage,
@@ -370,8 +380,11 @@ class StageTask:
             done.files.append(done.state)
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        if self.context.measured:
+            done.cpu, done.seconds = self._spent()
+            done.given = next(iter(self.given.told()), None)
         if self.context.counted:
-            done.cpu, done.received = time.thread_time() - self.began, self.received
+            done.cpu, done.received = self._spent()[0], self.received
             done.segment_size = state_files.size_of(self.context.root, done.segment)
             done.nodes, done.sent = self.cpu, exchange.counted()
             exchange.name = task(self.stage, self.partition)

@@ -1,0 +1,78 @@
+"""Balance in a run: what epochs have taken is measured, and before each it is asked whether groups
+move.
+
+Two clocks, as in the paper: an epoch, and a reorganization after every so many of them. Tasks
+are asked for their times in each epoch, for rows by group in some (``measures``): that is what
+costs. What is known stays in this process: a run that begins anew measures anew, and its table is
+as it was left. What a reorganization decides stands in the intention of the epoch that it is for,
+so an epoch that is run again goes the same way and tells the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.plan.sealed.group_table import GroupTable
+from levada.runtime.balance.load import Round, load_of
+from levada.runtime.balance.options import BalanceOptions
+from levada.runtime.balance.reorganize import Standing, reorganized
+from levada.runtime.balance.told import Balanced, after
+from levada.runtime.context import ROWS, TIMES, Context, Done, load_groups
+
+COUNTED = 5
+"""One epoch in so many has its rows counted by group."""
+
+
+class Balancing:
+    """Decides for one engine. ``most``: partitions that there may be; 0: as many as there are,
+    always. ``least``: seconds between the starts of two epochs, at least.
+    """
+
+    def __init__(self, options: BalanceOptions, *, most: int, least: float) -> None:
+        self._options, self._most, self._least = options, most, least
+        self._round: Round | None = None
+        self._standing = Standing()
+        self._wall = -1  # ms, of the epoch before
+        self._known: Balanced | None = None
+        self.news: Balanced | None = None
+        """What the next intention is to tell; None: nothing."""
+
+    @property
+    def measures(self) -> int:
+        """What the tasks of the next epoch tell of themselves."""
+        done = self._round.epochs if self._round is not None else 0
+        return TIMES if done % min(COUNTED, self._options.reorganize_every) else ROWS
+
+    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
+        """The table from an epoch on, if it is to be another one."""
+        now = self._round
+        if now is None or now.partitions != table.partitions:
+            return None
+        if now.epochs < self._options.reorganize_every:
+            return None
+        measured = now.measured(epoch)
+        found = reorganized(measured, table, self._options, self._standing, self._most)
+        self._standing, self.news = found.standing, after(self._known, found.told)
+        new = found.table or table
+        queue = now.queue.copy() if new.partitions == table.partitions else np.zeros(0)
+        queue[list(found.standing.gave | found.standing.took)] = 0.0
+        self._round = Round(new.partitions, now.groups, self._options, queue)
+        return found.table
+
+    def see(
+        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+    ) -> None:
+        """What the tasks of an epoch have told, and what its manifest tells. ``hurried``: it did
+        not wait for its time to come.
+        """
+        self._known, self.news = told, None
+        table, before, self._wall = load_groups(context.groups), self._wall, context.wall
+        if self._round is None or self._round.partitions != table.partitions:
+            known = np.zeros(table.groups) if self._round is None else self._round.groups
+            self._round = Round(table.partitions, known, self._options)
+        if before >= 0:  # in the first epoch of a process kernels are loaded
+            load = load_of(done, table.partitions, table.groups)
+            span = max(context.wall - before, 0) / 1000
+            self._round.add(load, span, self._least, hurried=hurried)

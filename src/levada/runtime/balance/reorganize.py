@@ -1,0 +1,185 @@
+"""A reorganization: from what a round has measured to another group table, or none, with reasons.
+
+    classes   who gives, who takes
+    degree    another number of partitions, and nothing else in that reorganization
+    moves     a set of groups from each supplier to a consumer
+
+A function of its arguments alone, so what it does in a run can be done again from the figures; and
+it changes where work is done, never what comes of it (Parallel windowed joins, 4.3; W12 to W18,
+W27, W28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from levada.model.arrays import Doubles
+from levada.plan.sealed.group_table import GroupTable, given
+from levada.runtime.balance.classes import Kind, classes
+from levada.runtime.balance.degree import degree, spread
+from levada.runtime.balance.load import Measured, ratio_of
+from levada.runtime.balance.moves import Move, moved, moves, weights_of
+from levada.runtime.balance.options import BalanceOptions
+from levada.runtime.balance.told import (
+    GROW,
+    MOST_LOADS,
+    MOVE,
+    SHRINK,
+    Balanced,
+    Decision,
+    PartitionLoad,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a reorganization leaves to the next: who gave and who took in it, and how many there
+    have been without a supplier.
+    """
+
+    gave: frozenset[int] = frozenset()
+    took: frozenset[int] = frozenset()
+    quiet: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reorganized:
+    """The ``table`` from now on (None: the same), what is told, and what the next one knows."""
+
+    table: GroupTable | None
+    told: Balanced
+    standing: Standing
+
+
+def reorganized(
+    measured: Measured, table: GroupTable, options: BalanceOptions, before: Standing, most: int
+) -> Reorganized:
+    """What becomes of the groups after a round; ``most``: partitions that there may be (0: as many
+    as there are).
+    """
+    kinds = classes(measured.occupancy, options, before.gave, before.took)
+    quiet = 0 if Kind.SUPPLIER in kinds else before.quiet + 1
+    weights = weights_of(measured, table.partition)
+    parts = degree(measured, kinds, options, most, quiet)
+    told = _told(measured, table, kinds, options, most)
+    if parts != table.partitions:
+        return _regrouped(measured, table, weights, parts, told)
+    found = moves(measured, kinds, weights, table.partition, options)
+    if not found:
+        remark = _stuck(measured, kinds, weights, table)
+        return Reorganized(None, _with(told, [], remark), Standing(quiet=quiet))
+    out = table.partition.astype(np.int32)
+    for move in found:
+        out[move.groups] = move.consumer
+    gave, took = frozenset(m.supplier for m in found), frozenset(m.consumer for m in found)
+    decided = _decisions(measured, found, kinds, table.partitions)
+    standing = Standing(gave, took, quiet)
+    return Reorganized(given(out, table.partitions), _with(told, decided), standing)
+
+
+def _regrouped(
+    measured: Measured, table: GroupTable, weights: Doubles, parts: int, told: Balanced
+) -> Reorganized:
+    """Another number of partitions."""
+    new = given(spread(table, weights, parts), parts)
+    gone = int(np.count_nonzero(new.partition != table.partition))
+    own = np.bincount(new.partition, weights, minlength=parts)
+    expected = ratio_of(own.astype(np.float64))
+    busy, time = float(measured.seconds.sum()), measured.available
+    more = parts > table.partitions
+    why = f"{table.partitions} partitions took {busy:.3g} s an epoch, of {time:.3g} s each"
+    if measured.hurried:
+        why = f"there is a backlog, and the busiest took {measured.seconds.max():.3g} s an epoch"
+    decision = Decision(
+        measured.epoch,
+        GROW if more else SHRINK,
+        -1,
+        -1,
+        gone,
+        parts,
+        _round(measured.ratio),
+        _round(expected),
+        why,
+    )
+    return Reorganized(new, _with(told, [decision]), Standing())
+
+
+def _decisions(
+    measured: Measured, found: Sequence[Move], kinds: Sequence[Kind], parts: int
+) -> list[Decision]:
+    expected = ratio_of(moved(measured.seconds, found))
+    return [
+        Decision(
+            measured.epoch,
+            MOVE,
+            move.supplier,
+            move.consumer,
+            len(move.groups),
+            parts,
+            _round(measured.ratio),
+            _round(expected),
+            f"partition {move.supplier} is a supplier, "
+            f"{measured.occupancy[move.supplier]:.2f} full, and {move.consumer} a consumer, "
+            f"{measured.occupancy[move.consumer]:.2f} full; "
+            f"{_part(move.seconds, measured.seconds[move.supplier])} of its work goes",
+        )
+        for move in found
+    ]
+
+
+def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable) -> str:
+    """Why nothing moves although somebody would give; "" if nobody would."""
+    mean = measured.seconds.mean()
+    full = [p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER]
+    suppliers = [p for p in full if measured.seconds[p] > mean]  # others work their queue off
+    if not suppliers:
+        return ""
+    busiest = max(suppliers, key=lambda p: measured.seconds[p])
+    if Kind.CONSUMER not in kinds:
+        return f"Partition {busiest} would give groups, and none is idle enough to take any."
+    own = weights[table.partition == busiest]
+    if not own.any():
+        return f"Partition {busiest} would give groups, and no rows came for any."
+    heavy = _part(float(own.max()), measured.seconds[busiest])
+    return (
+        f"Partition {busiest} would give groups, and no set of them makes it even: "
+        f"the heaviest is {heavy} of its work, and a group stays whole."
+    )
+
+
+def _told(
+    measured: Measured, table: GroupTable, kinds: Sequence[Kind], options: BalanceOptions, most: int
+) -> Balanced:
+    suppliers, consumers = (kinds.count(k) for k in (Kind.SUPPLIER, Kind.CONSUMER))
+    full = table.partitions >= most and suppliers > options.beta * consumers
+    busiest = np.argsort(-measured.seconds, kind="stable")[:MOST_LOADS].tolist()
+    loads = [
+        PartitionLoad(
+            p,
+            str(kinds[p]),
+            _round(measured.occupancy[p]),
+            _round(measured.passed[p], 6),
+            _round(measured.cpu[p], 6),
+            round(float(measured.rows[p])),
+        )
+        for p in busiest
+    ]
+    return Balanced(
+        measured.epoch, table.partitions, _round(measured.ratio), overloaded=full, loads=loads
+    )
+
+
+def _with(told: Balanced, decided: list[Decision], remark: str = "") -> Balanced:
+    parts = decided[-1].partitions if decided else told.partitions
+    return Balanced(told.epoch, parts, told.ratio, told.overloaded, remark, told.loads, decided)
+
+
+def _round(value: float, places: int = 3) -> float:
+    return round(float(value), places)
+
+
+def _part(value: float, of: float) -> str:
+    return f"{value / of:.0%}" if of else "all"

@@ -1,0 +1,155 @@
+"""Reorganizations in worlds of known loads: suppliers are relieved, nothing swings, a heavy key is
+not passed around, and each decision tells what it is for and what came of it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from balance_world import World
+from levada.model.arrays import Doubles
+from levada.plan.sealed.group_table import GroupTable, dealt, given
+from levada.runtime.balance.options import BalanceOptions, Choice
+from levada.runtime.balance.told import MOST_DECIDED, Balanced, after
+from levada.terms.group_of import group_of
+
+GROUPS = 1 << 16
+FEW = 4096
+
+
+@cache
+def b_model(bias: float = 0.8, bits: int = 14) -> Doubles:
+    """The rows of each group in an epoch of 100,000, by keys of a b-model: each half of the keys
+    has ``bias`` of what their whole has, or the rest, and so on.
+    """
+    keys = np.ones(1)
+    for _ in range(bits):
+        keys = np.concatenate([keys * bias, keys * (1 - bias)])
+    rows = np.zeros(GROUPS)
+    np.add.at(rows, [group_of(key) for key in range(len(keys))], 1e5 * keys)
+    return rows
+
+
+def lopsided(groups: int, parts: int, share: float = 0.5) -> GroupTable:
+    """A table that has this share of the groups in the first partition."""
+    rng = np.random.default_rng(3)
+    out = rng.integers(1, parts, groups)
+    return given(np.where(rng.random(groups) < share, 0, out).astype(np.int32), parts)
+
+
+def even(table: GroupTable, **more: Any) -> World:
+    return World(np.full(FEW, 1e-3), np.full(FEW, 20.0), table, **more)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.1, 0.2])
+def test_even_load_does_not_swing(noise: float) -> None:
+    for seed in range(5):
+        world = even(dealt(FEW, 4), noise=noise, seed=seed)
+        world.reorganize(30)
+        assert sum(world.moves) <= (4 if noise > 0.1 else 0)
+        assert world.ratio <= 1.1
+
+
+@pytest.mark.parametrize("choice", list(Choice))
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_suppliers_are_relieved_and_then_it_is_quiet(parts: int, choice: str) -> None:
+    options = BalanceOptions(choice=choice)
+    world = even(lopsided(FEW, parts), options=options)
+    before = world.ratio
+    world.reorganize(6)
+    assert before > 0.4 * parts and world.ratio <= 1.25
+    world.reorganize(30)
+    assert world.ratio <= 1.15
+    assert sum(world.moves[10:]) <= 2
+    assert max(world.moves) <= parts // 2
+
+
+@pytest.mark.parametrize("table", [dealt(GROUPS, 4), lopsided(GROUPS, 4)], ids=["dealt", "half"])
+@pytest.mark.parametrize("steep", [0.0, 1e-4])
+def test_keys_of_a_b_model(table: GroupTable, steep: float) -> None:
+    """Also where a group costs by the square of its rows, which the choice does not know of."""
+    rows = b_model()
+    weight = 1e-6 * rows + steep * 1e-6 * rows**2
+    world = World(weight, rows, table)
+    world.reorganize(5)
+    assert world.ratio <= 1.25
+
+
+def test_a_slow_machine_is_relieved() -> None:
+    """A busy process beside one executor to which tasks are bound: groups leave it."""
+    options = BalanceOptions(measure="time")
+    world = even(dealt(FEW, 4), speed=np.array([0.5, 1.0, 1.0, 1.0]), options=options)
+    world.reorganize(3)
+    assert world.ratio <= 1.25
+    groups = np.bincount(world.table.partition)
+    assert groups[0] < 0.75 * groups[1:].mean()
+    world.speed = None  # and come back
+    world.reorganize(5)
+    assert world.ratio <= 1.25
+
+
+@pytest.mark.parametrize("choice", list(Choice))
+def test_a_key_that_is_a_group_by_itself_is_not_passed_around(choice: str) -> None:
+    weight = np.full(FEW, 1e-3)
+    weight[8] = 0.8 * FEW * 1e-3
+    world = World(weight, weight * 2e4, dealt(FEW, 4), BalanceOptions(choice=choice))
+    for _ in range(30):
+        world.reorganize()
+        assert world.table.partition[8] == 0
+    share = weight[8] / world.true()[0]
+    assert share > 0.95, "the others have left it"
+    assert sum(world.moves[10:]) <= 2
+    told = world.found[-1].told
+    assert told.remark.startswith("Partition 0 would give groups, and no set of them makes it even")
+    assert told.remark.endswith("% of its work, and a group stays whole.")
+
+
+def test_it_is_a_function_of_its_arguments() -> None:
+    first, second = (even(lopsided(FEW, 4), options=BalanceOptions(choice="random")) for _ in "ab")
+    for world in (first, second):
+        world.reorganize(4)
+    assert first.found[-1].told == second.found[-1].told
+    assert (first.table.partition == second.table.partition).all()
+
+
+def test_a_decision_tells_why_and_what_came_of_it() -> None:
+    world = even(lopsided(FEW, 4), noise=0.01)
+    world.reorganize(2)
+    told = after(world.found[0].told, world.found[1].told)
+    first = told.decided[0]
+    assert (first.what, first.supplier, first.epoch, first.partitions) == ("move", 0, 11, 4)
+    assert first.groups == pytest.approx(FEW / 6, rel=0.25), "the heaviest as they were counted"
+    assert first.before == pytest.approx(2.0, rel=0.1)
+    assert first.seen == pytest.approx(first.expected, rel=0.1)
+    assert first.seen == told.ratio
+    assert first.why == (
+        f"partition 0 is a supplier, 0.98 full, and {first.consumer} a consumer, 0.00 full; "
+        "34% of its work goes"
+    )
+    assert [p.kind for p in world.found[0].told.loads] == ["supplier", *["consumer"] * 3]
+
+
+def test_what_is_told_is_bounded() -> None:
+    told: Balanced | None = None
+    for _ in range(20):
+        world = even(lopsided(FEW, 40, 0.7), noise=0.0)
+        world.options = BalanceOptions(reorganize_every=1, consumer_threshold=0.4)
+        world.reorganize(3)
+        for found in world.found:
+            told = after(told, found.told)
+    assert told is not None
+    assert len(told.decided) == MOST_DECIDED and len(told.loads) == 16
+
+
+def test_nobody_takes() -> None:
+    world = even(lopsided(FEW, 4), options=BalanceOptions(consumer_threshold=0.0))
+    world.reorganize(2)
+    assert not any(world.moves)
+    assert world.found[-1].told.remark == (
+        "Partition 0 would give groups, and none is idle enough to take any."
+    )
+    assert world.found[-1].told.overloaded

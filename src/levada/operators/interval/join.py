@@ -64,9 +64,10 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """New rows of one side as a run, and the runs of before."""
+    """New rows of one side as a run, the same as runs to be probed, and the runs of before."""
 
     new: runs.Run
+    probed: list[runs.Run]
     old: list[runs.Run]
     layout: Layout
     # of windows whose rows end by a row of weight -1, which has the instant of that
@@ -88,7 +89,7 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
     found = chain(
         _meet(step, left.new, right.old, turned=False),
         _meet(step, right.new, left.old, turned=True),
-        _meet(step, left.new, [right.new], turned=False),
+        _meet(step, left.new, right.probed, turned=False),
     )
     for pairs in _batched(node, found, env):
         if (joined := _pair(node, step, pairs, left, right)) is not None:
@@ -167,9 +168,9 @@ def _side(
     if step.sides and env.shares is not None:
         end = sift.ends(node, i, frame, end, shares=env.shares, seed=env.pool.seed)
     frame = _show(frame, node, step, i)
-    return _Side(
-        runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table)
-    )
+    rows = runs.keyed(frame, key, start, end, whole)
+    new = runs.arranged(rows)
+    return _Side(new, runs.by_end(rows, new), old, layout, by_weight(table))
 
 
 def _show(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
@@ -255,6 +256,7 @@ def _pair(
     if layout.weighted:
         weight = _weight(found, 0, n) * _weight(found, 1, n)
         columns["w"] = -weight if step.negative else weight
+        columns.update(_until(found))
     return _counting(node, Frame(columns, n))
 
 
@@ -306,6 +308,13 @@ def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
     """The weights of one side; a side has them in all its runs or in none."""
     first = found[0].a if side == 0 else found[0].b
     return _gather(found, side, "w") if "w" in first else np.ones(n, np.int8)
+
+
+def _until(found: Sequence[_Pairs]) -> dict[str, Column]:
+    """The ends of pairs, if there are any: the earlier one of both rows' own."""
+    sides = [i for i, first in enumerate((found[0].a, found[0].b)) if col.UNTIL in first]
+    ends = [_gather(found, i, col.UNTIL) for i in sides]
+    return {col.UNTIL: _reduce(np.minimum, ends)} if ends else {}
 
 
 def compatible(

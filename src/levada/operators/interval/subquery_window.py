@@ -2,8 +2,9 @@
 that reads it.
 
 Of a stream each reported row is an element at the time of its report. Of a relation the changes
-become rows that never leave by time, ended by equal rows of weight -1: the way of count windows
-(``operators/interval/count_window``). Cost: none but the columns.
+become versions (``windows/versions``): a row that begins and ends within an epoch knows its end;
+one that ends later is ended by an equal row of weight -1, the way of count windows
+(``operators/interval/count_window``). Cost: none but the columns; of a relation a sort of them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.env import Env, Inputs
+from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.versions import versions
 
 
 def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | None:
@@ -22,6 +25,7 @@ def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | 
         return None
     columns = {n: c for n, c in frame.columns.items() if n not in ("r", "w")}
     columns[col.least(0)] = frame["r"]
-    if node.step.weighted:
-        columns["w"] = frame["w"]
-    return Frame(columns, frame.n)
+    if not node.step.weighted:
+        return Frame(columns, frame.n)
+    columns["w"] = frame["w"]
+    return versions(Frame(columns, frame.n), key_of(frame, range(len(node.layout.slots))))

@@ -40,7 +40,7 @@ from levada.runtime.store.manifest import Manifest, encode_manifest, read_manife
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import needed_from
 
-FORMAT = 11
+FORMAT = 12
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
 FOLDERS = ("plans", "manifests", "state", "results", "side", "graph")

@@ -7,6 +7,8 @@ directory, and the row ``#o`` that each place stands for. The rows themselves st
 which they came, which is mostly that of time: they are never permuted, and what a probe finds lies
 close together.
 
+Rows that rows of weight -1 take back and time does not are put together more often (``_weighted``).
+
 One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs
 or spans a quarter of the window; then it is sealed. Four sealed runs of a level merge into one of
 the next, within a quarter of the window. So at most about a dozen runs are probed, and a row is
@@ -85,6 +87,16 @@ def arranged(rows: Frame) -> Run:
     return Run(rows, buckets, order.astype(np.int32), whole)
 
 
+def by_end(rows: Frame, run: Run) -> list[Run]:
+    """Rows with weights as two runs, those without an end apart, so that the others of a key are
+    found by their times; else the ``run`` that they are.
+    """
+    lasting = rows[col.END] >= MAX
+    if col.UNTIL not in rows or not 0 < np.count_nonzero(lasting) < rows.n:
+        return [run]
+    return [arranged(rows.where(lasting)), arranged(rows.where(~lasting))]
+
+
 def open_(state: State, piece: Piece) -> Run:
     """A run of state."""
     rows, keys = state.frame(piece), state.frame(piece, ".key")
@@ -134,6 +146,9 @@ def insert(
     run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
     pieces = [*_settle(state, pieces[:-1], horizon, ends, alive=alive), *pieces[-1:]]
+    if "w" in run.rows and quarter >= MAX:
+        state.replace(key, _weighted(state, pieces, run, horizon, ends, alive=alive))
+        return
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
         longer = _append(state, tail, run, horizon) if alive is None or alive.all() else None
@@ -150,6 +165,23 @@ def insert(
         pieces = _merge(state, pieces, quarter, horizon, ends, alive=alive)
         pieces += _put(state, run, 0, 1) if run.rows.n else []
     state.replace(key, pieces)
+
+
+def _weighted(
+    state: State, pieces: list[Piece], run: Run, horizon: int, ends: Sequence[str],
+    *, alive: Bools | None,
+) -> list[Piece]:  # fmt: skip
+    """Rows that others take back, behind the ``pieces`` of before: two pieces become one as soon as
+    the younger has half as many rows (``windows/state/tallies``), so that what is taken back goes
+    soon. A small relation is always one run.
+    """
+    if not pieces or pieces[-1].rows > 2 * run.rows.n:
+        return [*pieces, *(_put(state, run, 0, 1) if run.rows.n else [])]
+    rows, left = run.rows, list(pieces)
+    while left and left[-1].rows <= 2 * rows.n:
+        both = [_alive(_rows(state, left.pop()), horizon, alive), rows]
+        rows = _left(concat(both), horizon, ends)
+    return [*left, *(_put(state, arranged(rows), 0, 1) if rows.n else [])]
 
 
 def together(state: State, key: str, run: Run, alive: Bools) -> None:

@@ -4,7 +4,8 @@ that reads it.
 Of a stream each reported row is an element at the time of its report. Of a relation the changes
 become versions (``windows/versions``): a row that begins and ends within an epoch knows its end;
 one that ends later is ended by an equal row of weight -1, the way of count windows
-(``operators/interval/count_window``). Cost: none but the columns; of a relation a sort of them.
+(``operators/interval/count_window``). Rows are equal if they agree in all that is read of them.
+Cost: none but the columns; of a relation a sort of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.env import Env, Inputs
-from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.state.cancel import whole_key
 from levada.windows.versions import versions
 
 
@@ -28,4 +29,4 @@ def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | 
     if not node.step.weighted:
         return Frame(columns, frame.n)
     columns["w"] = frame["w"]
-    return versions(Frame(columns, frame.n), key_of(frame, range(len(node.layout.slots))))
+    return versions(Frame(columns, frame.n), whole_key(frame, {"r", "w"}))

@@ -39,6 +39,7 @@ class Name(StrEnum):
     SERVE = "serve"
     APPLICATIONS = "applications"
     PLACED = "placed"
+    CHOICE = "choice"
 
 
 def main(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -17,6 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
+from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
 from levada.engine.telling.summary import instant, table
@@ -86,7 +88,8 @@ def tell(status: Status) -> dict[str, object]:
         "queries": queries,
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
-        "placed": None if status.placed is None else asdict(status.placed),
+        "placed": None if status.placed is None else msgspec.to_builtins(status.placed),
+        "epochs": None if status.costs is None else msgspec.to_builtins(status.costs),
     }
 
 
@@ -131,6 +134,9 @@ def show(status: Status) -> RenderableType:
         parts += [Text(line) for output in status.outputs for line in _told(output)]
     if status.placed is not None:
         parts.append(Text(placed(status.placed)))
+        parts += [Text(sentence) for sentence in lessons(status.placed.lessons)]
+    if status.costs is not None:
+        parts += [Text(sentence) for sentence in sentences(status.costs)]
     return Group(*parts)
 
 

@@ -15,6 +15,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -66,7 +67,8 @@ class Tempo:
     ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
-    ``placed``: where tasks would best run.
+    ``placed``: where tasks would best run. ``cores``: on which (0: as many as partitions).
+    ``follow``: has somebody told of each new placement, where one is learned.
     """
 
     interval: int
@@ -76,6 +78,8 @@ class Tempo:
     most_rows: int = MOST_ROWS
     slices: str = ""
     placed: Placed | None = None
+    cores: int = 0
+    follow: Callable[[Callable[[Placed], None]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,8 @@ class Driver:
         chosen = executor()
         self._late = chosen if isinstance(chosen, Late) else None
         self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
+        if tempo.follow is not None:
+            tempo.follow(partial(setattr, self.epochs, "placed"))
         self.loop = Loop(
             checkpoint.root / "intentions",
             self._next,
@@ -166,6 +172,7 @@ class Driver:
             most_rows=self._tempo.most_rows,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
+            cores=self._tempo.cores,
         )
 
     def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:

@@ -30,7 +30,8 @@ from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
 from levada.engine.driver import Driver, Inputs, Tell, Tempo
 from levada.engine.ontology import Paths, ontology_files
-from levada.engine.placing.settle import read_wish, settle
+from levada.engine.placing.settle import settle
+from levada.engine.placing.wish import read_learning, read_wish
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
 from levada.engine.python.executors import executor_of
@@ -118,7 +119,9 @@ class Engine(Awaited, Delivers, Told):
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
         self._max_rows = check_count(max_rows, "max_rows")
-        self._slices, self._wish = check_slices(slices), read_wish(place)
+        self._learning = read_learning(place, master)
+        self._wish = read_wish("" if self._learning else place)
+        self._slices = check_slices(slices) or ("1d" if self._learning else "")
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         placed = self.root.absolute() / "static"  # a task may stand in another directory
@@ -264,9 +267,11 @@ class Engine(Awaited, Delivers, Told):
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._registry.begin()
+            placed, follow = settle(self._learning or self._wish, self._open())
+            own = cores(self._master) if self._master.startswith("local") else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,
-                settle(self._wish, self._open()),
+                placed, own, follow,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:
@@ -301,8 +306,9 @@ class Engine(Awaited, Delivers, Told):
         if self._checkpoint is None:
             wanted, found = self._partitions, cores(self._master)
             partitions = wanted if isinstance(wanted, int) else found
-            if self._wish is not None and wanted is None:
-                partitions = self._wish.partitions(found)
+            wish = self._learning or self._wish
+            if wish is not None and wanted is None:
+                partitions = wish.partitions(found)
             self._checkpoint = Checkpoint(self.root, partitions=partitions, seed=self._seed)
             if wanted is not None:
                 self._checkpoint.tables.deal(partitions)

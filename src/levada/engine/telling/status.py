@@ -20,6 +20,7 @@ import msgspec
 from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
+from levada.engine.telling.choices import named
 from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, shown
@@ -27,7 +28,7 @@ from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
-from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Costs, Lesson, Manifest, Preferences, StreamRecord
 
 ATTEMPTS = 5
 
@@ -70,13 +71,14 @@ class PlacedStatus:
     remote: int = 0
     read: int = 0
     executors: tuple[str, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a
-    placement.
+    placement. ``costs``: how epochs ran, and what was expected.
     """
 
     epoch: int
@@ -86,6 +88,7 @@ class Status:
     suspended: dict[str, str] = field(default_factory=dict)
     outputs: tuple[OutputStatus, ...] = ()
     placed: PlacedStatus | None = None
+    costs: Costs | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -120,14 +123,18 @@ def status_of(
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
-        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed)
-    )
+        manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
+        costs=None if manifest.costs is None else named(manifest.costs, plan),
+    )  # fmt: skip
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:
     if told is None:
         return None
-    return PlacedStatus(**msgspec.structs.asdict(told) | {"executors": tuple(told.executors)})
+    whole = msgspec.structs.asdict(told)
+    return PlacedStatus(
+        **whole | {"executors": tuple(told.executors), "lessons": tuple(told.lessons)}
+    )
 
 
 def reasons(status: Status) -> dict[str, str]:

@@ -91,7 +91,8 @@ class StageTask:
         self.touched = 0
         self.began = time.thread_time()
         self.received: dict[str, list[int]] = {}
-        self.cpu: dict[str, float] = {}  # seconds of each node, where that is counted
+        self.cpu: dict[str, float] = {}  # seconds of each node
+        self.rows: dict[str, int] = {}  # that each node was given
         self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
@@ -121,11 +122,9 @@ class StageTask:
         moved = progress.moved or context.first or context.replacement is not None
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
-                began = time.thread_time() if context.counted else 0.0
+                began, name = time.thread_time(), str(node.id)
                 self._node(node, exchange)
-                if context.counted:
-                    spent, name = time.thread_time() - began, str(node.id)
-                    self.cpu[name] = self.cpu.get(name, 0.0) + spent
+                self.cpu[name] = self.cpu.get(name, 0.0) + time.thread_time() - began
 
     def _report(self, exchange: Exchange) -> None:
         """The reports that are due, so many at a time that what is expanded for them is bounded; so
@@ -298,7 +297,9 @@ class StageTask:
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
         folded = self.env.partials.get(node.id, ())
-        self.touched += sum(f.n for f in [*frames, *folded] if f is not None)
+        rows, name = sum(f.n for f in [*frames, *folded] if f is not None), str(node.id)
+        self.rows[name] = self.rows.get(name, 0) + rows
+        self.touched += rows
         made = self._made(node, frames)
         first = next(made, None)
         if first is None:
@@ -370,10 +371,11 @@ class StageTask:
             done.files.append(done.state)
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
         if self.context.counted:
-            done.cpu, done.received = time.thread_time() - self.began, self.received
+            done.received = self.received
             done.segment_size = state_files.size_of(self.context.root, done.segment)
-            done.nodes, done.sent = self.cpu, exchange.counted()
+            done.sent = exchange.counted()
             exchange.name = task(self.stage, self.partition)
         if self.stage < self.plan.stages:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)

@@ -40,6 +40,7 @@ class Name(StrEnum):
     APPLICATIONS = "applications"
     PLACED = "placed"
     BALANCE = "balance"
+    CHOICE = "choice"
 
 
 def main(

@@ -28,8 +28,8 @@ from bench.data import events, pairs_within
 from bench.result import Result, check_count
 from bench.srbench import MINUTE, STREAM, Weather, query
 from levada import Engine
-from levada.cli.place.measured import measured_by_group
 from levada.cli.place.quiet import quiet
+from levada.engine.placing.measured import measured_by_group
 from levada.placement import placement as placements
 from levada.placement.cost import score
 from levada.placement.placers import PLACERS

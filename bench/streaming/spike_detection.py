@@ -60,6 +60,6 @@ SPIKE_DETECTION = Application(
     answers,
     target=0.5,
     brisk=0.09,
-    events=200_000,
-    epoch=2_000,
+    events=1_000_000,
+    epoch=50_000,
 )

@@ -15,7 +15,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, get_args
+
+import msgspec
 
 from levada.algebra import show as algebra_text
 from levada.app.app_file import App
@@ -23,6 +26,8 @@ from levada.app.prepare import known_to, prepare_app, queries_of
 from levada.engine.known import Known
 from levada.engine.makers import makers_read, order_by_makers
 from levada.engine.prepare import Prepared, prepare, share
+from levada.engine.telling import choices
+from levada.engine.telling.status import read_status
 from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
@@ -62,6 +67,26 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
     if not as_json:
         return show_sharing(told)
     return _json({"stage": "sharing", **tree(told)})
+
+
+def explain_placement(checkpoint: Path, *, as_json: bool) -> str:
+    """How the epochs of a run were placed, with what was predicted and what it took. Raises
+    ``CheckpointError`` and ``UsageError``.
+    """
+    costs = read_status(checkpoint).costs
+    if costs is None or not costs.last.epoch:
+        raise UsageError(
+            f"The run on {checkpoint} has not told what its epochs cost.",
+            hint="Run it with this version of Levada.",
+        )
+    if as_json:
+        return _json({"stage": "placement", **msgspec.to_builtins(costs)})
+    rows = [choices.PART, *choices.rows(costs)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    ]
+    return "\n".join([*choices.sentences(costs), *lines])
 
 
 def _prepared(app: App, stage: str) -> list[Prepared]:

@@ -145,6 +145,7 @@ def _explain(
     stage: o.Stage = "physical",
     sharing: o.SharingMode = None,
     steps: o.Steps = False,
+    placement: o.PlacementOf = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Show what becomes of queries: their syntax trees, algebra or operators, or the topology that
@@ -152,9 +153,12 @@ def _explain(
 
     With --app a query is a file, or the name of one of the application's; none are all of them.
     """
-    from levada.cli.explain import explain, explain_sharing
+    from levada.cli.explain import explain, explain_placement, explain_sharing
     from levada.cli.explain_steps import explain_steps
 
+    if placement is not None:
+        print(explain_placement(placement, as_json=as_json))
+        return
     whole, names = choose_queries(given)
     if sharing:
         print(explain_sharing(whole, names, sharing, as_json=as_json))

@@ -281,8 +281,9 @@ Place = Annotated[
     str | None,
     typer.Option(
         "--place",
-        metavar="FILE|off",
-        help="Which executor has which work: a placement of levada place; else Spark's choice.",
+        metavar="FILE|learn|off",
+        help="Which executor has which work: a placement of levada place, or one that is learned "
+        "(learn:N, on N machines); else Spark's choice.",
         rich_help_panel=_RUNNING,
     ),
 ]
@@ -361,6 +362,14 @@ Stage = Annotated[
     typer.Option(
         help="How far to go: a query's tree, algebra, algebra after the rules, operators; or the "
         "topology that all given queries share."
+    ),
+]
+PlacementOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--placement",
+        metavar="CHECKPOINT",
+        help="How a run's epochs were spread over tasks, with predicted and measured costs.",
     ),
 ]
 Steps = Annotated[

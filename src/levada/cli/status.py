@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -18,6 +19,7 @@ from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
+from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
 from levada.engine.telling.summary import instant, table
@@ -87,11 +89,12 @@ def tell(status: Status) -> dict[str, object]:
         "queries": queries,
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
-        "placed": None if status.placed is None else asdict(status.placed),
         "active": None if status.active is None else asdict(status.active),
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
         "balance": None if status.balance is None else asdict(status.balance),
+        "placed": None if status.placed is None else msgspec.to_builtins(status.placed),
+        "epochs": None if status.costs is None else msgspec.to_builtins(status.costs),
     }
 
 
@@ -137,8 +140,11 @@ def show(status: Status) -> RenderableType:
         parts += [Text(line) for output in status.outputs for line in _told(output)]
     if status.placed is not None:
         parts.append(Text(placed(status.placed)))
+        parts += [Text(sentence) for sentence in lessons(status.placed.lessons)]
     if status.balance is not None:
         parts += _balance(status.balance)
+    if status.costs is not None:
+        parts += [Text(sentence) for sentence in sentences(status.costs)]
     return Group(*parts)
 
 

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -122,6 +123,8 @@ class Driver:
         chosen = executor()
         self._late = chosen if isinstance(chosen, Late) else None
         self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
+        if tempo.follow is not None:
+            tempo.follow(partial(setattr, self.epochs, "placed"))
         self.loop = Loop(
             checkpoint.root / "intentions",
             self._next,
@@ -162,6 +165,7 @@ class Driver:
             slices=self._tempo.slices,
             placed=self._tempo.placed,
             balancing=self._tempo.balancing,
+            cores=self._tempo.cores,
         )
 
     def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:

@@ -32,7 +32,8 @@ from levada.engine.driver import Driver, Inputs, Tell
 from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
-from levada.engine.placing.settle import read_wish, settle
+from levada.engine.placing.settle import settle
+from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
 from levada.engine.python.executors import executor_of, paths_read
@@ -122,9 +123,9 @@ class Engine(Awaited, Delivers, Told):
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
         self._max_rows = check_count(max_rows, "max_rows")
-        self._slices, wish = check_slices(slices), read_wish(place)
-        self._balancing = balancing_of(balance, wish, partitions, master, self._interval)
-        self._wish = wish
+        self._wish = wish_of(place, master)
+        self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
+        self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         placed = self.root.absolute() / "static"  # a task may stand in another directory
@@ -270,9 +271,11 @@ class Engine(Awaited, Delivers, Told):
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._registry.begin()
+            placed, follow = settle(self._wish, self._open())
+            own = cores(self._master) if self._master.startswith("local") else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,
-                settle(self._wish, self._open()), self._balancing,
+                placed, self._balancing, own, follow,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:

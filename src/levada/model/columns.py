@@ -12,6 +12,9 @@ says what is.
     lo0 hi0 prev0   int64 ms  window: least and greatest event time, greatest
                               earlier time of any triple (MIN: none)            intake, joins
     w               int8      weight: how often the row comes (+) or goes (-)   count windows
+    u               int64 ms  of rows with a weight and event times: the first
+                              instant at which the row does not count any more,
+                              whatever its windows say (MAX: none is known)     versions
     r               int64 ms  report time, where rows are of a report           Report
     g               uint16    the group that decides where the row is           exchange
 
@@ -39,6 +42,7 @@ from functools import cache
 
 OP = "op"
 WEIGHT = "w"
+UNTIL = "u"
 REPORT = "r"
 PLACE = "g"
 
@@ -95,11 +99,13 @@ def is_slot(name: str) -> bool:
 
 @cache
 def is_time(name: str) -> bool:
-    """Whether a column is an event time of a window.
+    """Whether a column is an event time of a window, or ends a row.
 
-    >>> [name for name in ("op", "x0", "lo0", "prev1") if is_time(name)]
-    ['lo0', 'prev1']
+    >>> [name for name in ("op", "x0", "lo0", "prev1", "u") if is_time(name)]
+    ['lo0', 'prev1', 'u']
     """
+    if name == UNTIL:
+        return True
     return any(name.startswith(word) and name[len(word) :].isdigit() for word in _WINDOW)
 
 

@@ -167,6 +167,17 @@ def finest(machine: Mapping[str, int], path: str) -> Ints:
     return found
 
 
+def group_number(name: str) -> int:
+    """The number of a group by its name.
+
+    >>> group_number("group 17/4096")
+    17
+    """
+    found = _GROUP.fullmatch(name)
+    assert found is not None, f"{name} is a group"
+    return int(found[1])
+
+
 def is_group(name: str) -> bool:
     """Whether a task's name is that of a group."""
     return _GROUP.fullmatch(name) is not None

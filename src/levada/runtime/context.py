@@ -144,14 +144,16 @@ class Done(msgspec.Struct):
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
-    # where what is sent is counted: the name of one that reads, CPU seconds, of which each node's
-    # (with what becomes of its rows in the task), bytes of the segment, by sender what it got:
-    # [rows, bytes, blobs]; rows by group
-    reader: str = ""
+    # CPU seconds, of which each node's (with what becomes of its rows in the task), which was given
+    # so many rows
     cpu: float = 0.0
+    nodes: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    # where what is sent is counted: the name of one that reads, bytes of the segment, by sender
+    # what it got: [rows, bytes, blobs]; rows by group
+    reader: str = ""
     segment_size: int = 0
     received: dict[str, list[int]] = {}
-    nodes: dict[str, float] = {}
     sent: list[Counted] = []
     # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group
     seconds: float = 0.0

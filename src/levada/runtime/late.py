@@ -89,6 +89,13 @@ class Late:
         self._start.end()
 
 
+def runs_here(executor: Executor, job: Job) -> bool:
+    """Whether a job would run in this process now."""
+    if isinstance(executor, Late):
+        return not executor.there or (executor.here and job.light)
+    return isinstance(executor, LocalExecutor)
+
+
 def is_here(executor: Executor) -> bool:
     """Whether light jobs run on the thread that asks for them: their cost is its CPU time, and not
     what others let it wait.

@@ -2,7 +2,7 @@
 (docs/semantics.md#windows).
 
 ``exact``: [s, e) with s = max over windows of max(enter(hi), leave(prev)), e = min over windows of
-leave(lo).
+leave(lo); a row that has an end of its own (``u``) counts no longer than that.
 ``outer``: [max hi, min leave(lo)), a superset in the order of event times, by which joins narrow
 before they look exactly. Rows without windows (static data) count always.
 """
@@ -36,7 +36,12 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
         s, e = (np.maximum(s, latest), np.minimum(e, end)) if j else (latest, end)
     if not layout.windows:
         s, e = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
-    return s, e
+    return s, _ended(frame, e)
+
+
+def _ended(frame: Frame, e: Times) -> Times:
+    """The ends of rows, of which some are known to end before their windows have them do."""
+    return np.minimum(e, frame[col.UNTIL]) if col.UNTIL in frame else e
 
 
 def by_weight(table: WindowTable) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ def exact(
         one_s, one_e = interval(*table.params(t), table.start[t], frame["op"], lo, hi, prev)
         np.maximum(s, one_s, out=s)
         np.minimum(e, one_e, out=e)
-    return s, e
+    return s, _ended(frame, e)
 
 
 def watermark(table: WindowTable, streams: Times) -> Times:

@@ -17,7 +17,7 @@ from levada.algebra.options import QueryOptions
 from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.model.term import XSD
-from levada.model.time import MIN
+from levada.model.time import MAX, MIN
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Place
 from levada.operators.expressions.values import classify
@@ -40,6 +40,7 @@ DTYPES = {
     "lo": np.int64,
     "hi": np.int64,
     "prev": np.int64,
+    "u": np.int64,
     "r": np.int64,
     "w": np.int8,
     "op": np.int32,
@@ -129,6 +130,7 @@ class Bench:
                     "hi": given.get("lo" + name[2:]),
                     "prev": [MIN] * len(rows),
                     "w": [1] * len(rows),
+                    "u": [MAX] * len(rows),
                 }
                 built[name] = np.array(given[name] if name in given else rest[stem], DTYPES[stem])
         shown = {name: built[name] for name in layout.columns()}

@@ -30,11 +30,9 @@ def test_changes_add_up_to_the_last_occurrences(
             frame = bench.frame(node, triples, lo0=[ts for ts, _ in batch])
             out = count_window(node, [frame], bench.env(kept=kept))
             if out is not None:
-                instants, weights = out["hi0"].tolist(), out["w"].tolist()
-                changes += [
-                    (t, name, w)
-                    for t, (name,), w in zip(instants, bench.terms(out), weights, strict=True)
-                ]
+                columns = (out[name].tolist() for name in ("hi0", "u", "w"))
+                for begin, until, w, (name,) in zip(*columns, bench.terms(out), strict=True):
+                    changes += [(begin, name, w), (until, name, -w)]
     ordered = sorted({(ts, f"{term(name)} <http://e/p> <http://e/o>") for ts, name in rows})
     held = stays(Window(WindowKind.COUNT, count=count, step=step), ordered)
     for tau in range(7):
@@ -44,16 +42,19 @@ def test_changes_add_up_to_the_last_occurrences(
             assert netted == (f"{term(name)} <http://e/p> <http://e/o>" in there)
 
 
-def test_a_row_that_ends_another_carries_its_time() -> None:
+def test_a_row_ends_where_it_is_known_and_is_ended_by_another_later() -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 1]")
-    node = bench.node(s.CountWindow)
-    frame = bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9])
-    out = count_window(node, [frame], bench.env())
-    assert out is not None
-    rows = zip(
-        bench.terms(out), out["lo0"].tolist(), out["hi0"].tolist(), out["w"].tolist(), strict=True
-    )
-    assert sorted(rows) == [((":a",), 5, 5, 1), ((":a",), 5, 9, -1), ((":b",), 9, 9, 1)]
+    node, kept, found = bench.node(s.CountWindow), state(), []
+    for rows, lo0 in (((":a", ":b"), [5, 9]), ((":c",), [12])):
+        frame = bench.frame(node, [(name, ":p", ":o") for name in rows], lo0=lo0)
+        out = count_window(node, [frame], bench.env(kept=kept))
+        assert out is not None
+        columns = (out[name].tolist() for name in ("lo0", "hi0", "u", "w"))
+        found.append(sorted(zip(bench.terms(out), *columns, strict=True)))
+    assert found == [
+        [((":a",), 5, 5, 9, 1), ((":b",), 9, 9, MAX, 1)],
+        [((":b",), 9, 12, MAX, -1), ((":c",), 12, 12, MAX, 1)],
+    ]
 
 
 def test_rows_come_out_of_state_when_they_leave() -> None:

@@ -43,3 +43,25 @@ def test_a_full_window_does_not_make_an_epoch_dearer(name: str, tmp_path: Path) 
         engine.await_end()
     early, late = touched[2], touched[10]
     assert early > 100 and late < 1.5 * early, touched
+
+
+@pytest.mark.parametrize("name", ["view", "last"])
+def test_a_key_with_twice_the_rows_of_an_epoch_costs_twice(name: str, tmp_path: Path) -> None:
+    """Each row meets the version of its key that stands then, not all of the epoch."""
+    last = (
+        "Rstream(Select A.v, B.v From S [Now] As A, S [Partition By k Rows 3] As B Where A.k=B.k)"
+    )
+    touched = []
+    for rows in (400, 800):
+        path = write_csv(
+            tmp_path / f"{rows}.csv", [Row(i, (1, float(i))) for i in range(rows)], list(SCHEMA)
+        )
+        with Engine(spark=False, partitions=2, epoch_rows=rows) as engine:
+            engine.stream("S", path, schema=SCHEMA)
+            text = {"view": QUERIES["view"], "last": last}[name]
+            engine.register(text, name="q", dialect="cql")
+            engine.start(once=True)
+            engine.await_end()
+            assert engine._driver is not None
+            touched.append(engine._driver.last.rows_in)
+    assert touched[1] < 2.2 * touched[0], touched

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from levada.cli.place.measured import measured, measured_by_group
+from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
 from levada.placement import placement as placements
 from levada.placement import sankey as chart

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from levada.model.limits import MOST_ROWS
@@ -17,6 +18,8 @@ class Tempo:
     unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
+    ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
+    placement, where one is learned.
     """
 
     interval: int
@@ -27,6 +30,8 @@ class Tempo:
     slices: str = ""
     placed: Placed | None = None
     balancing: Balancing | None = None
+    cores: int = 0
+    follow: Callable[[Callable[[Placed], None]], None] | None = None
 
 
 def wall() -> int:

@@ -7,69 +7,39 @@ its groups are on.
 
 from __future__ import annotations
 
-import math
-import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from levada.engine.placing.wish import Learning, Wish
 from levada.errors import UsageError
 from levada.model.arrays import Ints, Shorts
-from levada.placement import placement as placements
-from levada.placement.placement import finest, is_group
 from levada.runtime.graph.placed import Placed
 from levada.runtime.places import NOWHERE
 from levada.runtime.store.checkpoint import Checkpoint
 
-OFF, LEARN = "off", "learn"
 _TASK = re.compile(r"(\d+)\.(\d+)")
+Follow = Callable[[Callable[[Placed], None]], None]
+"""Has somebody told of each new placement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
-    ``machine``: of all other tasks by their names.
+def settle(
+    wish: Wish | Learning | None, checkpoint: Checkpoint
+) -> tuple[Placed | None, Follow | None]:
+    """Has a checkpoint go by a placement: state moves with its groups; of one that is learned, also
+    who tells of new ones. Raises UsageError if the placement is for other partitions.
     """
+    if isinstance(wish, Learning):
+        from levada.engine.placing.learn import Learner  # here: other runs need no placer
 
-    path: str
-    machines: int
-    groups: Ints
-    machine: dict[str, int]
-
-    def partitions(self, cores: int) -> int:
-        """How many partitions a new checkpoint has on so many cores: enough for each machine to
-        have as many.
-        """
-        return self.machines * math.ceil(cores / self.machines)
+        learner = Learner(checkpoint, wish.machines)
+        return learner.now, learner.follow
+    return (None if wish is None else _settled(wish, checkpoint)), None
 
 
-def read_wish(place: str | os.PathLike[str]) -> Wish | None:
-    """What ``place`` asks for: a file, or nothing ("", off). Raises UsageError."""
-    if place in ("", OFF):
-        return None
-    if place == LEARN:
-        raise UsageError(
-            "A run cannot learn its placement yet.",
-            hint="Run with --slice, then levada graph export --groups and levada place, and give "
-            "the file.",
-        )
-    path = Path(place)
-    found = placements.read_file(path)
-    groups = finest(found.machine, str(path))
-    others = {name: at for name, at in found.machine.items() if not is_group(name)}
-    if (groups < 0).all() and not others:
-        raise UsageError(f"{path} places nothing.", hint="Give one that levada place has written.")
-    return Wish(str(path), found.machines, groups, others)
-
-
-def settle(wish: Wish | None, checkpoint: Checkpoint) -> Placed | None:
-    """Has a checkpoint go by a placement: state moves with its groups. Raises UsageError if the
-    placement is for other partitions.
-    """
-    if wish is None:
-        return None
+def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
     tables = checkpoint.tables
     parts = tables.load(tables.current).partitions
     _check(wish, checkpoint.root, parts)

@@ -22,6 +22,7 @@ from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
+from levada.engine.telling.choices import named
 from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, shown
@@ -30,7 +31,7 @@ from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
-from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Costs, Lesson, Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
 
@@ -75,6 +76,7 @@ class PlacedStatus:
     remote: int = 0
     read: int = 0
     executors: tuple[str, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Status:
     far they are behind. ``placed``: what became of the preferences of the last run that had a
     placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
     waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
-    last round, and what was decided of late.
+    last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
     """
 
     epoch: int
@@ -108,6 +110,7 @@ class Status:
     standby: tuple[DriverStatus, ...] = ()
     lost: str = ""
     balance: BalanceStatus | None = None
+    costs: Costs | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -161,13 +164,17 @@ def status_of(
     return Status(
         manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
         balance=balance_status(manifest.balanced),
+        costs=None if manifest.costs is None else named(manifest.costs, plan),
     )  # fmt: skip
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:
     if told is None:
         return None
-    return PlacedStatus(**msgspec.structs.asdict(told) | {"executors": tuple(told.executors)})
+    whole = msgspec.structs.asdict(told)
+    return PlacedStatus(
+        **whole | {"executors": tuple(told.executors), "lessons": tuple(told.lessons)}
+    )
 
 
 def reasons(status: Status) -> dict[str, str]:

@@ -29,6 +29,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs, Places, Words
 from levada.model.frame import Frame, concat
 from levada.model.segments import ranges, starts_segment
+from levada.model.time import MAX
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
 from levada.operators.rows.edges import gather, key_of
@@ -273,14 +274,15 @@ def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callabl
 def _changes(
     state: State, key: str, rows: Frame, before: Longs, new: _New, *, sizes: _Sizes
 ) -> Frame:
-    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new.
+    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new; where
+    both are, one row that ends.
 
     ``before``: what the last of these rows, the new ones, continue.
     """
     op, q, of = rows["op"], rows[col.NUMBER], rows[col.SEQUENCE]
     begin, comes = new.instants(of, sizes.enters(op, q))
     end, goes = new.instants(of, sizes.leaves(op, q))
-    entering = np.flatnonzero(comes & (rows[col.STOOD] == 0))
+    entering = comes & (rows[col.STOOD] == 0)
     on = np.flatnonzero(before)
     goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
     leaving = np.flatnonzero(goes)
@@ -289,11 +291,13 @@ def _changes(
     )
     if found is not None:
         leaving = np.delete(leaving, found[0])
-    plus, minus = (
-        weighted_row(rows, entering, begin[entering], 1),
-        weighted_row(rows, leaving, end[leaving], -1),
-    )
-    return concat([plus, minus])
+    until = np.full(rows.n, MAX, np.int64)
+    until[leaving] = end[leaving]
+    starting = np.flatnonzero(entering & (begin < until))
+    plus = weighted_row(rows, starting, begin[starting], 1)
+    going = leaving[~entering[leaving]]
+    minus = weighted_row(rows, going, end[going], -1)
+    return concat([plus.with_(u=until[starting]), minus.with_(u=np.full(minus.n, MAX, np.int64))])
 
 
 def _one(of: Longs, q: Longs) -> Longs:
@@ -329,7 +333,7 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: Env) -> Frame | None:
     columns = {
         n: c[rows]
         for n, c in frame.columns.items()
-        if n in ("op", "w", col.PLACE) or n.startswith(("lo", "hi", "prev"))
+        if n in ("op", "w", col.PLACE) or col.is_time(n)
     }
     for i, slot in enumerate(step.kept):
         columns.update(gather(frame, rows, first[slot], i, node.layout.slots[i]))

@@ -1,8 +1,10 @@
 """The incremental windowed join: new rows of each side meet the runs of the other, and each other,
 exactly once.
 
-    out = new_left x old_right  +  old_left x new_right  +  new_left x new_right
+    out = new_left x (old_right + new_right)  +  old_left x new_right
 
+or the other way round: of a side whose rows take others back, old and new are put together first
+(``windows/state/settled``), so that new rows of the other one meet what stands then and no more.
 Pairs have equal keys (the member is part of the key) and instants in common; times are joined by
 min and max, so a row of the result counts exactly while both its parts do. Raw sides are made sets
 on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24. Runs
@@ -35,7 +37,8 @@ from levada.plan.sealed.layout import Layout, slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import by_weight, exact, outer, quarter
-from levada.windows.state import runs
+from levada.windows.state import runs, settled
+from levada.windows.state.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
 MOST_PAIRS = 1_000_000  # of one piece of the result
@@ -64,13 +67,22 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """New rows of one side as a run, and the runs of before."""
+    """New rows of one side as a run, and the runs of before; ``settled``: both together, where rows
+    take others back.
+    """
 
     new: runs.Run
     old: list[runs.Run]
     layout: Layout
     # of windows whose rows end by a row of weight -1, which has the instant of that
     ends: tuple[str, ...]
+    settled: settled.Settled | None = None
+
+    def met(self, state: State) -> list[runs.Run]:
+        """What new rows of the other side meet: what was there, and what is new."""
+        if self.settled is None:
+            return [*self.old, self.new]
+        return self.settled.probed(state)
 
 
 def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
@@ -85,23 +97,26 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
     left, right = (
         _side(node, step, env, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
     )
+    turned = left.settled is not None and right.settled is None
+    one, other = (right, left) if turned else (left, right)
     found = chain(
-        _meet(step, left.new, right.old, turned=False),
-        _meet(step, right.new, left.old, turned=True),
-        _meet(step, left.new, [right.new], turned=False),
+        _meet(step, one.new, other.met(state), turned=turned),
+        _meet(step, other.new, one.old, turned=not turned),
     )
     for pairs in _batched(node, found, env):
         if (joined := _pair(node, step, pairs, left, right)) is not None:
             yield joined
     for i, side in enumerate((left, right)):
+        key = f"{node.id}.{i}"
+        if side.settled is not None:
+            settled.keep(state, key, side.settled, horizons.next)
         # static rows all come in one epoch: none is met again
-        if side.new.rows.n and node.layout.windows:
-            longest = quarter(node.windows.pick(range(len(step.windows))))
+        elif side.new.rows.n and node.layout.windows:
             runs.insert(
                 state,
-                f"{node.id}.{i}",
+                key,
                 side.new,
-                longest,
+                _longest(node),
                 horizon=horizons.next,
                 ends=side.ends,
                 alive=node.alive,
@@ -167,9 +182,17 @@ def _side(
     if step.sides and env.shares is not None:
         end = sift.ends(node, i, frame, end, shares=env.shares, seed=env.pool.seed)
     frame = _show(frame, node, step, i)
-    return _Side(
-        runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table)
-    )
+    rows, ends = runs.keyed(frame, key, start, end, whole), by_weight(table)
+    both = None
+    if rows.n and col.UNTIL in rows and _longest(node) >= MAX:
+        at = f"{node.id}.{i}"
+        both = settled.settle(env.state, at, rows, horizons.now, ends=ends, alive=node.alive)
+    return _Side(runs.arranged(rows), old, layout, ends, both)
+
+
+def _longest(node: PlanNode[s.Join]) -> int:
+    """A quarter of the longest window."""
+    return quarter(node.windows.pick(range(len(node.step.windows))))
 
 
 def _show(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
@@ -255,6 +278,7 @@ def _pair(
     if layout.weighted:
         weight = _weight(found, 0, n) * _weight(found, 1, n)
         columns["w"] = -weight if step.negative else weight
+        columns.update(_until(found))
     return _counting(node, Frame(columns, n))
 
 
@@ -306,6 +330,13 @@ def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
     """The weights of one side; a side has them in all its runs or in none."""
     first = found[0].a if side == 0 else found[0].b
     return _gather(found, side, "w") if "w" in first else np.ones(n, np.int8)
+
+
+def _until(found: Sequence[_Pairs]) -> dict[str, Column]:
+    """The ends of pairs, if there are any: the earlier one of both rows' own."""
+    sides = [i for i, first in enumerate((found[0].a, found[0].b)) if col.UNTIL in first]
+    ends = [_gather(found, i, col.UNTIL) for i in sides]
+    return {col.UNTIL: _reduce(np.minimum, ends)} if ends else {}
 
 
 def compatible(

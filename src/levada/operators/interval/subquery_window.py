@@ -2,8 +2,10 @@
 that reads it.
 
 Of a stream each reported row is an element at the time of its report. Of a relation the changes
-become rows that never leave by time, ended by equal rows of weight -1: the way of count windows
-(``operators/interval/count_window``). Cost: none but the columns.
+become versions (``windows/versions``): a row that begins and ends within an epoch knows its end;
+one that ends later is ended by an equal row of weight -1, the way of count windows
+(``operators/interval/count_window``). Rows are equal if they agree in all that is read of them.
+Cost: none but the columns; of a relation a sort of them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from levada.model.frame import Frame
 from levada.operators.env import Env, Inputs
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.state.cancel import whole_key
+from levada.windows.versions import versions
 
 
 def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | None:
@@ -22,6 +26,7 @@ def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | 
         return None
     columns = {n: c for n, c in frame.columns.items() if n not in ("r", "w")}
     columns[col.least(0)] = frame["r"]
-    if node.step.weighted:
-        columns["w"] = frame["w"]
-    return Frame(columns, frame.n)
+    if not node.step.weighted:
+        return Frame(columns, frame.n)
+    columns["w"] = frame["w"]
+    return versions(Frame(columns, frame.n), whole_key(frame, {"r", "w"}))

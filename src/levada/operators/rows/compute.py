@@ -68,9 +68,7 @@ def keep_rows(
     if rows is not None and len(rows) < frame.n:  # rows are in order: as many are all
         frame = frame.take(rows)
     columns = {
-        n: c
-        for n, c in frame.columns.items()
-        if n in ("op", "w", "r", col.PLACE) or n.startswith(("lo", "hi", "prev"))
+        n: c for n, c in frame.columns.items() if n in ("op", "w", "r", col.PLACE) or col.is_time(n)
     }
     for i, at in enumerate(kept):
         columns.update(renumber(frame, at, i, layout.slots[i]))

@@ -18,7 +18,7 @@ from levada.model import columns as col
 from levada.model.arrays import Words
 from levada.model.frame import Column, Frame
 from levada.model.segments import ranges
-from levada.model.time import MAX, MIN
+from levada.model.time import MAX, MIN, Times
 from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
 from levada.plan.sealed.plan import Consumer, FanOut, home_number
 
@@ -98,9 +98,16 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
         columns.update(_window(frame, source, at, j, span.hi, prev=span.prev))
     if edge.layout.weighted:
         columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
+    if edge.layout.weighted and edge.layout.windows:
+        columns[col.UNTIL] = until(frame)
     if "r" in frame:
         columns["r"] = frame["r"]
     return Frame(columns, frame.n)
+
+
+def until(frame: Frame) -> Times:
+    """The instants from which on rows do not count, whatever their windows say."""
+    return frame[col.UNTIL] if col.UNTIL in frame else np.full(frame.n, MAX, np.int64)
 
 
 def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
@@ -178,6 +185,6 @@ def bind(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
 
 def empty(layout: Layout) -> Frame:
     """No rows of a layout, as they are behind an exchange."""
-    dtypes = {**DTYPES, "l": "i8", "h": "i8", "p": "i8", "w": "i1", "r": "i8", "o": "i4"}
+    dtypes = {**DTYPES, "l": "i8", "h": "i8", "p": "i8", "w": "i1", "u": "i8", "r": "i8", "o": "i4"}
     columns = {n: np.empty(0, dtypes[n[0]]) for n in layout.columns()}
     return Frame({**columns, col.PLACE: np.empty(0, np.uint16)}, 0)

@@ -41,6 +41,14 @@ class Line:
         self.xx += w * x * x
         self.xy += w * x * y
 
+    def fade(self, keep: float) -> None:
+        """All points so far count this part of what they did."""
+        self.weight *= keep
+        self.x *= keep
+        self.y *= keep
+        self.xx *= keep
+        self.xy *= keep
+
     def fit(self) -> tuple[float, float]:
         """a and b. Without a point both are 0; of points at one x the line goes through the
         origin.

@@ -67,7 +67,8 @@ class Layout(NamedTuple):
             names += slot_columns(i, facets)
         for j, span in enumerate(self.windows):
             names += [col.least(j)] + [col.greatest(j)] * span.hi + [col.earlier(j)] * span.prev
-        return names + ["w"] * self.weighted + ["r"] * self.report
+        ends = [col.UNTIL] * (self.weighted and bool(self.windows))
+        return names + ["w"] * self.weighted + ends + ["r"] * self.report
 
     def show(self) -> str:
         """Short text for explain: ``ID+TEXT ID | lo hi prev``."""

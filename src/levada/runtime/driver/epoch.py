@@ -35,10 +35,10 @@ from levada.runtime.driver.records import (
 )
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
-from levada.runtime.driver.task_count import Pace, bundles
+from levada.runtime.driver.task_count import ONE, Pace, bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import is_here
+from levada.runtime.late import is_here, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
@@ -71,6 +71,7 @@ class Epochs:
         slices: str = "",
         placed: Placed | None = None,
         balancing: Balancing | None = None,
+        cores: int = 0,
     ) -> None:
         self.checkpoint = checkpoint
         self.configs = list(configs)
@@ -86,7 +87,7 @@ class Epochs:
         if balancing is not None:
             checkpoint.tables.dealing = balancing.deal
         self.limit = Limit()
-        self.pace = Pace()
+        self.pace = Pace(cores)
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.statics = statics
@@ -267,9 +268,9 @@ class Epochs:
 
     def _outcomes(self, job: Job) -> list[bytes]:
         clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic
-        began = clock()
+        here, began = runs_here(self.executor, job), clock()
         outcomes = self.executor.run(job)
-        self.pace.took(job.fused, clock() - began)
+        self.pace.took(clock() - began, here=here)
         return outcomes
 
     def _context(self, intention: Intention) -> Context:
@@ -316,12 +317,12 @@ class Epochs:
         return self.checkpoint.load_plan(version)
 
     def _job(self, intention: Intention, context: Context) -> Job:
-        payloads = bundles(
-            intention.references, context.partitions, apart=context.counted, placed=self.placed
-        )
-        stages = self._plan(intention.plan).stages
-        fused = self.pace.one_task(intention.references, stages * context.partitions)
-        light = fused and self.pace.is_light(intention.references)
+        stages, references = self._plan(intention.plan).stages, intention.references
+        choice = self.pace.decide(references, stages, context.partitions)
+        fused = choice.way == ONE
+        light = fused and self.pace.is_light
+        readers = choice.readers if self.placed is None else context.partitions
+        payloads = bundles(references, readers, apart=context.counted, placed=self.placed)
         if intention.static or intention.replacement is not None:
             static = self._static_payloads(intention, context)
             fused, light = fused and len(static) == 1, False
@@ -382,6 +383,9 @@ class Epochs:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
         tell_places(manifest, last, self.placed, self.tally)
+        if not intention.static and intention.replacement is None:
+            self.pace.learn(done)
+        manifest.costs = self.pace.told(intention.epoch)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
 

@@ -105,6 +105,7 @@ def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally
             tally.remote,
             tally.read,
             list(tally.executors),
+            list(placed.lessons),
         )
 
 

@@ -1,10 +1,13 @@
 """One task or many: what an epoch's job is spread over (docs/decisions/0007-one-task-or-many.md).
 
 A job in one task costs Spark about 20 CPU-ms, one with a shuffle between two tasks a side about 45,
-and as much time; and tasks that share a memory bus get in each other's way. So a small epoch runs
-as one task, unless the last one that did took long (few elements can make much due); then the next
-``WARY`` ones do not. A large epoch runs in the way that has taken less time per element here; the
-other way is tried again the more rarely the slower it was. Both ways give the same outcomes.
+and as much time; and tasks that share a memory bus get in each other's way. So what an epoch would
+take is predicted for each way, by the model ``epochs``: from what the operators have cost
+(``costs.work``), the time on the way that nothing shortens
+(``placement.replicas.epoch_time``), and a line over it that follows what is measured
+(``costs.trend``). The faster way is taken. As long as nothing is known of the plan, an epoch of few
+elements is one task and one of many is spread. A way that was not tried for long, and would not be
+much slower, is tried again. All ways give the same outcomes.
 
 An epoch in one task of hardly any elements is *light* if nothing in it is parsed by what could end
 its process (documents, Parquet): where the driver may run it itself, it does (``runtime.late``).
@@ -16,74 +19,125 @@ from collections.abc import Sequence
 
 import msgspec
 
+from levada.placement.replicas.epoch_time import Load, alone, apart
+from levada.runtime.context import Done
+from levada.runtime.driver.costs.trend import Trend
+from levada.runtime.driver.costs.work import Work, told
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.task_graph import reader
+from levada.runtime.store.manifest import Choice, Costs
 from levada.runtime.task.intake import Payload
 from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.formats import LINES
 
-# bytes of references per intake task at most, read one after the other; a task costs Spark 10
-# CPU-ms
+# bytes of references per intake task at most, read one after the other
 BUNDLE = 64 << 20
-SMALL = 100_000  # elements
+SMALL = 100_000  # elements: one task, as long as nothing is known
 SMALL_BYTES = 16 << 20
 MOST_BYTES = 512 << 20  # what one task is ever given
 CALLS = 16  # of the stage function (partitions times stages); with more, jobs are always spread
-SLOW = 0.25  # s
-WARY = 20  # epochs
 LIGHT = 1_000  # elements, of these formats; the work of more outweighs a task's cost
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
-TRY = 16  # epochs between trials, times how much slower the other way is
+HERE, ONE, SPREAD = "here", "one", "spread"
+TASK = 5.0  # ms that another task that reads has to be worth
+NEAR = 1.3  # how much slower a way may be predicted to be, and yet be tried
+TRY = 32  # epochs between trials, times how much slower
+MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
+MOST_PARTS = 64  # of a plan's work that are told
 
 
 class Pace:
-    """Decides for one engine, epoch after epoch: ``one_task`` before each, ``took`` after it."""
+    """Decides for one engine on so many cores, epoch after epoch: ``decide`` before each, ``took``
+    and ``learn`` after it.
+    """
 
-    def __init__(self) -> None:
-        self._wary = 0
-        # s per element of large epochs, by whether they ran as one task
-        self._cost: dict[bool, float] = {}
-        self._trial = 0  # large epochs until the next
-        self._elements = 0  # of the epoch that was decided last; 0: it was a small one
+    def __init__(self, cores: int = 0) -> None:
+        self._cores = cores
+        self._stages = 0
+        self._partitions = 1
+        self._light = False
+        self._here = False
+        self.work = Work()
+        self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
+        self._since = {ONE: TRY, SPREAD: TRY}  # epochs since it was measured
+        self._on_way: dict[str, float] = {}  # ms of the epoch that was decided last
+        self.choice = Choice()
+        self.sums: dict[str, list[float]] = {}
 
-    def one_task(self, references: Sequence[AnyReference], calls: int) -> bool:
-        """Whether an epoch of these references and so many calls of ``stage`` runs as one task."""
-        elements = sum(r.elements for r in references)
-        size = sum(r.size for r in references)
-        small = elements <= SMALL and size <= SMALL_BYTES
-        self._elements = 0 if small else elements
-        if calls > CALLS or size > MOST_BYTES:
-            return False
-        return self._small() if small else self._large()
+    def decide(self, references: Sequence[AnyReference], stages: int, partitions: int) -> Choice:
+        """How an epoch of these references runs, over so many stages and partitions."""
+        elements, size = (
+            sum(getattr(r, name) for r in references) for name in ("elements", "size")
+        )
+        if stages != self._stages:
+            self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.25)
+            self._stages = stages
+        self._partitions = partitions
+        self._light = elements <= LIGHT and all(map(_is_light, references))
+        cores = min(self._cores or partitions, partitions)
+        load = self.work.load(elements)
+        readers = partitions if load is None else _readers(load, len(references), cores)
+        self._on_way = {} if load is None else _on_way(load, partitions, cores, readers)
+        predicted = {way: self._trends[way].at(x) for way, x in self._on_way.items()}
+        spread = stages * partitions > CALLS or size > MOST_BYTES
+        if not spread and predicted:
+            spread = self._faster(predicted[ONE], predicted[SPREAD]) == SPREAD
+        elif not spread:
+            spread = elements > SMALL or size > SMALL_BYTES
+        way = SPREAD if spread else ONE
+        self.choice = Choice(0, elements, way, readers, predicted)
+        return self.choice
 
-    def _small(self) -> bool:
-        self._wary = max(self._wary - 1, 0)
-        return not self._wary
+    def _faster(self, one: float, spread: float) -> str:
+        """The way that is predicted to be faster; or the other, if it is due to be tried."""
+        best, other = (ONE, SPREAD) if one <= spread else (SPREAD, ONE)
+        slower = max(one, spread) / max(min(one, spread), 1e-9)
+        due = slower < NEAR and self._since[other] >= TRY * slower
+        return other if due else best
 
-    def _large(self) -> bool:
-        if len(self._cost) < 2:
-            return False in self._cost
-        better = self._cost[True] < self._cost[False]
-        self._trial -= 1
-        return better if self._trial > 0 else not better
+    @property
+    def is_light(self) -> bool:
+        """Whether the epoch that was decided last is light if it is one task."""
+        return self._light
 
-    def is_light(self, references: Sequence[AnyReference]) -> bool:
-        """Whether the epoch that was decided last, of these references, is light if it is one
-        task.
-        """
-        few = not self._elements and sum(r.elements for r in references) <= LIGHT
-        return few and all(map(_is_light, references))
+    def took(self, seconds: float, *, here: bool) -> None:
+        """How long the epoch took; ``here``: in the driver's process."""
+        way = HERE if here else self.choice.way
+        self.choice = msgspec.structs.replace(self.choice, way=way, took=seconds * 1e3)
+        for known in self._since:
+            self._since[known] = 0 if known == way else self._since[known] + 1
 
-    def took(self, one_task: bool, seconds: float) -> None:
-        """How long the epoch took."""
-        if not self._elements:
-            self._wary = WARY if one_task and seconds > SLOW else self._wary
-            return
-        cost = seconds / self._elements
-        self._cost[one_task] = (cost + self._cost.get(one_task, cost)) / 2
-        if self._trial <= 0 and len(self._cost) == 2:
-            low, high = sorted(self._cost.values())
-            self._trial = round(TRY * high / low)
+    def learn(self, done: Sequence[Done]) -> None:
+        """What the tasks of the epoch have told."""
+        choice, x = self.choice, self._on_way.get(self.choice.way)
+        if x is not None:
+            expected = max(self._trends[choice.way].at(x), 1.0)
+            # one that was held up by something else says little: what lasts shows soon enough
+            self._trends[choice.way].learn(x, min(choice.took, MOST_OFF * expected))
+            epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
+            guessed += choice.predicted[choice.way]
+            self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]
+        if choice.elements:
+            self.work.learn(choice.elements, done)
+
+    def told(self, epoch: int) -> Costs:
+        """How the last epoch ran and what was expected, and what each part of the work costs."""
+        last = msgspec.structs.replace(self.choice, epoch=epoch)
+        parts = told(self.work, self.choice.elements, self._partitions)
+        dearest = sorted(parts, key=lambda name: -parts[name][-1])[:MOST_PARTS]
+        return Costs(last, dict(self.sums), {name: parts[name] for name in dearest})
+
+
+def _on_way(load: Load, partitions: int, cores: int, readers: int) -> dict[str, float]:
+    """The time on the way of an epoch that nothing shortens, ms, by the way."""
+    one = alone(load, partitions)
+    return {HERE: one, ONE: one, SPREAD: apart(load, partitions, cores, readers)}
+
+
+def _readers(load: Load, references: int, cores: int) -> int:
+    """How many tasks read: another one shortens the reading, and costs a task."""
+    most = range(1, max(min(references, cores), 1) + 1)
+    return min(most, key=lambda m: load.reading / m + TASK * m)
 
 
 def _is_light(reference: AnyReference) -> bool:

@@ -12,19 +12,22 @@ from dataclasses import dataclass, replace
 from levada.runtime.graph.task_graph import STATIC, reader, task
 from levada.runtime.local import Job
 from levada.runtime.places import NOWHERE, Places, Tally
+from levada.runtime.store.manifest import Lesson
 from levada.sources.reference import AnyReference
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """``name``: of the placement's file; ``machine``: of tasks by their names; ``partitions``: the
-    machine of each partition, where its tasks are not placed by name.
+    machine of each partition, where its tasks are not placed by name. ``lessons``: what has been
+    learned, of one that a run learns.
     """
 
     name: str
     machines: int
     machine: Mapping[str, int]
     partitions: tuple[int, ...]
+    lessons: tuple[Lesson, ...] = ()
 
     def of(self, reference: AnyReference) -> int:
         """The machine that reads a reference."""

@@ -116,11 +116,28 @@ class StreamRecord(msgspec.Struct):
         )
 
 
+class Lesson(msgspec.Struct):
+    """A step of a placement that is learned: from this ``slice``, for the epochs from ``epoch`` on.
+    Shares of the rows that cross machines: ``before`` it, as ``predicted`` with it, as ``measured``
+    in the next slice (-1: not yet). ``moved``: groups, ``readers``: those on other machines than
+    before; ``told``: what is to be said of it.
+    """
+
+    slice: str
+    epoch: int
+    before: float = -1.0
+    predicted: float = -1.0
+    measured: float = -1.0
+    moved: int = 0
+    readers: int = 0
+    told: str = ""
+
+
 class Preferences(msgspec.Struct):
     """What became of a placement's preferences in a run: of the file ``name``, on so many
     ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
     bytes that tasks have fetched from other executors, of all that they ``read``. ``executors``: of
-    each machine ("": it has none).
+    each machine ("": it has none). ``lessons``: of a placement that is learned.
     """
 
     name: str
@@ -130,6 +147,32 @@ class Preferences(msgspec.Struct):
     remote: int = 0
     read: int = 0
     executors: list[str] = []
+    lessons: list[Lesson] = []
+
+
+class Choice(msgspec.Struct):
+    """How an epoch ran and what was expected: of so many ``elements``, ``way`` is here (in the
+    driver's process), one (as one task) or spread, with so many tasks that read; ms that were
+    ``predicted`` for each way ({}: nothing was known yet), and ms that it ``took``.
+    """
+
+    epoch: int = 0
+    elements: int = 0
+    way: str = "one"
+    readers: int = 1
+    predicted: dict[str, float] = {}
+    took: float = 0.0
+
+
+class Costs(msgspec.Struct):
+    """The last choice; of each way the epochs of this run, ms that were predicted and taken; of the
+    dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
+    for the last epoch and as measured.
+    """
+
+    last: Choice
+    sums: dict[str, list[float]] = {}
+    parts: dict[str, list[float]] = {}
 
 
 class Manifest(msgspec.Struct):
@@ -162,6 +205,7 @@ class Manifest(msgspec.Struct):
     placed: Preferences | None = None  # of the last run that had a placement
     reign: int = 0  # that of the driver which committed it
     balanced: Balanced | None = None  # after the last reorganization
+    costs: Costs | None = None  # how epochs ran, and what was expected
 
     @property
     def behind(self) -> bool:

@@ -92,11 +92,10 @@ class IntakeTask:
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
-        if not self.context.counted:
-            return self.exchange.blobs(self.controls, [], 0, self.times)
-        self.exchange.name = payload.reader or STATIC
-        cpu = time.thread_time() - began
-        told = Done(0, 0, reader=self.exchange.name, cpu=cpu, sent=self.exchange.counted())
+        told = Done(0, 0, cpu=time.thread_time() - began)
+        if self.context.counted:
+            self.exchange.name = told.reader = payload.reader or STATIC
+            told.sent = self.exchange.counted()
         return self.exchange.blobs(self.controls, [told], 0, self.times)
 
     def read(self, payload: Payload) -> None:

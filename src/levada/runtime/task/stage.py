@@ -93,7 +93,8 @@ class StageTask:
         self.touched = 0
         self.began, self.started = time.thread_time(), time.perf_counter()
         self.received: dict[str, list[int]] = {}
-        self.cpu: dict[str, float] = {}  # seconds of each node, where that is counted
+        self.cpu: dict[str, float] = {}  # seconds of each node
+        self.rows: dict[str, int] = {}  # that each node was given
         self.made: list[tuple[Terms, int]] = []
         groups = len(load_groups(context.groups).partition) if context.measured == ROWS else 0
         self.given = Counter(groups)
@@ -125,11 +126,9 @@ class StageTask:
         moved = progress.moved or context.first or context.replacement is not None
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
-                began = time.thread_time() if context.counted else 0.0
+                began, name = time.thread_time(), str(node.id)
                 self._node(node, exchange)
-                if context.counted:
-                    spent, name = time.thread_time() - began, str(node.id)
-                    self.cpu[name] = self.cpu.get(name, 0.0) + spent
+                self.cpu[name] = self.cpu.get(name, 0.0) + time.thread_time() - began
 
     def _report(self, exchange: Exchange) -> None:
         """The reports that are due, so many at a time that what is expanded for them is bounded; so
@@ -302,7 +301,9 @@ class StageTask:
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
         given = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
-        self.touched += sum(f.n for f in given)
+        rows, name = sum(f.n for f in given), str(node.id)
+        self.rows[name] = self.rows.get(name, 0) + rows
+        self.touched += rows
         for f in given if self.context.measured == ROWS else ():
             self.given.count(OTHERS, f[col.PLACE], f)
         made = self._made(node, frames)
@@ -359,10 +360,6 @@ class StageTask:
             self.partials.setdefault(target.id, []).append(partial)
             self.waiting.add(target.id)
 
-    def _spent(self) -> tuple[float, float]:
-        """Seconds of this task: of CPU, and as they passed."""
-        return time.thread_time() - self.began, time.perf_counter() - self.started
-
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = Done(
             self.stage,
@@ -380,13 +377,14 @@ class StageTask:
             done.files.append(done.state)
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
         if self.context.measured:
-            done.cpu, done.seconds = self._spent()
+            done.seconds = time.perf_counter() - self.started
             done.given = next(iter(self.given.told()), None)
         if self.context.counted:
-            done.cpu, done.received = self._spent()[0], self.received
+            done.received = self.received
             done.segment_size = state_files.size_of(self.context.root, done.segment)
-            done.nodes, done.sent = self.cpu, exchange.counted()
+            done.sent = exchange.counted()
             exchange.name = task(self.stage, self.partition)
         if self.stage < self.plan.stages:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)

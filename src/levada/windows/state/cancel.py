@@ -30,15 +30,15 @@ def uncancelled(rows: Frame, begun: Bools, beginnings: Sequence[str] = ()) -> Fr
         return rows
     at = np.flatnonzero(begun)
     own = rows.take(at)
-    codes, _, weight = consolidate(*_whole_key(own, {*beginnings, col.BEGIN, "w"}), own["w"])
+    codes, _, weight = consolidate(*whole_key(own, {*beginnings, col.BEGIN, "w"}), own["w"])
     left = weight[codes]
     stay = np.ones(rows.n, np.bool_)
     stay[at] = (np.sign(left) == own["w"]) & (_from_the_end(codes, own["w"]) < np.abs(left))
     return rows.where(stay)
 
 
-def _whole_key(rows: Frame, but: Collection[str]) -> tuple[Words, Words]:
-    """A key of all other columns."""
+def whole_key(rows: Frame, but: Collection[str]) -> tuple[Words, Words]:
+    """A key of all columns but these."""
     zeros = np.zeros(rows.n, np.uint64)
     key = mix(zeros, zeros, rows["op"])
     for name in sorted(rows.columns):

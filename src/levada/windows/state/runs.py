@@ -7,6 +7,8 @@ directory, and the row ``#o`` that each place stands for. The rows themselves st
 which they came, which is mostly that of time: they are never permuted, and what a probe finds lies
 close together.
 
+Rows that rows of weight -1 take back, and time does not, are kept otherwise (``settled``).
+
 One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs
 or spans a quarter of the window; then it is sealed. Four sealed runs of a level merge into one of
 the next, within a quarter of the window. So at most about a dozen runs are probed, and a row is
@@ -97,7 +99,7 @@ def open_(state: State, piece: Piece) -> Run:
     return Run(rows, buckets, keys[col.ORDER], whole, state.groups(piece))
 
 
-def _rows(state: State, piece: Piece) -> Frame:
+def rows_of(state: State, piece: Piece) -> Frame:
     """The rows of a run of state with their # columns."""
     keys = state.frame(piece, ".key")
     columns = {}
@@ -141,7 +143,7 @@ def insert(
             pieces[-1:] = _put(state, longer, 0, tail.epochs + 1)
             state.replace(key, pieces)
             return
-        both = concat([_alive(rows, horizon, alive) for rows in (_rows(state, tail), run.rows)])
+        both = concat([living(rows, horizon, alive) for rows in (rows_of(state, tail), run.rows)])
         rows = _left(both, horizon, ends)
         pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
@@ -156,7 +158,7 @@ def together(state: State, key: str, run: Run, alive: Bools) -> None:
     """Adds rows that never leave: all of the input as one run, written anew, without those of
     members that are gone.
     """
-    rows = [_rows(state, p) for p in state.pieces(key)]
+    rows = [rows_of(state, p) for p in state.pieces(key)]
     both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
     state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
 
@@ -165,7 +167,7 @@ def as_one(state: State, key: str) -> Run | None:
     """Rows that never leave, as the one run that they are unless groups have moved since."""
     pieces = state.pieces(key)
     if len(pieces) > 1 or (pieces and pieces[0].kept):
-        rows = concat([_rows(state, p) for p in pieces])
+        rows = concat([rows_of(state, p) for p in pieces])
         pieces = _put(state, arranged(rows), 0, 1) if rows.n else []
         state.replace(key, pieces)
     return open_(state, pieces[0]) if pieces else None
@@ -227,7 +229,8 @@ def _seal(piece: Piece) -> Piece:
     return msgspec.structs.replace(piece, level=1)
 
 
-def _alive(rows: Frame, horizon: int, members: Bools | None) -> Frame:
+def living(rows: Frame, horizon: int, members: Bools | None) -> Frame:
+    """The rows that are not dead by then, of members that are there."""
     if not rows.n:
         return rows
     later = rows[col.END] > horizon
@@ -237,6 +240,11 @@ def _alive(rows: Frame, horizon: int, members: Bools | None) -> Frame:
 def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
     """What has not been taken back by then: whoever comes meets both rows, or neither."""
     return uncancelled(rows, rows[col.BEGIN] <= horizon, ends)
+
+
+def put(state: State, run: Run) -> list[Piece]:
+    """A run as a piece of state, by itself."""
+    return _put(state, run, 0, 1)
 
 
 def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
@@ -306,7 +314,7 @@ def _one(
     *, alive: Bools | None,
 ) -> list[Piece]:  # fmt: skip
     """Runs as one of the next level, without what is dead or of other groups."""
-    rows = concat([_alive(_rows(state, p), horizon, alive) for p in pieces])
+    rows = concat([living(rows_of(state, p), horizon, alive) for p in pieces])
     rows = _left(rows, horizon, ends)
     level = max(p.level for p in pieces) + 1
     return _put(state, arranged(rows), level, 0) if rows.n else []

@@ -14,7 +14,7 @@ from test_send_graph import PARTS, QUERY, run, run_again, write
 
 import levada
 from levada.cli.main import main
-from levada.cli.place.measured import measured, measured_by_group
+from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
 from levada.placement.placement import group_name
 from levada.runtime.context import load_groups

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 import levada
-from levada.cli.place.measured import measured
+from levada.engine.placing.measured import measured
 from levada.errors import CheckpointError, EngineError, UsageError
 from levada.plan.sealed.group_table import dealt
 from levada.runtime.graph.send_graph import Sent, read, slice_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -33,15 +34,20 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     check_groups(groups)
     manifest, name = _slice(root, slice_)
     blocks = list(group_counts.read(str(root), manifest.by_group.get(name, ())))
-    stages = [block for block in blocks if _flow(block.sender)[0]]
-    later, rows = (sum(int(b.rows.sum()) for b in some) for some in (stages, blocks))
-    if later:
+    read = of_readers(blocks)
+    rows, known = (sum(int(b.rows.sum()) for b in some) for some in (blocks, read))
+    if known < rows:
         warnings.warn(
-            f"{later / rows:.0%} of the rows are sent by tasks of stages, which have many groups "
-            "each: they are left out.",
+            f"{1 - known / rows:.0%} of the rows are sent by tasks of stages, which have many "
+            "groups each: they are left out.",
             stacklevel=2,
         )
-    return by_group([block for block in blocks if not _flow(block.sender)[0]], groups)
+    return by_group(read, groups)
+
+
+def of_readers(blocks: Iterable[Block]) -> list[Block]:
+    """What readers have sent: of what tasks of stages send it is not known of what group it was."""
+    return [block for block in blocks if not _flow(block.sender)[0]]
 
 
 def by_group(blocks: list[Block], groups: int) -> SendGraph:

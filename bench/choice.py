@@ -1,0 +1,124 @@
+"""``choice``: what the engine's choice of one task or many loses against the better of both.
+
+W1 (two streams joined), W2 (aggregates over a sliding window) and W3 (query 3 of SRBench, closed
+elements) at three numbers of rows in an epoch, on Spark with two cores. Each runs twice: with its
+epochs in turn as one task and spread over tasks, which says what either takes (the medians, in ms
+of wall clock: what else runs on the machine slows both); and as the engine chooses. An epoch counts
+as what its way takes, so ``loss`` says how much longer all epochs behind the first ``WARM`` are
+than if each had run the better way. ``off`` is what was predicted for these, by what they took, the
+median of the absolute values.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from bench.aggregate import QUERY as W2
+from bench.data import events, write
+from bench.join import query as w1
+from bench.result import Result, check_count
+from bench.srbench import STREAM, Weather, query, write_timed
+from levada import Engine
+from levada.runtime.driver.task_count import ONE, SPREAD, Pace
+from levada.runtime.store.manifest import Choice
+
+EPOCHS, WARM = 12, 4
+SIZES = (10_000, 100_000, 1_000_000)
+STATIONS = 100
+Streams = dict[str, dict[str, Any]]
+
+
+def _tuples(folder: Path, names: str, rows: int) -> Streams:
+    """Streams of so many rows an epoch together, a file each epoch."""
+    each = rows // len(names)
+    for seed, name in enumerate(names):
+        stream = events(
+            seed, each * EPOCHS, 100_000 if len(names) > 1 else 1000, rate=each / 10_000
+        )
+        write(folder / name, stream, each)
+    return {name: {"source": folder / name} for name in names}
+
+
+def _triples(folder: Path, rows: int) -> Streams:
+    """Days of weather; an observation is three triples."""
+    minutes = rows * EPOCHS // (3 * STATIONS) + 1
+    write_timed(folder / "w.nt", Weather(STATIONS, 0, -(-minutes // 1440)))
+    return {STREAM: {"source": folder / "w.nt", "element": "subject", "closed": "element"}}
+
+
+def _work(name: str, folder: Path, rows: int) -> tuple[Streams, str, str]:
+    """The streams, the query and its language."""
+    if name == "w1":
+        return _tuples(folder, "AB", rows), w1(10_000).replace("B.w", "B.v"), "cql"
+    if name == "w2":
+        return _tuples(folder, "S", rows), W2, "cql"
+    return _triples(folder, rows), query(), "rspql"
+
+
+def _run(work: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int, list[Choice]]:
+    """Some epochs: how many results, and how each epoch ran."""
+    streams, text, dialect = work
+    found: list[Choice] = []
+    # an observation is an element, of three triples
+    elements = rows // 3 if STREAM in streams else rows
+    with Engine(spark=session, partitions=2, epoch_rows=elements, keep_results=False) as engine:
+        for name, options in streams.items():
+            engine.stream(name, **options)
+        engine.register(text, name="q", dialect=dialect)
+        engine._on_epoch(lambda told: found.append(told.costs.last if told.costs else Choice()))
+        engine.start(once=True)
+        engine.await_end()
+        assert engine._driver is not None, "it has been started"
+        return sum(n for n, _ in engine._driver.last.totals.values()), found
+
+
+def _in_turn(self: Pace, one: float, spread: float) -> str:
+    """A way for an epoch, the other one for the next."""
+    return ONE if self.choice.way == SPREAD else SPREAD
+
+
+def compare(name: str, rows: int, session: Any) -> dict[str, Any]:
+    """What a choice loses for one workload at one size."""
+    with tempfile.TemporaryDirectory(prefix="levada-choice-") as folder:
+        work = _work(name, Path(folder), rows)
+        with patch.object(Pace, "_faster", _in_turn):
+            count, forced = _run(work, rows, session)
+        again, chosen = _run(work, rows, session)
+    check_count(f"{name} of {rows}", again, count)
+    most = max(c.elements for c in forced)
+    full = [c for c in forced[WARM:] if c.elements > most / 2]
+    ms = {w: statistics.median(c.took for c in full if c.way == w) for w in (ONE, SPREAD)}
+    own = [c for c in chosen[WARM:] if c.elements > most / 2][: EPOCHS - WARM]
+    best = min(ms.values()) * len(own)
+    off = [abs(c.predicted[c.way] / c.took - 1) for c in own if c.way in c.predicted]
+    return {
+        "count": count,
+        **{f"{way}_ms": round(each, 1) for way, each in ms.items()},
+        "best_ms": round(best, 1),
+        "chosen_ms": round(sum(ms[c.way] for c in own), 1),
+        "as_one": sum(c.way == ONE for c in own) / max(len(own), 1),
+        "off": round(statistics.median(off), 3) if off else None,
+    }
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """All workloads on one session; ``scale`` is of the rows of an epoch."""
+    from levada.runtime.spark.session import start_session, stop_session
+
+    with tempfile.TemporaryDirectory(prefix="levada-choice-spark-") as scratch:
+        session = start_session("local[2]", scratch=Path(scratch))
+        try:
+            found = {
+                f"{name}_{rows}": compare(name, max(int(rows * scale), 1000), session)
+                for name in ("w1", "w2", "w3")
+                for rows in SIZES
+            }
+        finally:
+            stop_session(session)
+    best, chosen = (sum(each[key] for each in found.values()) for key in ("best_ms", "chosen_ms"))
+    total = {"count": sum(each["count"] for each in found.values())}
+    return Result("choice", total, more={"loss": round(chosen / best - 1, 4), **found})

@@ -1,0 +1,89 @@
+"""How epochs were run, in sentences: what each way was predicted to take and what it took, of the
+last epoch and of all since the engine began; and what each part of the work costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from levada.plan.sealed.plan import Plan
+from levada.runtime.store.manifest import Choice, Costs, Lesson
+
+WORDS = {"here": "in the driver's process", "one": "as one task", "spread": "spread over tasks"}
+SHOWN = 5
+PART = ("part", "a ms", "b ns a row", "rows an element", "predicted ms", "measured ms")
+
+
+def sentences(costs: Costs) -> Iterator[str]:
+    """What is told of the choices.
+
+    >>> from levada.runtime.store.manifest import Choice, Costs
+    >>> last = Choice(7, 5000, "one", 1, {"one": 31.2, "spread": 64.0}, 30.0)
+    >>> for sentence in sentences(Costs(last, {"one": [5, 151.0, 150.0]})):
+    ...     print(sentence)
+    Epoch 7, of 5,000 elements, ran as one task: 30.0 ms, predicted 31.2; spread over tasks 64.0.
+    As one task: 5 epochs, 150 ms, predicted 151 (+0.7%).
+    """
+    yield _last(costs.last)
+    for way, (epochs, predicted, took) in sorted(costs.sums.items()):
+        off = f" ({predicted / took - 1:+.1%})" if took else ""
+        words = WORDS[way][0].upper() + WORDS[way][1:]
+        yield f"{words}: {epochs:,.0f} epochs, {took:,.0f} ms, predicted {predicted:,.0f}{off}."
+
+
+def _last(choice: Choice) -> str:
+    head = f"Epoch {choice.epoch}, of {choice.elements:,} elements, ran {WORDS[choice.way]}"
+    own = choice.predicted.get(choice.way)
+    if own is None:
+        return f"{head}: {choice.took:,.1f} ms; nothing was known to predict it by."
+    others = (
+        f"; {WORDS[way]} {ms:,.1f}"
+        for way, ms in choice.predicted.items()
+        if way not in (choice.way, "here")
+    )
+    return f"{head}: {choice.took:,.1f} ms, predicted {own:,.1f}{''.join(others)}."
+
+
+def named(costs: Costs, plan: Plan) -> Costs:
+    """The same with operators by their names in place of their numbers."""
+    parts = {
+        f"{type(plan.nodes[int(name)].step).__name__} {name}"
+        if name.isdigit() and int(name) in plan.nodes
+        else name: values
+        for name, values in costs.parts.items()
+    }
+    return Costs(costs.last, costs.sums, parts)
+
+
+def rows(costs: Costs) -> list[tuple[str, ...]]:
+    """What each part of the work costs, the dearest first."""
+    return [(name, *(f"{value:,.2f}" for value in values)) for name, values in costs.parts.items()]
+
+
+def lessons(found: Sequence[Lesson]) -> Iterator[str]:
+    """What the last steps of a placement that is learned came to.
+
+    >>> from levada.runtime.store.manifest import Lesson
+    >>> for sentence in lessons([Lesson("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3)]):
+    ...     print(sentence)
+    Learned from 2004-08-08: 900 groups and 3 readers moved at epoch 12; 75.0% of the rows ...
+    """
+    for lesson in found[-SHOWN:]:
+        if lesson.told:
+            yield lesson.told
+        if lesson.moved or lesson.readers:
+            measured = (
+                f"measured {lesson.measured:.1%} in the next slice"
+                if lesson.measured >= 0
+                else "not measured yet"
+            )
+            yield (
+                f"Learned from {lesson.slice}: {lesson.moved:,} groups and {lesson.readers:,} "
+                f"readers moved at epoch {lesson.epoch}; {lesson.before:.1%} of the rows crossed "
+                f"machines, predicted {lesson.predicted:.1%}, {measured}."
+            )
+        elif lesson.before >= 0:
+            yield (
+                f"Learned from {lesson.slice}: {lesson.before:.1%} of the rows crossed machines, "
+                "and nothing much better was found."
+            )

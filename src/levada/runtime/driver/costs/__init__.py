@@ -1,0 +1,1 @@
+"""What epochs cost and what the next one will take, by the model ``epochs``."""

@@ -1,0 +1,131 @@
+"""A run that learns its placement gives what one without gives, sends less across machines, and
+says what it predicted beside what came of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import levada
+from levada.cli.status import show
+from levada.engine.placing.wish import read_learning
+from levada.engine.telling.status import read_status
+from levada.errors import UsageError
+from levada.runtime.store.checkpoint import newest_manifest
+from levada.runtime.store.manifest import Lesson, Manifest
+
+DAY = 86_400_000
+KEYS, EACH = 60, 240
+TEXT = "Istream(Select k, Count(*) As n From S [Range 1 Day Slide 1 Day] Group By k)"
+VIEW = "Rstream(Select S.k, T.v From S [Now], S [Partition By k Rows 2] As T Where S.k = T.k)"
+
+
+def write(folder: Path, days: range, *, turned: bool = False) -> None:
+    """Two files a stream: a key is in one of them; half of them in the other one, if ``turned``."""
+    folder.mkdir(exist_ok=True)
+    for half in range(2):
+        with (folder / f"{half}.csv").open("a") as file:
+            if not file.tell():
+                file.write("k,v,ts\n")
+            for day in days:
+                for i in range(EACH):
+                    key = i * 7 % (KEYS // 2)
+                    k = 2 * key + (half ^ (turned and key % 2))
+                    file.write(f"{k},{i % 5},{day * DAY + i * DAY // EACH + half}\n")
+
+
+def run(folder: Path, checkpoint: Path, **given: Any) -> tuple[set[tuple[Any, ...]], Manifest]:
+    with levada.Engine(
+        spark=False, checkpoint=checkpoint, partitions=4, epoch_rows=EACH, seed=3, **given
+    ) as engine:
+        schema = {"k": "integer", "v": "integer"}
+        engine.stream("S", folder, schema=schema, files="parallel")
+        queries = [
+            engine.register(text, name=name, dialect="cql")
+            for name, text in (("counts", TEXT), ("last", VIEW))
+        ]
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        rows = {(q.name, *row) for q in queries for row in q.to_polars().rows()}
+    manifest = newest_manifest(checkpoint)
+    assert manifest is not None
+    return rows, manifest
+
+
+def lessons(manifest: Manifest) -> list[Lesson]:
+    assert manifest.placed is not None
+    return manifest.placed.lessons
+
+
+def test_a_run_learns_and_its_results_are_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "s", range(5))
+    plain, _ = run(tmp_path / "s", tmp_path / "plain")
+    learned, manifest = run(tmp_path / "s", tmp_path / "learned", place="learn:2")
+    assert learned == plain and plain
+    first, *others = lessons(manifest)
+    assert 0.3 < first.before < 0.7, "keys are dealt out in turn"
+    assert first.predicted < 0.05 and first.moved
+    assert first.measured == pytest.approx(first.predicted, abs=0.2), "some epochs were before"
+    assert others and not any(lesson.moved for lesson in others), "what is good stays"
+    text = "\n".join(str(part) for part in show(read_status(tmp_path / "learned")).renderables)
+    assert "readers moved at epoch" in text and "nothing much better was found" in text
+
+
+def test_a_run_that_goes_on_begins_with_what_was_learned(tmp_path: Path) -> None:
+    write(tmp_path / "s", range(3))
+    run(tmp_path / "s", tmp_path / "c", place="learn:2")
+    write(tmp_path / "s", range(3, 6))
+    _, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
+    assert lessons(manifest) and all(lesson.before < 0.05 for lesson in lessons(manifest))
+    assert not any(lesson.moved for lesson in lessons(manifest))
+
+
+def test_what_changes_is_learned_in_steps(tmp_path: Path) -> None:
+    write(tmp_path / "s", range(3))
+    write(tmp_path / "s", range(3, 9), turned=True)
+    _, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
+    moved = [lesson for lesson in lessons(manifest) if lesson.moved]
+    assert len(moved) > 2, "a later step does not move everything"
+    assert all(lesson.predicted < 0.9 * lesson.before for lesson in moved)
+
+
+def test_of_a_query_that_is_gone_nothing_is_learned(tmp_path: Path) -> None:
+    write(tmp_path / "s", range(2))
+    with levada.Engine(
+        spark=False, checkpoint=tmp_path / "c", partitions=4, epoch_rows=EACH, place="learn:2"
+    ) as engine:
+        engine.stream(
+            "S", tmp_path / "s", schema={"k": "integer", "v": "integer"}, files="parallel"
+        )
+        engine.register("Select v From S Where v > 9", name="none", dialect="cql")
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    manifest = newest_manifest(tmp_path / "c")
+    assert manifest is not None
+    assert [lesson.moved for lesson in lessons(manifest)] in ([], [0])
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("learn", r"does not follow from local\[2\]"),
+        ("learn:1", "'1' machines cannot be learned"),
+        ("learn:many", "'many' machines cannot be learned"),
+        ("learn:", "'' machines cannot be learned"),
+    ],
+)
+def test_a_wish_that_is_wrong_says_so(place: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_learning(place, "local[2]")
+
+
+def test_machines_follow_from_a_local_cluster_and_need_partitions(tmp_path: Path) -> None:
+    found = read_learning("learn", "local-cluster[3,1,1024]")
+    assert found is not None and found.machines == 3 and found.partitions(4) == 6
+    assert read_learning("off", "local[2]") is None
+    write(tmp_path / "s", range(1))
+    with pytest.raises(UsageError, match="some machines would have none"):
+        run(tmp_path / "s", tmp_path / "c", place="learn:5")

@@ -1,0 +1,104 @@
+"""Queries that are made of each other share what they have in common, and each says what it says
+alone.
+
+They come and go while streams with repeated triples and disorder are read, in each mode of sharing
+and in several on one checkpoint, and are compared with the naive reference, which knows of each
+query alone, and one of a set with a run of its own (``coming``). What is shared is counted, so that
+a test of nothing fails. 30 sets, 24 of CQL and 10 with a bound of rows; ``LEVADA_CASES`` is another
+number of each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cases.case import CaseQuery
+from cases.cql import SCHEMAS
+from cases.cql_sketches import VALUES, cql_sketched_sets
+from cases.elements import elements, rows
+from cases.sketches import STREAM, sketched_sets
+from cases.vocabulary import STATIC
+from coming import MODES, PHASES, Coming, World, check, comings, counters
+
+SETS = int(os.environ.get("LEVADA_CASES", "0"))
+MOST = 40 if SETS else 10
+"""The most queries of a set."""
+pytestmark = pytest.mark.timeout(0)
+
+mixed_modes = st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1)
+latenesses = st.sampled_from((0, 0, 1500))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """One stream, and static graphs for the dialects that merge these with windows."""
+    lateness = draw(latenesses)
+    stream = draw(elements(lateness=lateness, least=6))
+    return World({STREAM: stream}, {STREAM: _cuts(draw, len(stream))}, lateness, STATIC)
+
+
+@st.composite
+def tuple_worlds(draw: st.DrawFn) -> World:
+    """Three streams of tuples."""
+    lateness = draw(latenesses)
+    streams = {}
+    for name, schema in SCHEMAS.items():
+        values = st.tuples(*(VALUES[kind] for kind in schema.values()))
+        streams[name] = draw(rows(values, lateness=lateness, base=0, gap=False))
+    cuts = {name: _cuts(draw, len(found)) for name, found in streams.items()}
+    return World(streams, cuts, lateness, {}, SCHEMAS)
+
+
+def _cuts(draw: st.DrawFn, size: int) -> list[int]:
+    return sorted(draw(st.integers(0, size)) for _ in range(PHASES - 1))
+
+
+def judge(
+    queries: st.SearchStrategy[list[CaseQuery]], worlds: st.SearchStrategy[World], number: int,
+    **options: Any,
+) -> dict[str, Counter[str]]:  # fmt: skip
+    """Judges so many sets in all modes; what is shared."""
+    shared = counters()
+
+    @settings(
+        max_examples=SETS or number,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(comings(queries), worlds, mixed_modes, st.integers(0, 9))
+    def each(coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int) -> None:
+        check(coming, world, shared, alone, mixed, **options)
+
+    each()
+    print(f"{shared}")
+    return shared
+
+
+def is_shared(shared: Mapping[str, Counter[str]]) -> None:
+    """A third of the joins is shared, and a third relaxed."""
+    off, exact, relax = shared.values()
+    assert off["there"] == off["needed"] and not off["picked"] + exact["picked"]
+    assert relax["there"] < exact["there"] and relax["picked"], f"some are relaxed: {shared}"
+    assert relax["there"] * 3 <= relax["needed"] * 2, f"a third of the joins is shared: {shared}"
+    assert relax["relaxed"] * 3 >= relax["needed"], f"a third of the joins is relaxed: {shared}"
+
+
+def test_each_says_what_it_says_alone() -> None:
+    is_shared(judge(sketched_sets(MOST), worlds(), 30))
+
+
+def test_each_says_in_cql_what_it_says_alone() -> None:
+    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), 24))
+
+
+def test_those_with_too_many_rows_are_suspended_and_the_others_go_on() -> None:
+    shared = judge(sketched_sets(MOST), worlds(), 10, max_rows=12)
+    assert all(counts["suspended"] for counts in shared.values()), f"some are: {shared}"

@@ -216,7 +216,7 @@ def _feed(engine: Engine, folder: Path, world: World, phase: int) -> None:
         with (folder / (f"{i}.csv" if tuples else f"{i}.nt")).open("a") as file:
             file.write("".join(f"{line}\n" for line in _lines(elements)))
     read = sum(1 for i in range(phase + 1) for part in world.part(i).values() for _ in _lines(part))
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while sum(record.elements for record in engine._records().values()) < read:
         assert time.monotonic() < deadline, "what is there is read"
         engine.await_end(0.002)

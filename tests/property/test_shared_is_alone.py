@@ -100,5 +100,5 @@ def test_each_says_in_cql_what_it_says_alone() -> None:
 
 
 def test_those_with_too_many_rows_are_suspended_and_the_others_go_on() -> None:
-    shared = judge(sketched_sets(MOST), worlds(), 10, max_rows=12)
-    assert all(counts["suspended"] for counts in shared.values()), f"some are: {shared}"
+    shared = judge(sketched_sets(10), worlds(), 10, max_rows=6)
+    assert sum(counts["suspended"] for counts in shared.values()), f"some are: {shared}"

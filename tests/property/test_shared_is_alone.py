@@ -4,8 +4,8 @@ alone.
 They come and go while streams with repeated triples and disorder are read, in each mode of sharing
 and in several on one checkpoint, and are compared with the naive reference, which knows of each
 query alone, and one of a set with a run of its own (``coming``). What is shared is counted, so that
-a test of nothing fails. 30 sets, 24 of CQL and 10 with a bound of rows; ``LEVADA_CASES`` is another
-number of each.
+a test of nothing fails. 20 sets and 8 of CQL, of up to 10 queries; ``LEVADA_CASES`` is another
+number of each, of up to 40 queries, and of sets with a bound of rows.
 """
 
 from __future__ import annotations
@@ -92,13 +92,14 @@ def is_shared(shared: Mapping[str, Counter[str]]) -> None:
 
 
 def test_each_says_what_it_says_alone() -> None:
-    is_shared(judge(sketched_sets(MOST), worlds(), 30))
+    is_shared(judge(sketched_sets(MOST), worlds(), 20))
 
 
 def test_each_says_in_cql_what_it_says_alone() -> None:
-    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), 24))
+    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), 8))
 
 
+@pytest.mark.skipif(not SETS, reason="Each suspension is an epoch run again: LEVADA_CASES has it.")
 def test_those_with_too_many_rows_are_suspended_and_the_others_go_on() -> None:
-    shared = judge(sketched_sets(10), worlds(), 10, max_rows=6)
+    shared = judge(sketched_sets(10), worlds(), SETS, max_rows=6)
     assert sum(counts["suspended"] for counts in shared.values()), f"some are: {shared}"

@@ -4,6 +4,7 @@ and terms, constants that meet. Each says what it says alone, in all modes of sh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -241,3 +242,16 @@ def test_one_with_too_many_rows_is_suspended_whatever_the_mode(mixed: Sequence[s
     shared = counters()
     check(found, world([*some, *many, *later], 12, 15), shared, mixed=mixed, max_rows=50)
     assert {mode: counts["suspended"] for mode, counts in shared.items()} == dict.fromkeys(MODES, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_that_wait_for_their_watermark_go_with_their_query(mode: str) -> None:
+    """They met in the epoch that suspended it, which was run again, and again suspended nobody."""
+    found = sketched([Sketch((f"?x :q :{c}", "?x :r ?s"), shown=(0, 1)) for c in "ab"])
+    many = " . ".join(f':b :r "{i}"' for i in range(60))
+    first = at(1000, f':a :q :a ; :r "0" . :b :q :b . {many}')
+    later = [at(9000, ':a :q :a ; :r "1"'), at(20_000, ":a :q :c")]
+    waiting = World({STREAM: [first, *later]}, {STREAM: (1, 2)}, 1500)
+    shared = {mode: Counter[str]()}
+    check(found, waiting, shared, max_rows=50)
+    assert shared[mode]["suspended"] == 1

@@ -83,12 +83,13 @@ def judge(
 
 
 def is_shared(shared: Mapping[str, Counter[str]]) -> None:
-    """A third of the joins is shared, and a third relaxed."""
+    """A third of the joins is shared, and a third relaxed; of few sets at least some are."""
     off, exact, relax = shared.values()
     assert off["there"] == off["needed"] and not off["picked"] + exact["picked"]
     assert relax["there"] < exact["there"] and relax["picked"], f"some are relaxed: {shared}"
-    assert relax["there"] * 3 <= relax["needed"] * 2, f"a third of the joins is shared: {shared}"
-    assert relax["relaxed"] * 3 >= relax["needed"], f"a third of the joins is relaxed: {shared}"
+    least = 3 if SETS else 6
+    assert relax["there"] * least <= relax["needed"] * (least - 1), f"joins are shared: {shared}"
+    assert relax["relaxed"] * least >= relax["needed"], f"joins are relaxed: {shared}"
 
 
 def test_each_says_what_it_says_alone() -> None:

@@ -4,6 +4,7 @@ promise is under 10 ms.
 The texts are read where the suite lies, ``../shared/data``; a text that is not valid is no case.
 Each query is planned a number of times into a catalog of its own, after rounds that do not count:
 the median CPU time of the thread, parsing included. The baseline is what parsing alone takes.
+``modes``: the median of all texts in the other modes of sharing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import prepare, share
 from levada.errors import QueryError
+from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.scans import StreamFacts
 from levada.syntax import parse
 
@@ -50,10 +52,10 @@ def _whole(short: str, prefixes: dict[str, str]) -> str:
     return prefixes.get(prefix, "") + local
 
 
-def plan(text: str, known: Known) -> None:
+def plan(text: str, known: Known, mode: Sharing = DEFAULT) -> None:
     """All that a query costs before it reads anything: parsed, translated, optimized, planned."""
     known.said.clear()  # each time as an engine's first query
-    share([prepare(Asked(text, "q"), known)], known)
+    share([prepare(Asked(text, "q"), known)], known, mode)
 
 
 def texts() -> Iterator[tuple[str, str, Known]]:
@@ -85,11 +87,14 @@ def run(scale: float, stepped: bool) -> Result:
     if not cases:
         raise SideError(f"The texts of CityBench are not there: {DATA}")
     planned = {name: spent(partial(plan, text, known), rounds) for name, text, known in cases}
+    modes = {mode: [spent(partial(plan, text, known, mode), rounds) for _, text, known in cases]
+             for mode in Sharing if mode is not DEFAULT}  # fmt: skip
     parsed = {name: spent(partial(parse, text), rounds) for name, text, _ in cases}
     worst = max(planned, key=lambda name: planned[name])
     more = {
         "worst_ms": round(planned[worst], 2),
         "worst": worst,
+        "modes": {str(mode): round(median(times), 2) for mode, times in modes.items()},
         "each": {n: round(ms, 2) for n, ms in planned.items()},
     }
     return Result("planning", _side(planned), _side(parsed), more=more)

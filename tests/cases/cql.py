@@ -84,7 +84,14 @@ def _single(draw: st.DrawFn, stream: str) -> Select:
     number = next(c for c, kind in schema.items() if c != "k" and kind in ("integer", "double"))
     where = draw(
         st.sampled_from(
-            ("", f"l.{number} > 1", f"l.k = 2 Or l.{number} < 3", f"l.{number} + 1 >= 3.5")
+            (
+                "",
+                f"l.{number} > 1",
+                f"l.k = 2 Or l.{number} < 3",
+                f"l.{number} + 1 >= 3.5",
+                f"l.{number} Not Between 1.5 And 3",
+                f"l.k In (1, l.{number}, 5)",
+            )
         )
     )
     if draw(st.booleans()):
@@ -105,6 +112,8 @@ def _joined(draw: st.DrawFn, left: str, right: str) -> Select:
         f" And r.{number} > 1",
         f" And l.k < r.{number}",
         " And l.ts < r.ts + 1500",
+        f" And r.{number} Between 1 And 3",
+        " And l.k In (1, 3)",
     )
     where = "l.k = r.k" + draw(st.sampled_from(further))
     if draw(st.integers(0, 2)) == 2:

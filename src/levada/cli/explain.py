@@ -63,7 +63,8 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
 
 def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
     """What these queries share in a mode, and why not more. Raises ``UsageError``."""
-    told = tell(_share(app, names, sharing_of(mode))[1])
+    queries, topology = _shared(app, names, sharing_of(mode))
+    told = tell(topology, {name: query.physical.root for name, query in queries.items()})
     if not as_json:
         return show_sharing(told)
     return _json({"stage": "sharing", **tree(told)})
@@ -110,7 +111,9 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
             return query.physical.root, show_operators(query.physical.root)
 
 
-def _share(app: App, names: Sequence[str], mode: Sharing = DEFAULT) -> tuple[list[str], Topology]:
+def _shared(
+    app: App, names: Sequence[str], mode: Sharing = DEFAULT
+) -> tuple[dict[str, Prepared], Topology]:
     """These queries, and those that make what they read, in their order; and their topology."""
     known = known_to(app)
     queries = {query.asked.name: query for query in prepare_app(app, known)}
@@ -122,18 +125,19 @@ def _share(app: App, names: Sequence[str], mode: Sharing = DEFAULT) -> tuple[lis
             chosen.add(name)
             waiting += makers_read(queries[name].algebra, known)
     order = order_by_makers([name for name in queries if name in chosen], known)
-    return order, share((queries[name] for name in order), known, mode)
+    found = {name: queries[name] for name in order}
+    return found, share(found.values(), known, mode)
 
 
 def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
     """What these queries share, and those that make what they read."""
-    order, topology = _share(app, names)
+    queries, topology = _shared(app, names)
     partitions = cores(app.options.master or "local[*]")
     if not as_json:
         return show_topology(topology, partitions)
     return _json(
         {
-            "queries": order,
+            "queries": list(queries),
             "stage": "topology",
             "nodes": tree(describe(topology)),
             "edges": tree(describe_edges(topology)),

@@ -170,6 +170,8 @@ def _side(
     raw = step.raw[i]
     if frame is None:
         frame = r.empty(layout)
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
     key = r.key_of(frame, step.left if i == 0 else step.right)
     whole = None
     if raw:

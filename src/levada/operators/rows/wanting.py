@@ -145,7 +145,9 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
 
 
 def _bounds(node: PlanNode[s.Pick], number: int) -> Bounds:
-    """The interval of each member's range, and whether it says all."""
+    """The interval of each member's range, and whether it says all. Infinity is no border, since
+    what has none ends there.
+    """
     n = len(node.members)
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     above, below, told = (np.full(n, v, np.bool_) for v in (False, False, True))
@@ -153,13 +155,14 @@ def _bounds(node: PlanNode[s.Pick], number: int) -> Bounds:
         if test.range != number:
             continue
         own = Numbers.of(*node.known(parameters)[test.param].values())
-        told &= own.exact
+        exact = own.exact & np.isfinite(own.d)
+        told &= exact
         strict = test.function in (Function.LESS, Function.GREATER)
         if test.function in _FROM:
-            more = own.exact & ((own.d > low) | ((own.d == low) & strict))
+            more = exact & ((own.d > low) | ((own.d == low) & strict))
             low, above = np.where(more, own.d, low), np.where(more, strict, above)
         if test.function in _TO:
-            more = own.exact & ((own.d < high) | ((own.d == high) & strict))
+            more = exact & ((own.d < high) | ((own.d == high) & strict))
             high, below = np.where(more, own.d, high), np.where(more, strict, below)
     return Bounds(low, high, above, below, told)
 

@@ -7,8 +7,10 @@
 A pattern's subject or object becomes a variable of its own. Of a condition below the join those
 parts are taken out that compare one variable, which is always bound, with constants: ``<``, ``>``,
 ``=`` with a number, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain strings,
-``sameTerm``, which are told by identity, since nothing else equals these (a *key*). Whatever else a
-condition says stays where it is. On the way up each keeps the name that its variable has there.
+``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and ``IN`` with
+integers of an integer column, which has one text for each value. Columns of tuples may be NULL:
+what is NULL satisfies no comparison and joins with nothing. Whatever else a condition says stays
+where it is. On the way up each keeps the name that its variable has there.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.query import TriplePattern
 from levada.model.term import STRING, XSD, Iri, Literal, Term
 from levada.plan.physical import operators as p
+from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
 
 _ENDS = (0, 2)  # subject and object
@@ -192,23 +195,41 @@ def _told(part: Expression, rows: Op, told: dict[tuple[str, bool], Lifted]) -> b
         case Call(Function.IN, (Var(name), *others)):
             terms = tuple([one.term for one in others if isinstance(one, Const)])
             alike = len(terms) == len(others) and all(map(_is_itself, terms))
+            if len(terms) == len(others) and column_type(rows, name) == "integer":
+                return all(map(_is_integer, terms)) and _add_key(name, terms, told)
         case Call(Function.SAME_TERM, (Var(name), Const(term))):
             alike, terms = True, (term,)
         case Call(function, (Var(name), Const(term))) if function in _TURNED:
             terms = (term,)
             alike = function is Function.EQUAL and _is_itself(term)
             number = isinstance(term, Literal) and term.datatype in _NUMBERS
-            if number and name in rows.variables and name not in rows.maybe:
+            if number and name in rows.variables and not _may_lack(rows, name):
                 one = told.setdefault((name, False), Lifted(name))
                 one.tests = (*one.tests, (function, term))
                 return True
         case _:
             return False
-    by_text = name in rows.typed or name in rows.mixed or name in rows.maybe
-    if not alike or by_text or name not in rows.variables or (name, True) in told or not terms:
+    by_text = name in rows.typed or name in rows.mixed or _may_lack(rows, name)
+    return alike and not by_text and name in rows.variables and _add_key(name, terms, told)
+
+
+def _add_key(name: str, terms: tuple[Term, ...], told: dict[tuple[str, bool], Lifted]) -> bool:
+    """Takes a key up, if its variable has none yet."""
+    if (name, True) in told or not terms:
         return False
     told[name, True] = Lifted(name, tuple(dict.fromkeys(terms)))
     return True
+
+
+def _may_lack(rows: Op, name: str) -> bool:
+    """Whether a variable may be unbound where a join takes it for equal to any value: columns of
+    tuples may be NULL, and join with nothing then.
+    """
+    return name in rows.maybe and not column_type(rows, name)
+
+
+def _is_integer(term: Term) -> bool:
+    return isinstance(term, Literal) and term.datatype == XSD + "integer"
 
 
 def _is_itself(term: Term) -> bool:

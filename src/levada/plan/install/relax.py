@@ -27,7 +27,7 @@ Cost: linear in the operators of the queries that have such joins; a walk for th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from levada.model.expression import Function
@@ -42,8 +42,8 @@ from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
 
-# what is below these is as it is
-_WHOLE = p.Closure | p.StaticSubplan | p.SubqueryWindow | p.CountWindow | p.Session | p.Applied
+WHOLE = p.Closure | p.StaticSubplan | p.SubqueryWindow | p.CountWindow | p.Session | p.Applied
+"""What is below these is as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,16 @@ class Relaxations:
                 self._exact.setdefault(name, []).append((key, block))
         return _replaced(root, by, {}) if by else root
 
-    def can_relax(self, name: str) -> bool:
-        """Whether a query has a join that others could share."""
-        return name in self._of
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The queries that have a join that others could share."""
+        return tuple(self._of)
+
+    def of(self, name: str) -> Sequence[tuple[Key, Block]]:
+        """The joins of a query that others could share, each with what it is but for what is wanted
+        of it.
+        """
+        return self._of.get(name, ())
 
 
 def _less(counts: Counter[Wants], wants: Wants) -> None:
@@ -143,7 +150,7 @@ def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[B
             continue
         seen.add(id(op))
         if not joins(op):
-            waiting += _beside(op)
+            waiting += beside(op)
             continue
         assert op.windows is not None, "a join of rows with event times"
         own = windows(op.windows).windows[: len(op.windows)]
@@ -167,9 +174,9 @@ def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -
     return Block(op, relaxed, keys, tests, wants)
 
 
-def _beside(op: Op) -> tuple[Op, ...]:
+def beside(op: Op) -> tuple[Op, ...]:
     """The inputs in which there may be blocks: not what decides on other rows."""
-    if isinstance(op.spec, _WHOLE):
+    if isinstance(op.spec, WHOLE):
         return ()
     if isinstance(op.spec, p.ReportJoin) and op.spec.kind is not JoinKind.INNER:
         return op.inputs[:1]

@@ -1,5 +1,5 @@
-"""What queries share, told by operators: who uses what, which joins are relaxed, and why others are
-not; for ``explain --sharing``.
+"""What queries share, told by operators: who uses what, which joins are relaxed, why others are
+not, and which are nearly the same; for ``explain --sharing``.
 
     4 queries, sharing relax: 15 operators; apart they would be 23
     shared
@@ -12,25 +12,29 @@ not; for ``explain --sharing``.
         <http://e/c2> [RANGE PT9S STEP PT2S close [)]: c
     not relaxed
       d: no other query has its join with other constants, conditions or windows
+        nearly that of a, b, c: it has (- <http://e/r> *); they have (- <http://e/p> *)
 
 Operators are members of the topology's nodes, by the names that ``show`` gives these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from levada.model.term import Literal, Term
 from levada.plan.install.sharing import Sharing
+from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shares import At
 from levada.plan.topology.show import SharedMember, describe
 from levada.plan.topology.topology import Topology
+from levada.plan.topology.why_not import Candidate, candidates, reason
 
 ALONE = "no other query has its join with other constants, conditions or windows"
-NOTHING = "it has no join that could be shared with others"
+EQUAL = "its join is that of {}, with nothing different"
 MODE = "sharing is {}"
+OTHERWISE = "the same patterns and conditions, but other variables in common, or other windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Relaxed:
 @dataclass(frozen=True, slots=True)
 class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
-    by query.
+    by query; ``candidates``: with whom these would share a join if it were a little different.
     """
 
     sharing: str
@@ -75,14 +79,17 @@ class Told:
     shared: tuple[Shared, ...]
     relaxed: tuple[Relaxed, ...]
     not_relaxed: dict[str, str]
+    candidates: dict[str, tuple[Candidate, ...]]
 
 
-def tell(topology: Topology) -> Told:
-    """What the queries of a topology share."""
+def tell(topology: Topology, roots: Mapping[str, Op]) -> Told:
+    """What the queries of a topology share; ``roots``: each one's last operator, by name."""
     nodes = describe(topology)
     members = [(node.name, member) for node in nodes for member in node.members]
     relaxed = tuple(_relaxed(topology))
     picking = {query for join in relaxed for pick in join.picks for query in pick.queries}
+    others = [name for name in topology.queries if name not in picking]
+    near = {name: candidates(topology.relaxations, name) for name in others}
     return Told(
         str(topology.sharing),
         len(topology.queries),
@@ -90,7 +97,8 @@ def tell(topology: Topology) -> Told:
         sum(len(member.queries) for _, member in members),
         tuple(_shared(name, member) for name, member in members if len(member.queries) > 1),
         relaxed,
-        {name: _why(topology, name) for name in topology.queries if name not in picking},
+        {name: _why(topology, name, roots[name]) for name in others},
+        {name: found for name, found in near.items() if found},
     )
 
 
@@ -98,11 +106,20 @@ def _shared(name: str, member: SharedMember) -> Shared:
     return Shared(f"{name} {member.detail}".strip(), member.queries)
 
 
-def _why(topology: Topology, query: str) -> str:
+def _why(topology: Topology, query: str, root: Op) -> str:
     """Why no join of a query is relaxed."""
     if topology.sharing is not Sharing.RELAX:
         return MODE.format(topology.sharing)
-    return ALONE if topology.relaxations.can_relax(query) else NOTHING
+    relaxations = topology.relaxations
+    own = [(key, block.wants) for key, block in relaxations.of(query)]
+    if not own:
+        return reason(root)
+    alike = [
+        name
+        for name in relaxations.names
+        if name != query and any((k, b.wants) in own for k, b in relaxations.of(name))
+    ]
+    return EQUAL.format(", ".join(alike)) if alike else ALONE
 
 
 def _relaxed(topology: Topology) -> Iterator[Relaxed]:
@@ -180,3 +197,11 @@ def _lines(told: Told) -> Iterator[str]:
     yield from ("not relaxed",) if told.not_relaxed else ()
     for query, why in told.not_relaxed.items():
         yield f"  {query}: {why}"
+        for near in told.candidates.get(query, ()):
+            yield f"    nearly that of {', '.join(near.queries)}: {_difference(near)}"
+
+
+def _difference(near: Candidate) -> str:
+    sides = (("it has", near.more), ("they have", near.less))
+    told = [f"{who} {' and '.join(what)}" for who, what in sides if what]
+    return "; ".join(told) or OTHERWISE

@@ -44,7 +44,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator (``or and not = <> < > <= >= + - * /``) on one or two operands."""
+    """An operator (``or and not = <> < > <= >= + - * /``) on one or two operands, or ``in`` on a
+    value and those that it may be.
+    """
 
     operator: str
     operands: tuple[Expression, ...]
@@ -248,6 +250,8 @@ def show_expression(node: Expression) -> str:
             return text
         case Operation(operator, (operand,)):
             return f"({operator} {show_expression(operand)})"
+        case Operation("in", (value, *others)):
+            return f"({show_expression(value)} in ({', '.join(map(show_expression, others))}))"
         case Operation(operator, operands):
             return "(" + f" {operator} ".join(map(show_expression, operands)) + ")"
         case Call(function, argument, distinct):

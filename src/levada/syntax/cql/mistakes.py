@@ -98,6 +98,8 @@ def _hint(found: str, before: str, sign: str) -> str:
         return "Union and Except count equal rows; there is no All."
     if query and sign == ")":
         return "A view is Register .. As Select .."
+    if before == "in" and found != "(":
+        return "Write In (1, 2)."
     if found == "(" and before in _STREAMS:
         return f"In From write (({before.capitalize()}(..)) [Now] As a name.".replace("((", "(")
     if found in ("union", "except") and sign == ")":

@@ -288,6 +288,20 @@ class _Build(lark.Transformer[Token, Any]):
         operator = "<>" if parts[1] == "!=" else str(parts[1])
         return Operation(operator, (parts[0], parts[2]), _at(meta))
 
+    def contained(self, meta: Meta, parts: list[Any]) -> Operation:
+        value, negated, _, *others = parts
+        return self._perhaps(negated, Operation("in", (value, *others), _at(meta)), meta)
+
+    def between(self, meta: Meta, parts: list[Any]) -> Operation:
+        """Two comparisons: it has no other meaning."""
+        value, negated, _, low, _, high = parts
+        least = Operation(">=", (value, low), _at(meta))
+        most = Operation("<=", (value, high), _at(meta))
+        return self._perhaps(negated, Operation("and", (least, most), _at(meta)), meta)
+
+    def _perhaps(self, negated: Token | None, condition: Operation, meta: Meta) -> Operation:
+        return Operation("not", (condition,), _at(meta)) if negated else condition
+
     def computed(self, meta: Meta, parts: list[Any]) -> Operation:
         return Operation(str(parts[1]), (parts[0], parts[2]), _at(meta))
 

@@ -52,6 +52,7 @@ _COMPARISON = {
     ">": Function.GREATER,
     "<=": Function.LESS_EQUAL,
     ">=": Function.GREATER_EQUAL,
+    "in": Function.IN,
 }
 _GREATEST = 2**63 - 1  # its negative and one less is written as a difference, as in SQL
 _LOGIC = {"or": Function.OR, "and": Function.AND, "not": Function.NOT}
@@ -109,11 +110,8 @@ class Translator:
         types = [operand.type for operand in operands]
         args = tuple(operand.expression for operand in operands)
         if node.operator in _COMPARISON:
-            if types[0] != types[1] and not all(kind in _NUMBERS for kind in types):
-                raise self._error(
-                    f"A value of the type {types[0]} is compared with one of the type {types[1]}.",
-                    node.span,
-                )
+            for kind in types[1:]:
+                self._check_comparable(types[0], kind, node.span)
             return Typed(Call(_COMPARISON[node.operator], args), LiteralType.BOOLEAN)
         if wrong := [kind for kind in types if kind not in _NUMBERS]:
             raise self._error(
@@ -152,6 +150,11 @@ class Translator:
             kind = LiteralType.DOUBLE
         needs_rows = function in (AggregateFunction.SUM, AggregateFunction.AVG) and not self.grouped
         return Typed(_unless_empty(arg.expression, result) if needs_rows else result, kind)
+
+    def _check_comparable(self, one: LiteralType, other: LiteralType, span: Span) -> None:
+        if one != other and not {one, other} <= set(_NUMBERS):
+            message = f"A value of the type {one} is compared with one of the type {other}."
+            raise self._error(message, span)
 
     def _check_size(self, kind: LiteralType, text: str, span: Span) -> None:
         if kind is LiteralType.INTEGER and int(text) > _GREATEST:

@@ -16,9 +16,11 @@ from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shares import shares_of
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
 from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
+MODE = Sharing.RELAX
 TEXT = """PREFIX : <http://e/> SELECT {}
 FROM NAMED WINDOW :w ON :s {} WHERE {{ {} }}"""
 CLAUSE = "[RANGE PT4S STEP PT2S]"
@@ -232,3 +234,37 @@ def test_a_newcomer_reads_the_one_group_that_runs_and_both_may_go() -> None:
     for name in list(found.queries):
         found.remove(name)
     assert not found.nodes and not found._common.known
+
+
+FLIGHTS = {"FLIGHTS": {"num": "integer", "carrier": "string"},
+           "CHECKIN": {"num": "integer", "terminal": "string", "seats": "double"}}  # fmt: skip
+
+
+def add_cql(found: Topology, *told: tuple[str, str, str]) -> None:
+    """Joins of two streams in these windows, under this condition."""
+    for i, (one, other, where) in enumerate(told):
+        text = (
+            f"Select F.num, carrier, terminal From FLIGHTS [Range {one}] As F, "
+            f"CHECKIN [Range {other}] As C Where F.num = C.num And {where}"
+        )
+        found.add(f"q{i}", optimize(translate_cql(text, FLIGHTS)), MIN)
+    found.seal()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("carrier = 'DL'", "carrier In ('DL', 'CO')"),
+        ("seats > 3", "seats Between 1.5 And 4"),
+        ("F.num In (1, 2)", "F.num In (3)"),
+        ("carrier = 'DL' And seats >= 1", "seats < 3 And carrier = 'CO'"),
+    ],
+)
+def test_conditions_on_columns_are_taken_out(one: str, other: str) -> None:
+    """Columns may be NULL, which no comparison is true of, and which joins with nothing."""
+    found = Topology({name: StreamFacts(columns) for name, columns in FLIGHTS.items()}, (), MODE)
+    add_cql(
+        found, ("5 minutes", "1 minute", one), ("5 minutes", "5 minutes Slide 5 minutes", other)
+    )
+    counts = members(found)
+    assert (counts["Scan"], counts["Join"], counts["Pick"]) == (2, 1, 2)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from textwrap import dedent
+
+import pytest
 
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
+from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.topology.show_sharing import show_sharing, tell
+from levada.plan.topology import why_not
+from levada.plan.topology.show_sharing import EQUAL, OTHERWISE, Told, show_sharing, tell
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
-TEXT = """PREFIX : <http://e/> SELECT ?x FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
+CLAUSE = "[RANGE PT4S STEP PT2S]"
+TEXT = """PREFIX : <http://e/> SELECT ?x FROM NAMED WINDOW :w ON :s {}
 WHERE {{ WINDOW :w {{ {} }} }}"""
 GROUPS = {
     "a": "?x :p :c0 . ?x :q ?z",
@@ -24,40 +30,82 @@ GROUPS = {
 }
 
 
-def topology(mode: Sharing) -> Topology:
-    found = Topology({STREAM: StreamFacts()}, (), mode)
-    for name, group in GROUPS.items():
-        text = TEXT.format(group)
-        found.add(name, optimize(translate(parse(text), text=text)), MIN)
+def told(mode: Sharing, groups: Mapping[str, str]) -> tuple[Topology, Told]:
+    """What these queries share; a group may bring its window."""
+    found, roots = Topology({STREAM: StreamFacts()}, (), mode), {}
+    for name, group in groups.items():
+        clause, _, rest = group.rpartition("]")
+        text = TEXT.format(f"{clause}]" if clause else CLAUSE, rest)
+        query = optimize(translate(parse(text), text=text))
+        found.add(name, query, MIN)
+        roots[name] = lower(query, found.facts).root
     found.seal()
-    return found
+    return found, tell(found, roots)
 
 
 def test_relaxed_joins_are_told_with_their_constants_and_others_with_the_reason() -> None:
-    text = show_sharing(tell(topology(Sharing.RELAX)))
-    told = """
+    text = show_sharing(told(Sharing.RELAX, GROUPS)[1])
+    expected = """
     relaxed
       Join3: 2 of (- <http://e/p> *)
         <http://e/c0>: a
         <http://e/c1>: b
     not relaxed
       c: no other query has its join with other constants, conditions or windows
+        nearly that of a, b: it has (- <http://e/p> -); they have (- <http://e/p> *)
+        nearly that of d: it has (- <http://e/p> -); they have (- <http://e/r> *)
       d: no other query has its join with other constants, conditions or windows
+        nearly that of a, b: it has (- <http://e/r> *); they have (- <http://e/p> *)
+        nearly that of c: it has (- <http://e/r> *); they have (- <http://e/p> -)
     """
     shown = text[text.index("relaxed\n") :]
-    assert shown.replace(shown.split(":")[0], "relaxed\n  Join3", 1) == dedent(told).strip()
+    assert shown.replace(shown.split(":")[0], "relaxed\n  Join3", 1) == dedent(expected).strip()
     assert text.startswith("4 queries, sharing relax: ")
 
 
 def test_counts_are_those_of_the_topology() -> None:
-    found = topology(Sharing.RELAX)
-    told = tell(found)
-    assert told.operators == sum(len(node.members.index) for node in found.nodes.values())
-    assert told.apart > told.operators
-    assert all(len(one.queries) > 1 for one in told.shared)
+    found, telling = told(Sharing.RELAX, GROUPS)
+    assert telling.operators == sum(len(node.members.index) for node in found.nodes.values())
+    assert telling.apart > telling.operators
+    assert all(len(one.queries) > 1 for one in telling.shared)
 
 
 def test_another_mode_is_the_reason() -> None:
-    told = tell(topology(Sharing.EXACT))
-    assert not told.relaxed and set(told.not_relaxed) == set(GROUPS)
-    assert set(told.not_relaxed.values()) == {"sharing is exact"}
+    _, telling = told(Sharing.EXACT, GROUPS)
+    assert not telling.relaxed and set(telling.not_relaxed) == set(GROUPS)
+    assert set(telling.not_relaxed.values()) == {"sharing is exact"} and not telling.candidates
+
+
+@pytest.mark.parametrize(
+    ("group", "why"),
+    [
+        ("?x :p :c", "it has no join"),
+        ("?x :p :c . ?y :q ?z", why_not.PRODUCT),
+        ("[TRIPLES 4] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
+        ("[SESSION PT1S] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
+        ("?x :q ?z OPTIONAL { ?x :p :c . ?x :r ?y }", why_not.DECIDES),
+        ("?x :q ?z MINUS { ?x :p :c . ?x :r ?y }", why_not.DECIDES),
+    ],
+)
+def test_what_could_not_be_shared_says_why(group: str, why: str) -> None:
+    _, telling = told(Sharing.RELAX, {"one": group, "other": group.replace(":c", ":d")})
+    assert telling.not_relaxed == {"one": why, "other": why}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "difference"),
+    [
+        ("?x :p ?y . ?x :q ?z FILTER(?y > 1)", "?x :p ?y . ?x :q ?z FILTER(?y != :a)",
+         "it has a comparison with a number; they have (!= ? <http://e/a>)"),
+        ("?x :p :c . ?x :q ?z", "?x :p :c . ?x :q ?z . ?x :r ?y", "they have (- <http://e/r> -)"),
+        ("?x :p :c . ?x :q ?z", "?x :p :d . ?y :q ?x", OTHERWISE),
+    ],
+)  # fmt: skip
+def test_candidates_say_what_only_one_has(one: str, other: str, difference: str) -> None:
+    text = show_sharing(told(Sharing.RELAX, {"one": one, "other": other})[1])
+    assert f"    nearly that of other: {difference}" in text.splitlines()
+
+
+def test_equal_queries_say_whose_join_they_have() -> None:
+    _, telling = told(Sharing.RELAX, dict.fromkeys("ab", "?x :p :c . ?x :q ?z"))
+    assert telling.not_relaxed == {"a": EQUAL.format("b"), "b": EQUAL.format("a")}

@@ -82,6 +82,13 @@ def test_precedence_is_that_of_sql() -> None:
     assert expression("a = 1 or b != 1") == Operation(
         "or", (Operation("=", (a, one)), Operation("<>", (b, one)))
     )
+    assert expression("not a in (1, b + c) and b") == Operation(
+        "and", (Operation("not", (Operation("in", (a, one, Operation("+", (b, c)))),)), b)
+    )
+    assert expression("a between 1 and b or c") == expression("(a >= 1 and a <= b) or c")
+    assert expression("a not between b and c and a not in (1)") == expression(
+        "not (a >= b and a <= c) and not (a in (1))"
+    )
     assert expression("-a * b") == Operation("*", (Operation("-", (a,)), b))
     assert expression("((a))") == a
 
@@ -114,6 +121,7 @@ def test_comments_and_words_that_are_not_reserved() -> None:
         "select distinct a.*, -b*2 as c, 'q''s' from S [rows 5] as a, "
         "T [now] where not (x = 1 or y <> 2.5) and z",
         "Dstream(Select Count(Distinct k) From S Group By k, v+1 Having Count(*) > 3)",
+        "Select a From S Where a In (1, -2.5, b) And Not (a Not In ('x', '')) Or a Between 1 And 2",
         "Select a From S [Partition By S.k, v Rows 3], (Rstream(Select a From T)) [Now] As u",
         "Istream(A Except (Select k From B) Union Select k From C)",
     ],
@@ -137,7 +145,8 @@ def test_the_printed_form() -> None:
         ("Select k From S Where k = (Select v From S)", "sub-query", 28),
         ("Select * From S [Rows 5 Slide 2]", "Slide", 25),
         ("Select * From S [Range Unbounded Slide 2 s]", "Slide", 34),
-        ("Select * From S Where k In (1, 2)", "In ", 25),
+        ("Select * From S Where k Like 'a'", "Like", 25),
+        ("Select * From S Where k In (Select k From T)", "sub-query", 29),
         ("Select * From S Order By k", "Order By", 17),
         ("S Intersect T", "Intersect", 3),
         ("S Minus T", "Minus", 3),
@@ -175,6 +184,11 @@ def test_a_syntax_error_shows_what_was_expected() -> None:
          "(Istream(..)) [Now] As a name."),
         ("Select k From S Where k == 1", 25, "'==' does not fit here.", "Write = for equality."),
         ("Select k From S Where k = 1 && v > 2", 29, "'&' does not fit here.", "Write And."),
+        ("Select k From S Where k In 1", 28, "'1' does not fit here.", "Write In (1, 2)."),
+        ("Select k From S Where k In ()", 29, "')' does not fit here.", ""),
+        ("Select k From S Where k Between 1, 2", 34, "',' does not fit here.", ""),
+        ("Select k From S Where k Betwen 1 And 2", 25, "'Betwen' does not fit here.",
+         "Did you mean Between?"),
         ("Select k From S [Slide 3 s]", 18, "'Slide' does not fit here.",
          "Write [Range 1 minute Slide 10 seconds]."),
         ("Select k From S [Range '5 s']", 24, "\"'5 s'\" does not fit here.", ""),

@@ -82,6 +82,9 @@ def value(expression: Any, row: Any) -> Any:
             return (math.trunc if datatype.value == XSD + "integer" else float)(value(arg, row))
         case Call(Function.IF, (condition, yes, no)):
             return value(yes if value(condition, row) else no, row)
+        case Call(Function.IN, (one, *others)):
+            equal = (Call(Function.EQUAL, (one, other)) for other in others)
+            return value(Call(Function.OR, tuple(equal)), row)
         case Call((Function.AND | Function.OR) as function, args):
             decisive = function is Function.OR
             results = [attempt(arg, row) for arg in args]
@@ -209,12 +212,22 @@ def numbers(integers: Any, doubles: Any) -> Any:
 
 def conditions(numeric: Any, strings: Any) -> Any:
     operators = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+    negated = st.sampled_from(["", "Not "])
     texts = st.one_of(
         st.sampled_from(strings), words.map(lambda w: "'" + w.replace("'", "''") + "'")
     )
     atom = st.one_of(
         st.tuples(numeric, operators, numeric).map(" ".join),
         st.tuples(texts, st.sampled_from(["=", "<>"]), texts).map(" ".join),
+        st.tuples(numeric, negated, numeric, numeric).map(
+            lambda p: f"{p[0]} {p[1]}Between {p[2]} And {p[3]}"
+        ),
+        *(
+            st.tuples(kind, negated, st.lists(kind, min_size=1, max_size=3)).map(
+                lambda p: f"{p[0]} {p[1]}In ({', '.join(p[2])})"
+            )
+            for kind in (numeric, texts)
+        ),
     )
     return st.recursive(
         atom,

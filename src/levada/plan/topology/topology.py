@@ -96,7 +96,7 @@ class Topology:
             query,
             name,
             start,
-            self._intern,
+            self.intern,
             show_empty=lowered.show_empty,
             since=self.version + 1,
             data=self.data,
@@ -136,6 +136,14 @@ class Topology:
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
 
+    def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
+        """A query whose operators are here, the last one as this member (``plan/topology/rows``);
+        else it is as this one.
+        """
+        node = self.index[shape]
+        self._count(node, member, 1)
+        self.queries[name] = replace(query, name=name, node=node, member=member)
+
     def remove(self, name: str) -> None:
         """Takes a query out; members that no other query uses die with it. The stream that it made
         keeps its number.
@@ -173,7 +181,7 @@ class Topology:
             g for node in self.nodes.values() for m in node.members.index for g in m.graphs
         )
 
-    def _intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
+    def intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
         """The node's own shape and the member's number; made if they are not there."""
         alike = self.alike.get(shape, [])
         for number in alike:

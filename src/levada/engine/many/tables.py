@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -19,8 +19,10 @@ from polars.exceptions import PolarsError
 
 from levada.errors import UsageError
 
-Rows = pl.DataFrame | pa.Table | Sequence[Mapping[str, Any]] | str | os.PathLike[str] | Any
-"""What ``register_each`` takes as its table; also a frame of pandas."""
+Rows = object
+"""What ``register_each`` takes as its table: a frame of polars or pandas, a table of Arrow, a list
+of mappings, a path.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,7 @@ def table_of(table: Rows) -> Table:
     >>> table_of([{"sensor": "a", "threshold": 5}]).columns
     ['sensor', 'threshold']
     """
-    mappings = isinstance(table, Sequence) and not isinstance(table, str)
-    if mappings and all(isinstance(row, Mapping) for row in table):
+    if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
         return Table(list(dict.fromkeys(key for row in table for key in row)), table)
     frame = _frame(table)
     return Table(frame.columns, frame)
@@ -59,7 +60,7 @@ def _frame(table: Rows) -> pl.DataFrame:
         if isinstance(table, pa.Table):
             return pl.DataFrame(table)
         if type(table).__module__.startswith("pandas"):
-            return pl.from_pandas(table)
+            return pl.from_pandas(cast(Any, table))
     except (PolarsError, pa.ArrowException, ValueError, TypeError) as error:
         raise UsageError(f"The table cannot be read: {_said(error)}.") from error
     raise UsageError(

@@ -12,7 +12,7 @@ checkpoint with data starts behind the largest event time that its streams have 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -66,6 +66,22 @@ class Registered:
         return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
 
 
+@dataclass(frozen=True)
+class Identities(Mapping[str, str]):
+    """The identities of queries, said when they are asked for."""
+
+    queries: Mapping[str, Registered]
+
+    def __getitem__(self, name: str) -> str:
+        return self.queries[name].identity
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
 class Catalog:
     """The queries of a checkpoint's plan.
 
@@ -84,7 +100,7 @@ class Catalog:
         self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
-        self._identities: dict[str, str] = {}
+        self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
         self._lifetime: dict[str, Lifetime] = {}
         self._new_streams = False  # there are some that the last plan does not know
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
@@ -235,8 +251,8 @@ class Catalog:
     def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
         plan = topology.seal(had)
         self._new_streams, self._altered = False, set()
-        self._identities = {n: r.identity for n, r in queries.items()}
-        self._checkpoint.save_plan(plan, topology, self._identities)
+        self._identities = {}
+        self._checkpoint.save_plan(plan, topology, Identities(queries))
         return plan
 
     def drop(self, version: int) -> None:

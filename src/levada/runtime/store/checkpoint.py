@@ -2,7 +2,8 @@
 
 levada.json    format version, id, seed: fixed when the folder is made
 lock           held while an engine runs on it
-plans/         a sealed plan and the catalog that it came from, per version; group tables; setups
+plans/         a sealed plan and the catalog that it came from, per version: all of it, or what is
+               new after the version before; group tables; setups
 manifests/     one per epoch, the last two kept
 state/ results/ side/ graph/    files that manifests name; what none names is deleted
 static/        static triples that the Python API was given as lines; static files that may be
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
@@ -30,6 +32,7 @@ from levada.errors import CheckpointError, unreadable
 from levada.model.checked import ALTERED
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
+from levada.plan.sealed.change import PlanChange
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
@@ -40,7 +43,9 @@ from levada.runtime.store.manifest import Manifest, encode_manifest, read_manife
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import needed_from
 
-FORMAT = 11
+FORMAT = 12
+CHAIN = 128  # versions of the plan after one that is written whole
+SHARE = 2  # a chain is at most so many times smaller than that
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
 FOLDERS = ("plans", "manifests", "state", "results", "side", "graph")
@@ -60,11 +65,34 @@ class _Version(msgspec.Struct):
     format: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The versions of a plan that are written as what is new in them, after one that is whole:
+    the last one, the bytes of the whole, how many there are, their bytes.
+    """
+
+    version: int
+    whole: int
+    length: int = 0
+    size: int = 0
+
+    def longer(self, version: int, size: int) -> _Chain:
+        """With one more."""
+        return _Chain(version, self.whole, self.length + 1, self.size + size)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the next version is to be whole."""
+        return self.length >= CHAIN or self.size * SHARE > self.whole
+
+
 class Checkpoint:
     """An open checkpoint; ``close`` gives it free. A new one begins with so many ``partitions``."""
 
     def __init__(self, root: Path, *, partitions: int, seed: int | None = None) -> None:
         self.root = root
+        self._wholes: list[int] = []  # plan versions that are written whole, of this run
+        self._chain: _Chain | None = None
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -178,9 +206,15 @@ class Checkpoint:
             (self.root / name).unlink(missing_ok=True)
 
     def forget_plans(self, before: int) -> None:
-        """Deletes the versions before this one, which nothing to be run or published names."""
+        """Deletes the versions before this one, which nothing to be run or published names, and on
+        which none does that is written as what is new after another.
+        """
+        wholes = [version for version in self._wholes if version <= before]
+        if not wholes:
+            return  # it goes back to a version of a run before
+        self._wholes = [version for version in self._wholes if version >= wholes[-1]]
         for path in (self.root / "plans").glob("[0-9]*"):
-            if int(path.name.split("-", 1)[0]) < before:
+            if int(path.name.split("-", 1)[0]) < wholes[-1]:
                 path.unlink(missing_ok=True)
 
     def plan_path(self, version: int) -> Path:
@@ -191,9 +225,38 @@ class Checkpoint:
         return self.plan_path(version).with_suffix(".catalog")
 
     def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> None:
-        """Keeps a plan version and its catalog, which knows each query's identity."""
-        replace_file(self.plan_path(plan.version), encode_plan(plan))
-        replace_file(self._catalog_path(plan.version), encode_catalog(topology, identities))
+        """Keeps a plan version and its catalog, which knows each query's identity: as what is new
+        in it, if the one before has been kept, else whole; and so now and then, and at the first
+        time of a run, since what came after that was in no manifest.
+        """
+        change = self._change(topology)
+        if change is None:
+            self._drop_after(plan.version)
+        files = (
+            (self.plan_path(plan.version), encode_plan(change or plan)),
+            (self._catalog_path(plan.version), encode_catalog(topology, identities, change)),
+        )
+        for path, data in files:
+            replace_file(path, data)
+        size = sum(len(data) for _, data in files)
+        if change is None:
+            self._wholes.append(plan.version)
+            self._chain = _Chain(plan.version, size)
+        elif self._chain is not None:
+            self._chain = self._chain.longer(plan.version, size)
+
+    def _change(self, topology: Topology) -> PlanChange | None:
+        """What is new in a version, if that is to be written."""
+        change, chain = topology.change, self._chain
+        if change is None or chain is None or chain.spent or change.base != chain.version:
+            return None
+        return change
+
+    def _drop_after(self, version: int) -> None:
+        """Deletes versions beyond this one."""
+        for path in (self.root / "plans").glob("[0-9]*"):
+            if int(path.name.split("-", 1)[0]) > version:
+                path.unlink(missing_ok=True)
 
     def load_plan(self, version: int) -> Plan:
         """A sealed plan."""

@@ -185,7 +185,7 @@ class Plan:
         """What has been worked out of the whole plan, by its type; it is not written."""
         return {}
 
-    @property
+    @cached_property
     def read(self) -> frozenset[str]:
         """The streams that queries read."""
         return frozenset(stream for query in self.queries.values() for stream in query.streams)

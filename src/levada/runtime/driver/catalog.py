@@ -111,7 +111,7 @@ class Catalog:
 
     def follow(
         self,
-        queries: Mapping[str, Registered],
+        queries: dict[str, Registered],
         dropped: Collection[str],
         last: Manifest | None,
         static: Hashable = None,
@@ -134,14 +134,12 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        # makers stand before readers
-        came = queries.keys() - topology.queries.keys()
-        new = [r for n, r in queries.items() if n in came] if came else []
+        new = _new(queries, topology.queries)
         self._add(topology, new, last)
         topology.install()
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
-        self._begin(topology, queries)
+        self._begin(topology, queries if first else {r.name: r for r in new})
         changed = gone or new or anew or self._new_streams
         return (
             self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
@@ -175,10 +173,11 @@ class Catalog:
         self._begin(topology, same)
 
     def _begin(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
-        for name in queries.keys() - self._lifetime.keys():
-            query, lifetime = topology.queries[name], queries[name].lifetime
-            lifetime.begin(query, topology.nodes[query.node].shape.layout)
-            self._lifetime[name] = lifetime
+        for name, registered in queries.items():
+            if name not in self._lifetime:
+                query = topology.queries[name]
+                registered.lifetime.begin(query, topology.nodes[query.node].shape.layout)
+                self._lifetime[name] = registered.lifetime
 
     def _gone(
         self,
@@ -192,7 +191,8 @@ class Catalog:
         Whether those that stay are the same is asked ``first``; later ``dropped`` says it.
         """
         gone = dict.fromkeys([n for n in dropped if n in topology.queries])
-        gone |= dict.fromkeys(topology.queries.keys() - queries.keys())
+        if not all(map(queries.__contains__, topology.queries)):
+            gone |= dict.fromkeys([n for n in topology.queries if n not in queries])
         if not first and gone.keys().isdisjoint(topology.made.values()):
             return list(gone)
         for name, query in topology.queries.items():
@@ -264,6 +264,21 @@ class Catalog:
     def plan(self, version: int) -> Plan:
         """A plan version of the checkpoint."""
         return self._checkpoint.load_plan(version)
+
+
+def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registered]:
+    """The queries that are not known; those that are, are all among them, and the others are the
+    last ones but for some that come again. Makers stand before readers.
+    """
+    found: list[Registered] = []
+    left = len(queries) - len(known)
+    for name in reversed(queries):
+        if not left:
+            break
+        if name not in known:
+            found.append(queries[name])
+            left -= 1
+    return found[::-1]
 
 
 def _query_of(meaning: a.Query | Row, text: str) -> a.Query:

@@ -2,7 +2,7 @@
 templates, tables whose values meet the stream's, each other's and the text's, in each mode of
 sharing, in one run and in two.
 
-What each template can be told of is counted: that rows are planned from it, or are not. 24 tables;
+What each template can be told of is counted: that rows are planned from it, or are not. 8 tables;
 ``LEVADA_CASES`` is another number.
 """
 
@@ -28,7 +28,7 @@ from levada.testing.question import Element, Report
 from levada.testing.question import Row as Tuple
 from levada.testing.streams import write_csv, write_lines
 
-TABLES = int(os.environ.get("LEVADA_CASES", "0")) or 24
+TABLES = int(os.environ.get("LEVADA_CASES", "0")) or 8
 pytestmark = pytest.mark.timeout(600)
 HEAD = """PREFIX : <http://e/>
 {0} FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT{1}S STEP PT2S] WHERE {{ WINDOW :w {{ """

@@ -11,6 +11,7 @@ from levada.engine.prepare import prepare
 from levada.intake.matching import first_rows, match
 from levada.intake.matching.first_rows import Patterns, patterns_of
 from levada.intake.matching.match import PatternTable, distinct_records
+from levada.kernels.keyed.match import NEXT
 from levada.model.time import MIN
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
@@ -47,7 +48,7 @@ def read(found: Patterns | None) -> dict[int, dict[int, set[tuple[int, ...]]]]:
     for node, numbers, members in found.nodes:
         assert (np.diff(numbers) >= 0).all(), "patterns ascend"
         for number, member in zip(numbers.tolist(), members.tolist(), strict=True):
-            record = tuple(found.table.patterns[number, : match.NEXT].tolist())
+            record = tuple(found.table.patterns[number, :NEXT].tolist())
             read.setdefault(node.id, {}).setdefault(member, set()).add(record)
     return read
 

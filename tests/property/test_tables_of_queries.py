@@ -75,7 +75,7 @@ STREAM = [
         for i in range(60)
     )
 ]
-TUPLES = [Tuple(100 * i, {"k": f"{'ab'[i % 2]}{i % 3}", "v": i % 6}) for i in range(60)]
+TUPLES = [Tuple(100 * i, (f"{'ab'[i % 2]}{i % 3}", i % 6)) for i in range(60)]
 VALUES = {
     "i": st.sampled_from(["a", "b", "c", "d", "zz", "p", "e"]),
     "j": st.sampled_from(["a", "b", "c"]),

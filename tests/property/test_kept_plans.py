@@ -52,7 +52,7 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
     return next((told for told in found if told), None)
 
 
-OF_A_RUN = {"_seen", "_common", "_batch", "data"}
+OF_A_RUN = {"_seen", "_common", "_batch", "data", "_sealer", "change"}
 """What a topology looks up anew, and by what newcomers of one run find what is there."""
 
 

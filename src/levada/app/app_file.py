@@ -7,6 +7,7 @@
     queries:
       hot: {file: hot.rq, to: "kafka://127.0.0.1:9092/hot"}
       pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
+      "warm-{{sensor}}": {file: warm.rq, each: sensors.csv}    # a query for each row
     options: {out: results, format: ndjson, epoch: 1s}
 
 Invariant: an ``App`` is valid from birth; paths are those of the process (the loader resolves
@@ -39,6 +40,7 @@ from levada.app.values import (
     wrong,
 )
 from levada.emission.formats import SHAPES, Format, check_stdout, meant
+from levada.engine.asked import Asked
 from levada.errors import UsageError, near
 from levada.model.counts import check_partitions
 from levada.model.durations import parse_duration, parse_time
@@ -178,10 +180,12 @@ class App:
 
 
 def _check_once(kind: str, names: list[str]) -> None:
+    seen: set[str] = set()
     for name in names:
-        if names.count(name) > 1:
+        if name in seen:
             hint = f"Give one {kind} another name."
             raise UsageError(f"The {kind} {name} is there twice.", hint=hint)
+        seen.add(name)
 
 
 def load_app(path: Path) -> App:
@@ -199,7 +203,7 @@ def load_app(path: Path) -> App:
             _static(base, i, value)
             for i, value in enumerate(list_at(sections.get("static"), "static"))
         ),
-        queries=tuple(_query(base, name, value) for name, value in queries.items()),
+        queries=tuple(q for name, value in queries.items() for q in _queries(base, name, value)),
         options=_options(base, sections.get("options")),
     )
     return app.merged(App())
@@ -240,9 +244,23 @@ def check_graph(text: str) -> str:
     return bare
 
 
+def _queries(base: Path, name: str, value: Any) -> list[QuerySource]:
+    """A query, or one for each row of a table."""
+    place = at("queries", name)
+    if not isinstance(value, Mapping) or "each" not in value:
+        inside(place, lambda: check_query_name(name))
+        return [_query(base, name, value)]
+    from levada.engine.many.each import Each  # here: few files have tables
+
+    table = _path(base, at(place, "each"), value["each"])
+    one = _query(base, name, {key: said for key, said in value.items() if key != "each"})
+    each = Each(one.text, name, one.dialect)
+    asked = cast(list[Asked], inside(place, lambda: each.asked(table, QueryOptions(), str)))
+    return [replace(one, name=query.name, text=query.text) for query in asked]
+
+
 def _query(base: Path, name: str, value: Any) -> QuerySource:
     place = at("queries", name)
-    inside(place, lambda: check_query_name(name))
     options = mapping_at(value, place, ("file", "text", "to", *_QUERY_VALUES))
     if ("file" in options) == ("text" in options):
         raise UsageError(f"{place} needs one of file and text.")

@@ -30,6 +30,7 @@ from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
 from levada.engine.driver import Driver, Inputs, Tell
 from levada.engine.driving.tempo import Tempo, wall
+from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
 from levada.engine.placing.settle import settle
@@ -73,7 +74,7 @@ StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
 """A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
 
 
-class Engine(Awaited, Delivers, Told):
+class Engine(Awaited, Delivers, RegistersMany, Told):
     """Continuous queries on Spark.
 
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in

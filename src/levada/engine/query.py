@@ -111,7 +111,7 @@ class Query(Tabular):
     def __init__(self, registered: Registered, engine: Owner) -> None:
         self.name = registered.name
         self._lifetime = registered.lifetime
-        self._query = registered.query
+        self._query = registered.alike
         self._engine = engine
 
     # -- report by report --

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from levada.algebra import nodes as a
+from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
+from levada.algebra.template import Row
 from levada.engine.asked import Asked, note
 from levada.engine.known import Known
 from levada.engine.makers import order_by_makers
+from levada.engine.many.templates import rows_of
 from levada.engine.ontology import Ontology
 from levada.engine.prepare import Prepared, prepare
 from levada.errors import UsageError, near
@@ -62,9 +66,11 @@ class Registry:
         self._unsure: list[str] = []  # queries that lack what may still be named
         self._registered = 0  # queries so far, also those that have been taken out
 
-    def free_name(self) -> str:
-        """A name for a query that came without one: that of no other, also of none taken out."""
-        return f"q{self._registered + 1}"
+    def free_name(self, number: int = 1) -> str:
+        """A name for a query that came without one, the first or a later one of a batch: that of no
+        other, also of none taken out.
+        """
+        return f"q{self._registered + number}"
 
     def add_stream(self, config: StreamConfig) -> None:
         """A stream. Raises ``UsageError`` if its name is taken."""
@@ -86,34 +92,47 @@ class Registry:
         self.known.graphs = {g for file in files for g in file.graphs}
         self.known.replaceable = frozenset(g for f in files if f.replaceable for g in f.graphs)
         self.known.ontology = Ontology(self._ontology_files or named(files, self._folder))
-        for name, query in list(self.queries.items()):
-            asked = Asked(query.text, name, query.dialect, query.options)
-            self.queries[name] = replace(query, query=prepare(asked, self.known).optimized)
+        batch = [Asked(q.text, n, q.dialect, q.options) for n, q in self.queries.items()]
+        rows = rows_of(batch, self.known)
+        for asked in batch:
+            name = asked.name
+            meaning = rows[name] if name in rows else prepare(asked, self.known).optimized
+            self.queries[name] = replace(self.queries[name], meaning=meaning)
 
     def add(self, batch: Sequence[Asked]) -> list[Registered]:
         """Queries that come together, all or none; in the order given, whichever reads which."""
         with self.lock:
             self._check_names(batch)
-            new = {asked.name: prepare(self._under(asked), self.known) for asked in batch}
-            algebra = {name: query.algebra for name, query in new.items()}
+            batch = self._under(batch)
             said = dict(self.known.said)
-            for name, query in algebra.items():
-                self.known.add_query(name, query)
+            algebra: dict[str, a.Query] = {}
             try:
-                order = order_by_makers(new, self.known)
-                found = {name: _registered(new[name]) for name in order}
-                for prepared in new.values():
+                rows = rows_of(batch, self.known)
+                new = {q.name: prepare(q, self.known) for q in batch if q.name not in rows}
+                algebra = {name: row.template.query for name, row in rows.items()}
+                algebra |= {name: query.algebra for name, query in new.items()}
+                for name, query in algebra.items():
+                    self.known.add_query(name, query)
+                found = _registered_rows(batch, rows)
+                found |= {n: _registered(new[n]) for n in order_by_makers(new, self.known)}
+                for prepared in [*self._first_of(batch, rows), *new.values()]:
                     self._warn(prepared)
             except BaseException:
                 self.known.said = said
                 for name in algebra:
-                    self.known.remove_query(name)
+                    if name in self.known.queries:
+                        self.known.remove_query(name)
                 raise
             self.queries |= found
             self._folded |= {name.casefold(): name for name in found}
             self._registered += len(found)
             self.changed = True
             return [found[asked.name] for asked in batch]
+
+    def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> list[Prepared]:
+        """A query of each template: what is a slip in one is one in all."""
+        firsts = {id(rows[q.name].template): q for q in reversed(batch) if q.name in rows}
+        return [prepare(asked, self.known) for asked in firsts.values()]
 
     def begin(self) -> None:
         """The engine starts: all is named. What queries still lack is told now."""
@@ -150,10 +169,18 @@ class Registry:
                     )
                 names[folded] = asked.name
 
-    def _under(self, asked: Asked) -> Asked:
-        """A query with the engine's entailment if it says none."""
-        entailment = asked.options.entailment or self._regime
-        return replace(asked, options=replace(asked.options, entailment=entailment))
+    def _under(self, batch: Sequence[Asked]) -> list[Asked]:
+        """The queries with the engine's entailment where they say none."""
+        found: dict[int, QueryOptions] = {}
+        for asked in batch:
+            options = asked.options
+            if id(options) not in found:
+                entailment = options.entailment or self._regime
+                found[id(options)] = replace(options, entailment=entailment)
+        return [
+            Asked(asked.text, asked.name, asked.dialect, found[id(asked.options)])
+            for asked in batch
+        ]
 
     def found(self, name: str, lifetime: Lifetime | None = None) -> Registered:
         """The query of this name; with ``standing`` the one that stands there. Raises
@@ -197,7 +224,7 @@ class Registry:
             yield from (
                 name
                 for name, registered in self.queries.items()
-                if any(w.stream == stream for w in registered.query.windows)
+                if any(w.stream == stream for w in registered.alike.windows)
             )
 
 
@@ -207,6 +234,21 @@ def _registered(query: Prepared) -> Registered:
 
     asked = query.asked
     return Registered(asked.name, asked.text, asked.spoken, asked.options, query.plannable)
+
+
+def _registered_rows(batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[str, Registered]:
+    """The queries of a batch that are rows of templates."""
+    from levada.runtime.driver.catalog import Registered
+
+    spoken: dict[int, str] = {}  # of a template: the words of its texts are the same
+    found: dict[str, Registered] = {}
+    for asked in batch:
+        row = rows.get(asked.name)
+        if row is not None:
+            at = id(row.template)
+            dialect = spoken[at] if at in spoken else spoken.setdefault(at, asked.spoken)
+            found[asked.name] = Registered(asked.name, asked.text, dialect, asked.options, row)
+    return found
 
 
 def _tell(query: Prepared, warning: QueryWarning) -> None:

@@ -66,11 +66,13 @@ class Suspended:
 
     def without(self, queries: Mapping[str, Registered]) -> dict[str, Registered]:
         """The queries that are to run: not the suspended ones, nor what reads what these make."""
+        if not self.queries:
+            return dict(queries)
         left: dict[str, Registered] = {}
         gone: set[str] = set()
         for name, query in queries.items():  # makers stand before readers
             kept = self.queries.get(name)
-            made = {shown(w.stream) for w in query.query.windows if is_derived(w.stream)}
+            made = {shown(w.stream) for w in query.alike.windows if is_derived(w.stream)}
             if (kept is not None and kept.identity == query.identity) or made & gone:
                 gone.add(name)
                 if query.lifetime.query is None:

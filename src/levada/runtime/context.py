@@ -177,8 +177,10 @@ def _decode(data: bytes) -> Context:
 
 @lru_cache(maxsize=4)
 def load_plan(path: str) -> Plan:
-    """A sealed plan from its file; cached per process. Raises ``CheckpointError``."""
-    return read_plan(Path(path))
+    """A sealed plan from its file; cached per process, with the one that it comes after, if it is
+    written as what is new in it. Raises ``CheckpointError``.
+    """
+    return read_plan(Path(path), lambda base: load_plan(str(base)))
 
 
 @lru_cache(maxsize=4)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.intake.matching.entailed import Ways, frame_of
-from levada.intake.matching.match import PatternTable
+from levada.intake.matching.match import PatternTable, distinct_records, records_of
 from levada.intake.matching.slots import Chunk, term_slot
 from levada.intake.matching.star import Legs, stars, term_at
 from levada.intake.tables.tuples import TupleColumn, Tuples
@@ -37,6 +37,7 @@ from levada.terms.term_pool import Pool
 Index = dict[tuple[tuple[str | None, ...], int], int]
 Wanted = Mapping[tuple[int, int], Sequence[Sequence[Term]]]
 _NOTHING: Wanted = {}
+MANY = 2048  # members; patterns of so many are not counted one by one
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,14 @@ def patterns_of(
 ) -> Patterns | None:
     """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none.
     ``wanted``: the terms that relaxed ones stand for.
+
+    Where members are very many, they are taken by columns, which a node keeps as long as it has the
+    same members, in whichever version of the plan.
     """
+    if sum(map(np.count_nonzero, chosen)) > MANY and all(map(_plain, nodes, chosen)):
+        many = _many(nodes, chosen, seed)
+        if many.table.n > MOST_COUNTED:
+            return many
     index: Index = {}
     texts: dict[int, str] = {}
     matches: list[tuple[PlanNode[s.Match], Longs, Ints]] = []
@@ -104,6 +112,39 @@ def patterns_of(
     triples = [(c[0], c[1], c[2]) for c, _ in index]
     table = PatternTable.build(triples, [r for _, r in index], seed)
     return Patterns(table, tuple(matches), tuple(stars_), ways, shown)
+
+
+def _plain(node: PlanNode, mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether the patterns of a node follow from its members alone, one of each; or none is
+    chosen.
+    """
+    match = node.of(s.Match)
+    return not mask.any() or (match is not None and not match.step.lifted)
+
+
+def _many(
+    nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
+) -> Patterns:
+    """The patterns of very many members of Match nodes."""
+    found = [
+        (m, np.flatnonzero(c)) for n, c in zip(nodes, chosen, strict=True) if (m := n.of(s.Match))
+    ]
+    parts = [node.known(_records, seed)[members] for node, members in found]
+    records, number = distinct_records(np.concatenate(parts))
+    ends = np.cumsum([len(part) for part in parts])
+    matches = []
+    for (node, members), own in zip(found, np.split(number, ends[:-1]), strict=True):
+        if len(members):
+            order = np.argsort(own, kind="stable")
+            matches.append((node, own[order], members.astype(np.int32)[order]))
+    return Patterns(PatternTable.of(records), tuple(matches), (), (), ())
+
+
+def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
+    """The patterns of all members of a node, as records."""
+    texts = [[None if t is None else str(t) for t in m.constants] for m in node.members]
+    code = _repeats(node.step.positions)
+    return records_of([(a, b, c) for a, b, c in texts], [code] * len(texts), seed)
 
 
 def _constants(node: PlanNode, member: int, wanted: Wanted) -> Iterator[list[str | None]]:

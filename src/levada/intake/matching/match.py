@@ -48,24 +48,16 @@ class PatternTable:
         >>> PatternTable.build([(None, "<a:p>", None)], [0], seed=1).n
         1
         """
-        n = len(patterns)
-        assert len(repeats) == n, "each pattern has a code of equal positions"
-        assert len(set(zip(patterns, repeats, strict=True))) == n, (
+        assert len(set(zip(patterns, repeats, strict=True))) == len(patterns), (
             "the patterns of a table are distinct"
         )
-        bits = max(6, (2 * n).bit_length())
-        records = np.zeros((n, RECORD), np.int64)
-        for position in range(3):
-            constants = pl.Series([pattern[position] for pattern in patterns], dtype=pl.String)
-            x, y = identify(constants, seed)
-            records[:, 2 * position], records[:, 2 * position + 1] = (
-                x.view(np.int64),
-                y.view(np.int64),
-            )
-            bound = constants.is_not_null().to_numpy().astype(np.int64)
-            records[:, SHAPE] |= bound << position
-        masks = np.unique(records[:, SHAPE])
-        records[:, SHAPE] |= np.array(repeats, np.int64) << 8
+        return PatternTable.of(records_of(patterns, repeats, seed))
+
+    @staticmethod
+    def of(records: npt.NDArray[np.int64]) -> PatternTable:
+        """A table of distinct patterns by their records."""
+        bits = max(6, (2 * len(records)).bit_length())
+        masks = np.unique(records[:, SHAPE] & 0xFF)
         table, filters = (
             np.zeros((1 << bits, 2), np.int64),
             np.zeros((3, 1 << (bits - 3)), np.uint64),
@@ -108,6 +100,43 @@ class PatternTable:
             )
             pieces.append((rows[:count], found[:count]))
         return _group(pieces, self.n)
+
+
+def records_of(
+    patterns: Sequence[Pattern], repeats: Sequence[int], seed: int
+) -> npt.NDArray[np.int64]:
+    """Patterns as records: the identities of their constants, where these are, the codes of equal
+    positions.
+    """
+    assert len(repeats) == len(patterns), "each pattern has a code of equal positions"
+    records = np.zeros((len(patterns), RECORD), np.int64)
+    for position in range(3):
+        constants = pl.Series([pattern[position] for pattern in patterns], dtype=pl.String)
+        x, y = identify(constants, seed)
+        records[:, 2 * position], records[:, 2 * position + 1] = x.view(np.int64), y.view(np.int64)
+        bound = constants.is_not_null().to_numpy().astype(np.int64)
+        records[:, SHAPE] |= bound << position
+    records[:, SHAPE] |= np.array(repeats, np.int64) << 8
+    return records
+
+
+def distinct_records(records: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Longs]:
+    """The distinct ones of records, and which of them each one is."""
+    _, first, number = np.unique(mixed(records), return_index=True, return_inverse=True)
+    found = records[first]
+    if np.array_equal(found[number], records):
+        return found, number
+    found, number = np.unique(records, axis=0, return_inverse=True)  # two of one mixture
+    return found, number.ravel()
+
+
+def mixed(records: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """A number for each record, equal for equal ones, and seldom for others."""
+    found = records[:, SHAPE].astype(np.uint64)
+    for column in range(SHAPE):
+        found = (found ^ records[:, column].view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return found
 
 
 def _group(pieces: list[tuple[Longs, npt.NDArray[np.int32]]], patterns: int) -> tuple[Longs, Longs]:

@@ -7,8 +7,10 @@ the class. What a tag's fields mean may change with the format of checkpoints on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from levada.errors import unreadable
 from levada.model import expression as e
 from levada.model import query as q
 from levada.model import term as t
@@ -16,6 +18,7 @@ from levada.model.time import Window
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.change import PlanChange, Revised
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.layout import Layout, Span
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan
@@ -90,19 +93,40 @@ RECORDS: dict[str, type] = {
     "node": PlanNode,
     "query": QueryPlan,
     "plan": Plan,
+    "revised": Revised,
+    "plan change": PlanChange,
 }
 _PLANS = Registry(VALUES, RECORDS)
 _GROUPS = Registry({}, {"group table": GroupTable})
 
 
-def encode_plan(plan: Plan) -> bytes:
-    """A sealed plan as the bytes of its file."""
+def encode_plan(plan: Plan | PlanChange) -> bytes:
+    """A sealed plan as the bytes of its file: all of it, or what is new in it."""
     return encode(plan, _PLANS)
 
 
-def read_plan(path: Path) -> Plan:
-    """The sealed plan that a file holds. Raises ``CheckpointError``."""
-    return read_file(path, Plan, _PLANS)
+def read_plan(path: Path, load: Callable[[Path], Plan] | None = None) -> Plan:
+    """The sealed plan that a file holds; where that says what is new in it, ``load`` gives the one
+    before (None: it is read). Raises ``CheckpointError``.
+    """
+    found = read_file(path, object, _PLANS)
+    if isinstance(found, PlanChange):
+        base = (load or read_plan)(before(path, found.base))
+        try:
+            return found.after(base)
+        except (LookupError, StopIteration, ValueError) as error:
+            raise unreadable(path, "it is of another plan") from error
+    if not isinstance(found, Plan):
+        raise unreadable(path, "it holds something else")
+    return found
+
+
+def before(path: Path, version: int) -> Path:
+    """The file of another version beside one."""
+    own, _, rest = path.name.partition("-")
+    if not own.isdigit() or not version < int(own):
+        raise unreadable(path, "the version before it is none")
+    return path.with_name(f"{version}-{rest}")
 
 
 def encode_groups(table: GroupTable) -> bytes:

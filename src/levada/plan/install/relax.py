@@ -27,9 +27,10 @@ Cost: linear in the operators of the queries that have such joins; a walk for th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from levada.algebra.template import substituted
 from levada.model.expression import Function
 from levada.model.term import Term
 from levada.model.time import Window
@@ -95,6 +96,19 @@ class Relaxations:
             (installer.signature(block.relaxed), block)
             for block in blocks(root, installer.timing.of_rows)
         ]
+        self._note(name, found)
+
+    def note_as(
+        self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
+    ) -> None:
+        """A query that comes, as one of ``others`` is noted but for these terms."""
+        found = [
+            (key, replace(block, wants=substituted(block.wants, terms)))
+            for key, block in others._of.get(like, ())
+        ]
+        self._note(name, found)
+
+    def _note(self, name: str, found: list[tuple[Key, Block]]) -> None:
         if found:
             self._of[name] = found
         for key, block in found:

@@ -9,7 +9,7 @@ is not written.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple, cast
 
@@ -106,6 +106,30 @@ class PlanNode(Generic[S_co]):
         """The fields alone: what is known besides follows from them."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
+    def same_members(self, other: PlanNode) -> bool:
+        """Whether another version of the node has the same members, so that ``revised`` makes this
+        one of it.
+        """
+        return (
+            self.members is other.members
+            and self.windows is other.windows
+            and self.schedules is other.schedules
+        )
+
+    def revised(
+        self, consumers: tuple[Consumer, ...], fresh: npt.NDArray[np.bool_], newest: Longs
+    ) -> PlanNode[S_co]:
+        """The same node in another version of the plan; what is known of it alone stays known."""
+        found = replace(self, consumers=consumers, fresh=fresh, newest=newest)
+        found._known.update(self._known)
+        found.forget()
+        return found
+
+    def forget(self) -> None:
+        """Forgets what is known of it and of a version of the plan."""
+        for key in [k for k in self._known if not all(isinstance(a, int | str) for a in k[1])]:
+            self._known.pop(key, None)
+
     def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
         """The members that an epoch gives all their static rows and constants, and so the answer of
         a query without windows.
@@ -161,7 +185,7 @@ class Plan:
         """What has been worked out of the whole plan, by its type; it is not written."""
         return {}
 
-    @property
+    @cached_property
     def read(self) -> frozenset[str]:
         """The streams that queries read."""
         return frozenset(stream for query in self.queries.values() for stream in query.streams)

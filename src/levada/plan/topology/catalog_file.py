@@ -1,8 +1,10 @@
-"""The catalog as a file: a topology with the identities of its queries, written beside its plan.
+"""The catalog as a file: a topology with the identities of its queries, written beside its plan;
+of one that comes after another what is new in it, as of the plan (``plan/sealed/change``).
 
 What follows from the rest is not written: the tables that find a node by its shape and a member's
-number by the member, the queries' streams. A shape is written as its step and its edges to other
-nodes, since the inputs of a node's shape are the shapes of nodes that were there before.
+number by the member, the queries' streams, how often a member is used. A shape is written as its
+step and its edges to other nodes, since the inputs of a node's shape are the shapes of nodes that
+were there before.
 """
 
 from __future__ import annotations
@@ -16,21 +18,22 @@ import numpy as np
 from levada.errors import unreadable
 from levada.model.arrays import Longs
 from levada.plan.encoding.document import encode, read_file
-from levada.plan.encoding.plans import RECORDS, VALUES
+from levada.plan.encoding.plans import RECORDS, VALUES, before
 from levada.plan.encoding.registry import Registry
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed.change import PlanChange
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Edge, Member, Shape
 from levada.plan.sealed.steps import Step
-from levada.plan.topology.members import Members
-from levada.plan.topology.topology import CatalogNode, Topology
+from levada.plan.topology.members import CatalogNode, Members
+from levada.plan.topology.topology import Topology
 
 
 @dataclass(frozen=True)
 class KeptNode:
-    """A node of the catalog. ``members`` are the living ones, ``at`` their numbers; ``uses`` and
-    ``born`` of all places.
+    """A node of the catalog. ``members`` are the living ones, ``at`` their numbers; ``born`` of all
+    places.
     """
 
     number: int
@@ -42,14 +45,17 @@ class KeptNode:
     generation: int
     members: tuple[Member, ...]
     at: Longs
-    uses: Longs
     born: Longs
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """A topology and the identities of its queries."""
+    """A topology and the identities of its queries; with ``base`` what is new in it after that
+    version (0: all of it is here). ``there``: the nodes that there are. ``gone``: the queries of
+    the version before that are no more.
+    """
 
+    base: int
     version: int
     numbers: int
     streams: tuple[str, ...]
@@ -59,6 +65,8 @@ class Catalog:
     queries: tuple[QueryPlan, ...]
     identities: Mapping[str, str]
     nodes: tuple[KeptNode, ...]
+    there: tuple[int, ...]
+    gone: tuple[str, ...]
 
 
 CATALOGS = Registry(
@@ -66,36 +74,82 @@ CATALOGS = Registry(
 )
 
 
-def encode_catalog(topology: Topology, identities: Mapping[str, str]) -> bytes:
-    """A topology and the identities of its queries as the bytes of their file."""
+def encode_catalog(
+    topology: Topology, identities: Mapping[str, str], change: PlanChange | None = None
+) -> bytes:
+    """A topology and the identities of its queries as the bytes of their file; with ``change`` what
+    is new in them, as in the plan.
+    """
     topology.install()
+    new = topology.nodes if change is None else change.nodes
+    names = topology.queries if change is None else change.queries
     catalog = Catalog(
+        0 if change is None else change.base,
         topology.version,
         topology.numbers,
         topology.streams,
         topology.facts,
         topology.replaceable,
         topology.made,
-        tuple(topology.queries.values()),
-        identities,
-        tuple(_keep(number, node) for number, node in topology.nodes.items()),
+        tuple([topology.queries[name] for name in names]),
+        {name: identities[name] for name in names if name in identities},
+        tuple([_keep(number, topology.nodes[number]) for number in new]),
+        tuple(topology.nodes),
+        () if change is None else change.gone,
     )
     return encode(catalog, CATALOGS)
 
 
 def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     """The topology in a file, and the identities of its queries. Raises ``CheckpointError``."""
-    catalog = read_file(path, Catalog, CATALOGS)
-    topology = Topology(catalog.facts, catalog.replaceable)
-    topology.go_on(catalog.version, catalog.numbers)
-    topology.streams, topology.made = catalog.streams, dict(catalog.made)
-    topology.queries = {query.name: query for query in catalog.queries}
+    last = read_file(path, Catalog, CATALOGS)
+    queries, identities, nodes = _collected(path, last)
+    topology = Topology(last.facts, last.replaceable)
+    topology.go_on(last.version, last.numbers)
+    topology.streams, topology.made = last.streams, dict(last.made)
+    topology.queries = queries
     try:
-        for kept in catalog.nodes:
-            _restore(topology, kept)
+        for number in last.there:
+            _restore(topology, nodes[number])
+        _count_uses(topology)
     except (LookupError, ValueError) as error:
         raise unreadable(path, "its nodes do not fit") from error
-    return topology, dict(catalog.identities)
+    return topology, identities
+
+
+def _collected(
+    path: Path, last: Catalog
+) -> tuple[dict[str, QueryPlan], dict[str, str], dict[int, KeptNode]]:
+    """All queries, their identities and nodes, from the last whole catalog on."""
+    chain = [last]
+    at = path
+    while chain[-1].base:
+        at = before(at, chain[-1].base)
+        chain.append(read_file(at, Catalog, CATALOGS))
+    queries: dict[str, QueryPlan] = {}
+    identities: dict[str, str] = {}
+    nodes: dict[int, KeptNode] = {}
+    for catalog in reversed(chain):
+        for name in catalog.gone:
+            queries.pop(name, None)
+            identities.pop(name, None)
+        queries |= {query.name: query for query in catalog.queries}
+        identities |= catalog.identities
+        nodes |= {kept.number: kept for kept in catalog.nodes}
+    return queries, identities, nodes
+
+
+def _count_uses(topology: Topology) -> None:
+    """How often each member is used: by the members that read it, by queries."""
+    uses = {n: np.zeros(len(node.members.rows), np.int64) for n, node in topology.nodes.items()}
+    for node in topology.nodes.values():
+        for i, below in enumerate(node.inputs):
+            at = np.array([member.inputs[i] for member in node.members.index], np.int64)
+            np.add.at(uses[below], at, 1)
+    for query in topology.queries.values():
+        uses[query.node][query.member] += 1
+    for n, node in topology.nodes.items():
+        node.members.uses = uses[n].tolist()
 
 
 def _keep(number: int, node: CatalogNode) -> KeptNode:
@@ -110,7 +164,6 @@ def _keep(number: int, node: CatalogNode) -> KeptNode:
         shape.generation,
         tuple(members.index),
         np.array(members.living(), np.int64),
-        np.array(members.uses, np.int64),
         np.array(members.born, np.int64),
     )
 
@@ -128,8 +181,8 @@ def _restore(topology: Topology, kept: KeptNode) -> None:
 
 def _members(kept: KeptNode) -> Members:
     at = kept.at.tolist()
-    rows: list[Member | None] = [None] * len(kept.uses)
+    rows: list[Member | None] = [None] * len(kept.born)
     for number, member in zip(at, kept.members, strict=True):
         rows[number] = member
     index = dict(zip(kept.members, at, strict=True))
-    return Members(index, rows, kept.uses.tolist(), kept.born.tolist())
+    return Members(index, rows, [0] * len(rows), kept.born.tolist())

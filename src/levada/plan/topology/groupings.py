@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from levada.plan.sealed.shapes import Edge
-from levada.plan.topology.topology import CatalogNode, Topology
+from levada.plan.topology.members import CatalogNode
+from levada.plan.topology.topology import Topology
 
 Kind = Literal["local", "field", "home"]
 

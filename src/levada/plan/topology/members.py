@@ -5,7 +5,9 @@ In a sealed plan an empty place looks like some living member and is not ``alive
 by member have no holes; it costs a few bytes of arrays. A node that has too many of them is
 ``spent``: what comes takes a new node of the same shape, the old one goes with its last member, and
 so does its state. So what a plan costs follows from the queries that are there, however many have
-been.
+been. A node with many members of earlier versions is spent, too: a version of the plan is written
+by the nodes whose members are others (``plan/sealed/change``), and so a query that comes to very
+many costs a small node.
 """
 
 from __future__ import annotations
@@ -15,24 +17,29 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from levada.plan.sealed.shapes import Member
+from levada.plan.sealed.shapes import Member, Shape
 
+FULL = 2048  # places that a node of before has, which takes no new members
 EMPTY = 512  # empty places that are not worth a new node
 SHARE = 4  # nor so many for each living member
 
 
 @dataclass
 class Members:
-    """A table of members; ``born``: the plan version of each."""
+    """A table of members; ``born``: the plan version of each; ``changed``: since the last version
+    that was sealed.
+    """
 
     index: dict[Member, int] = field(default_factory=dict)
     rows: list[Member | None] = field(default_factory=list)
     uses: list[int] = field(default_factory=list)
     born: list[int] = field(default_factory=list)
+    changed: bool = True
 
     def add(self, member: Member, version: int) -> int:
         """The number of a member that is new."""
         at = self.index[member] = len(self.rows)
+        self.changed = True
         self.rows.append(member)
         self.uses.append(0)
         self.born.append(version)
@@ -44,15 +51,19 @@ class Members:
         assert member is not None, "a member goes once"
         del self.index[member]
         self.rows[at] = None
+        self.changed = True
 
     def __getitem__(self, at: int) -> Member:
         member = self.rows[at]
         assert member is not None, "a member that is there"
         return member
 
-    @property
-    def spent(self) -> bool:
-        """Whether new members had better go to a new node."""
+    def spent(self, version: int) -> bool:
+        """Whether new members of this plan version had better go to a new node: too many are gone,
+        or so many are there that each version would say them all again.
+        """
+        if len(self.rows) >= FULL and self.born[0] < version:
+            return True
         return len(self.rows) - len(self.index) >= max(EMPTY, SHARE * len(self.index))
 
     def living(self) -> list[int]:
@@ -70,6 +81,11 @@ class Members:
         alive[self.living()] = True
         return alive
 
-    def born_after(self, version: int) -> npt.NDArray[np.bool_]:
-        """The members that this plan version did not have."""
-        return np.array(self.born, np.int64) > version
+
+@dataclass
+class CatalogNode:
+    """A node of the catalog: its shape, the nodes of its inputs, its members."""
+
+    shape: Shape
+    inputs: tuple[int, ...]
+    members: Members = field(default_factory=Members)

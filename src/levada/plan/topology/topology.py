@@ -7,21 +7,18 @@ with their last member. Numbers of nodes and members never change and are never 
 state refers to them (``plan/topology/members``).
 
 ``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
-with arrays instead of dictionaries; ``plan/encoding`` writes it, once per version.
+with arrays instead of dictionaries (``plan/topology/seal``); ``plan/encoding`` writes what is new
+in each version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import replace
 
 from levada.algebra.nodes import Query
-from levada.model.arrays import Longs
 from levada.model.collection import collection_paused
 from levada.model.names import derived_by, is_derived, shown
-from levada.model.time import MIN
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.install import Installer
@@ -30,21 +27,12 @@ from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, home_number
-from levada.plan.sealed.schedules import Schedules
+from levada.plan.sealed.change import PlanChange
+from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
-from levada.plan.sealed.window_table import WindowTable
-from levada.plan.topology.members import Members
-
-
-@dataclass
-class CatalogNode:
-    """A node of the catalog: its shape, the nodes of its inputs, its members."""
-
-    shape: Shape
-    inputs: tuple[int, ...]
-    members: Members = field(default_factory=Members)
+from levada.plan.topology.members import CatalogNode
+from levada.plan.topology.seal import Sealer
 
 
 class Topology:
@@ -76,6 +64,8 @@ class Topology:
         self.relaxations = Relaxations()
         self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
+        self._sealer = Sealer()
+        self.change: PlanChange | None = None  # of the last version; None: all of it is new
 
     def go_on(self, version: int, numbers: int) -> None:
         """Goes on from this plan version and so many nodes."""
@@ -96,7 +86,7 @@ class Topology:
             query,
             name,
             start,
-            self._intern,
+            self.intern,
             show_empty=lowered.show_empty,
             since=self.version + 1,
             data=self.data,
@@ -135,6 +125,16 @@ class Topology:
             node = self.index[root.shape]
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
+            self._sealer.came[name] = None
+
+    def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
+        """A query whose operators are here, the last one as this member (``plan/topology/rows``);
+        else it is as this one.
+        """
+        node = self.index[shape]
+        self._count(node, member, 1)
+        self.queries[name] = replace(query, name=name, node=node, member=member)
+        self._sealer.came[name] = None
 
     def remove(self, name: str) -> None:
         """Takes a query out; members that no other query uses die with it. The stream that it made
@@ -142,6 +142,7 @@ class Topology:
         """
         self.install()
         query = self.queries.pop(name)
+        self._sealer.leave(name)
         self.relaxations.forget(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
@@ -173,7 +174,7 @@ class Topology:
             g for node in self.nodes.values() for m in node.members.index for g in m.graphs
         )
 
-    def _intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
+    def intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
         """The node's own shape and the member's number; made if they are not there."""
         alike = self.alike.get(shape, [])
         for number in alike:
@@ -181,7 +182,7 @@ class Topology:
             if at is not None:
                 return self.nodes[number].shape, at
         node = self.nodes[alike[-1]] if alike else None
-        if node is None or node.members.spent:
+        if node is None or node.members.spent(self.version + 1):
             node = self._node(shape)
         return node.shape, node.members.add(member, self.version + 1)
 
@@ -226,37 +227,26 @@ class Topology:
     @collection_paused()
     def seal(self, had: int | None = None) -> Plan:
         """The next version of the plan, for workers. ``had``: the last version that an epoch has
-        had; None: that before.
+        had; None: that before. ``change`` says then what it has that the one before had not.
         """
         self.install()
         had = self.version if had is None else had
         self.version += 1
         self._batch = Batch(self._common, self.version + 1)
-        consumers: dict[int, list[Consumer]] = {n: [] for n in self.nodes}
-        for number, node in self.nodes.items():
-            for i, (producer, (_, edge)) in enumerate(
-                zip(node.inputs, node.shape.inputs, strict=True)
-            ):
-                fan = self._fan(node, i, len(self.nodes[producer].members.rows))
-                consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
-        homes: dict[int, Longs] = {}
-        newest = self._newest()
-        nodes = {
-            n: self._sealed(n, tuple(consumers[n]), had, homes, newest=newest[n])
-            for n in self.nodes
-        }
         order = self.order()
-        stages = max((nodes[n].stage for n in order), default=1)
+        nodes = self._sealer.nodes(self.nodes, order, self.streams, had)
         plan = Plan(
             self.version,
             nodes,
             order,
             self.streams,
             dict(self.queries),
-            max(stages, 1),
+            max(max((nodes[n].stage for n in order), default=1), 1),
             dict(self.made),
         )
-        return widened(plan)
+        plan = self._sealer.settled(widened(plan))
+        self.change = self._sealer.change(plan)
+        return plan
 
     def order(self) -> tuple[int, ...]:
         """The numbers of the nodes, inputs before those that read them."""
@@ -268,77 +258,3 @@ class Topology:
                 (self._depth(i) for i in self.nodes[number].inputs), default=0
             )
         return self._seen[number]
-
-    def _sealed(
-        self,
-        number: int,
-        consumers: tuple[Consumer, ...],
-        had: int,
-        homes: dict[int, Longs],
-        *,
-        newest: Longs,
-    ) -> PlanNode:
-        node = self.nodes[number]
-        numbers = {n: i for i, n in enumerate(self.streams)}
-        living = tuple(node.members.index)
-        places = np.zeros(len(node.members.rows), np.int64)
-        places[node.members.living()] = np.arange(len(living))
-        layouts = tuple(e.layout for _, e in node.shape.inputs)
-        return PlanNode(
-            number,
-            node.shape.step,
-            node.shape.stage,
-            node.shape.layout,
-            node.inputs,
-            layouts,
-            consumers,
-            node.members.table(),
-            node.members.alive(),
-            WindowTable.of(living, numbers).at(places),
-            Schedules.of(living, places, numbers),
-            node.members.born_after(had),
-            newest,
-            self._home(number, homes),
-        )
-
-    def _newest(self) -> dict[int, Longs]:
-        """Of each node's members the latest start of those that read them, and their own."""
-        tables = {n: node.members.table() for n, node in self.nodes.items()}
-        found = {
-            n: np.array([m.start if m.windows else MIN for m in table], np.int64)
-            for n, table in tables.items()
-        }
-        for number in reversed(self.order()):
-            if int(found[number].max()) > MIN:
-                for i, below in enumerate(self.nodes[number].inputs):
-                    at = np.array([m.inputs[i] for m in tables[number]], np.int64)
-                    np.maximum.at(found[below], at, found[number])
-        return found
-
-    def _home(self, number: int, homes: dict[int, Longs]) -> Longs:
-        """What is exchanged by itself is at home there; what follows in place has the same home."""
-        if number not in homes:
-            homes[number] = self._found_home(number, homes)
-        return homes[number]
-
-    def _found_home(self, number: int, homes: dict[int, Longs]) -> Longs:
-        node = self.nodes[number]
-        members = np.arange(len(node.members.rows), dtype=np.int64)
-        for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
-            if edge.exchange == ():
-                return home_number(number, members)
-            if edge.exchange is None:
-                below = self._home(producer, homes)
-                return below[[m.inputs[i] for m in node.members.table()]]
-        return np.full(len(members), -1, np.int64)
-
-    def _fan(self, node: CatalogNode, i: int, producers: int) -> FanOut:
-        """CSR from the producer's members to this node's, the living ones only."""
-        living = node.members.living()
-        sources = np.array([m.inputs[i] for m in node.members.index], np.int64)
-        order = np.argsort(sources, kind="stable")
-        offsets = np.zeros(producers + 1, np.int32)
-        np.cumsum(np.bincount(sources, minlength=producers), out=offsets[1:])
-        members = np.array(living, np.int32)[order]
-        identity = producers == len(living) and bool((members == np.arange(producers)).all())
-        return FanOut(offsets, members, identity and bool((sources[order] == members).all()))

@@ -12,19 +12,22 @@ checkpoint with data starts behind the largest event time that its streams have 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 
 from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
+from levada.algebra.template import Row
 from levada.errors import CheckpointError
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.store.checkpoint import Checkpoint
@@ -40,17 +43,43 @@ class Registered:
     text: str
     dialect: str
     options: QueryOptions
-    query: a.Query
+    meaning: a.Query | Row
     lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
+
+    @property
+    def query(self) -> a.Query:
+        """What it means."""
+        return _query_of(self.meaning, self.text)
+
+    @property
+    def alike(self) -> a.Query:
+        """A query of its windows and form: what it means, whatever its terms are."""
+        return self.meaning.template.query if isinstance(self.meaning, Row) else self.meaning
 
     @property
     def identity(self) -> str:
         """What makes it the same query when it is registered again."""
-        said = f"{self.dialect}\n{self.options}\n{self.text}"
+        said = f"{self.dialect}\n{_shown(self.options)}\n{self.text}"
         if self.options.entailment in (None, Regime.NONE):
             return said
         # what it means follows from the ontology
         return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Identities(Mapping[str, str]):
+    """The identities of queries, said when they are asked for."""
+
+    queries: Mapping[str, Registered]
+
+    def __getitem__(self, name: str) -> str:
+        return self.queries[name].identity
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
 
 
 class Catalog:
@@ -71,7 +100,7 @@ class Catalog:
         self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
-        self._identities: dict[str, str] = {}
+        self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
         self._lifetime: dict[str, Lifetime] = {}
         self._new_streams = False  # there are some that the last plan does not know
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
@@ -82,7 +111,7 @@ class Catalog:
 
     def follow(
         self,
-        queries: Mapping[str, Registered],
+        queries: dict[str, Registered],
         dropped: Collection[str],
         last: Manifest | None,
         static: Hashable = None,
@@ -101,28 +130,39 @@ class Catalog:
         topology.version = max(topology.version, self._dropped)
         topology.data += static != self._static
         self._static = static
-        gone = self._gone(topology, queries, dropped)
+        gone = self._gone(topology, queries, dropped, first=first)
         self.goes_on = len(topology.queries) > len(gone)
         for name in gone:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        # makers stand before readers
-        new = [r for n, r in queries.items() if n not in topology.queries]
-        for registered in new:
-            query = topology.place(registered.query)
-            start = _start(query, last, topology)
-            topology.add(
-                registered.name, query, start, empty_reports=registered.options.empty_reports
-            )
+        new = _new(queries, topology.queries)
+        self._add(topology, new, last)
         topology.install()
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
-        self._begin(topology, queries)
+        self._begin(topology, queries if first else {r.name: r for r in new})
         changed = gone or new or anew or self._new_streams
         return (
             self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
         )
+
+    def _add(self, topology: Topology, new: Sequence[Registered], last: Manifest | None) -> None:
+        """Queries that come together; rows of one template at once, which read no other queries."""
+        rows: dict[tuple[int, bool], list[Registered]] = {}
+        for one in new:
+            if isinstance(one.meaning, Row):
+                key = id(one.meaning.template), one.options.empty_reports
+                rows.setdefault(key, []).append(one)
+        for (_, empty), alike in rows.items():
+            found = [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)]
+            start = _start(alike[0].alike, last, topology)
+            add_rows(topology, found, start, empty_reports=empty)
+        for one in new:
+            if not isinstance(one.meaning, Row):
+                query = topology.place(one.meaning)
+                start = _start(query, last, topology)
+                topology.add(one.name, query, start, empty_reports=one.options.empty_reports)
 
     def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
         """Says of the queries where they stand in the last plan of a checkpoint that has ended;
@@ -142,15 +182,24 @@ class Catalog:
                 self._lifetime[name] = registered.lifetime
 
     def _gone(
-        self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]
+        self,
+        topology: Topology,
+        queries: Mapping[str, Registered],
+        dropped: Collection[str],
+        *,
+        first: bool,
     ) -> list[str]:
-        """The queries of the plan that are no more, or are others, or read what such a one made."""
-        gone: dict[str, None] = {}
+        """The queries of the plan that are no more, or are others, or read what such a one made.
+        Whether those that stay are the same is asked ``first``; later ``dropped`` says it.
+        """
+        gone = dict.fromkeys([n for n in dropped if n in topology.queries])
+        if not all(map(queries.__contains__, topology.queries)):
+            gone |= dict.fromkeys([n for n in topology.queries if n not in queries])
+        if not first and gone.keys().isdisjoint(topology.made.values()):
+            return list(gone)
         for name, query in topology.queries.items():
-            if (
-                name in dropped
-                or not self._same(query, queries)
-                or any(topology.made.get(s) in gone for s in query.streams)
+            if (first and not self._same(query, queries)) or any(
+                topology.made.get(s) in gone for s in query.streams
             ):
                 gone[name] = None
         return list(gone)
@@ -163,7 +212,7 @@ class Catalog:
             or self._altered & set(query.streams)
         ):
             return False
-        return {w.stream for w in known.query.windows} == {_maker_of(s) for s in query.streams}
+        return {w.stream for w in known.alike.windows} == {_maker_of(s) for s in query.streams}
 
     def _loaded(self, last: Manifest | None) -> Topology:
         if self._topology is None:
@@ -203,10 +252,10 @@ class Catalog:
 
     def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
         self._new_streams, self._altered = False, set()
-        self._identities = {n: r.identity for n, r in queries.items()}
+        self._identities = {}
         plan = topology.seal(had)
         # an attempt of before, or a driver that was overtaken, may have left one of this number
-        while not self._checkpoint.save_plan(plan, topology, self._identities):
+        while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
         return plan
 
@@ -219,6 +268,34 @@ class Catalog:
     def plan(self, version: int) -> Plan:
         """A plan version of the checkpoint."""
         return self._checkpoint.load_plan(version)
+
+
+def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registered]:
+    """The queries that are not known; those that are, are all among them, and the others are the
+    last ones but for some that come again. Makers stand before readers.
+    """
+    found: list[Registered] = []
+    left = len(queries) - len(known)
+    for name in reversed(queries):
+        if not left:
+            break
+        if name not in known:
+            found.append(queries[name])
+            left -= 1
+    return found[::-1]
+
+
+def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
+    """What a query means, whose text is this."""
+    if isinstance(meaning, Row):
+        return replace(meaning.template.filled(meaning.terms), text=text)
+    return meaning
+
+
+@lru_cache(maxsize=64)
+def _shown(options: QueryOptions) -> str:
+    """Options as identities have them."""
+    return str(options)
 
 
 def _maker_of(stream: str) -> str:

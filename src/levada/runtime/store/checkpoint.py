@@ -2,7 +2,8 @@
 
 levada.json    format version, id, seed: fixed when the folder is made
 lock           held while an engine runs on it
-plans/         a sealed plan and the catalog that it came from, per version; group tables; setups
+plans/         a sealed plan and the catalog that it came from, per version: all of it, or what is
+               new after the version before; group tables; setups
 commits/       takeovers and manifests in one sequence (``reign.commits``)
 manifests/     one per epoch, the last two kept: for readers
 state/ results/ side/ graph/    files that manifests name; what none names is deleted
@@ -22,7 +23,8 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
@@ -33,6 +35,7 @@ from levada.errors import CheckpointError, unreadable
 from levada.model.checked import ALTERED
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
+from levada.plan.sealed.change import PlanChange
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
@@ -47,6 +50,8 @@ from levada.runtime.store.tails import epochs_there, needed_from
 
 FORMAT = 12
 SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
+CHAIN = 128  # versions of the plan after one that is written whole
+SHARE = 2  # a chain is at most so many times smaller than that
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
 FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
@@ -66,6 +71,27 @@ class _Version(msgspec.Struct):
     format: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The versions of a plan that are written as what is new in them, after one that is whole:
+    the last one, the bytes of the whole, how many there are, their bytes.
+    """
+
+    version: int
+    whole: int
+    length: int = 0
+    size: int = 0
+
+    def longer(self, version: int, size: int) -> _Chain:
+        """With one more."""
+        return _Chain(version, self.whole, self.length + 1, self.size + size)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the next version is to be whole."""
+        return self.length >= CHAIN or self.size * SHARE > self.whole
+
+
 class Checkpoint:
     """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
     one begins with so many ``partitions``. ``locked``: only if nobody has its lock.
@@ -81,6 +107,8 @@ class Checkpoint:
         locked: bool = True,
     ) -> None:
         self.root = root
+        self._wholes: list[int] = []  # plan versions that are written whole, of this run
+        self._chain: _Chain | None = None
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -195,9 +223,15 @@ class Checkpoint:
             (self.root / name).unlink(missing_ok=True)
 
     def forget_plans(self, before: int) -> None:
-        """Deletes the versions before this one, which nothing to be run or published names."""
+        """Deletes the versions before this one, which nothing to be run or published names, and on
+        which none does that is written as what is new after another.
+        """
+        wholes = [version for version in self._wholes if version <= before]
+        if not wholes:
+            return  # it goes back to a version of a run before
+        self._wholes = [version for version in self._wholes if version >= wholes[-1]]
         for path in (self.root / "plans").glob("[0-9]*"):
-            if int(path.name.split("-", 1)[0]) < before:
+            if int(path.name.split("-", 1)[0]) < wholes[-1]:
                 path.unlink(missing_ok=True)
 
     def plan_path(self, version: int) -> Path:
@@ -208,13 +242,30 @@ class Checkpoint:
         return self.plan_path(version).with_suffix(".catalog")
 
     def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> bool:
-        """Keeps a plan version and its catalog, which knows each query's identity; False: there is
-        one of this number already, which processes may know.
+        """Keeps a plan version and its catalog, which knows each query's identity: as what is new
+        in it, if the one before has been kept by this driver, else whole; and so now and then.
+        False: there is one of this number already, which processes may know.
         """
-        if not write_once(self.plan_path(plan.version), encode_plan(plan)):
+        change = self._change(topology)
+        sealed = encode_plan(change or plan)
+        if not write_once(self.plan_path(plan.version), sealed):
             return False
-        replace_file(self._catalog_path(plan.version), encode_catalog(topology, identities))
+        catalog = encode_catalog(topology, identities, change)
+        replace_file(self._catalog_path(plan.version), catalog)
+        size = len(sealed) + len(catalog)
+        if change is None:
+            self._wholes.append(plan.version)
+            self._chain = _Chain(plan.version, size)
+        elif self._chain is not None:
+            self._chain = self._chain.longer(plan.version, size)
         return True
+
+    def _change(self, topology: Topology) -> PlanChange | None:
+        """What is new in a version, if that is to be written."""
+        change, chain = topology.change, self._chain
+        if change is None or chain is None or chain.spent or change.base != chain.version:
+            return None
+        return change
 
     def load_plan(self, version: int) -> Plan:
         """A sealed plan."""
@@ -225,14 +276,25 @@ class Checkpoint:
         return catalog_of(self.root, self.facts, version)
 
     def streams(self) -> tuple[str, ...]:
-        """The streams that have numbers here: those of the last catalog that was written."""
-        version = self.newest_plan()
-        return self.load_topology(version)[0].streams if version else ()
+        """The streams that have numbers here: those of the last catalog that was written; but for
+        what a driver that was overtaken wrote after a version that is gone.
+        """
+        named = self.last.plan if self.last is not None else 0
+        for version in sorted(self._catalogs(), reverse=True):
+            try:
+                return self.load_topology(version)[0].streams
+            except CheckpointError:
+                if version <= named:
+                    raise
+        return ()
 
     def newest_plan(self) -> int:
         """The last plan version that was written, whether an epoch had it or not; 0: none."""
-        names = (p.name for p in (self.root / "plans").glob("[0-9]*.catalog"))
-        return max((int(name.split("-", 1)[0]) for name in names), default=0)
+        return max(self._catalogs(), default=0)
+
+    def _catalogs(self) -> Iterator[int]:
+        for path in (self.root / "plans").glob("[0-9]*.catalog"):
+            yield int(path.name.split("-", 1)[0])
 
     def ordered(self, streams: Iterable[str]) -> list[str]:
         """These streams in the order of the plans, which number them; new ones behind."""

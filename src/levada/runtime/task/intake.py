@@ -28,7 +28,7 @@ from levada.intake.parse.messages import parse_messages
 from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.mapped import mapped_of
 from levada.intake.tables.tuples import Tuples, tuples_of
-from levada.model.arrays import Bytes
+from levada.model.arrays import Bools, Bytes
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN
 from levada.operators.env import Env
@@ -357,8 +357,13 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
         for n in sealed.order
         if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
     ]
-    chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
+    chosen = [n.known(_of_stream, name) & n.alive for n in nodes]
     return patterns_of(nodes, chosen, seed, shares_of(sealed).wanted)
+
+
+def _of_stream(node: PlanNode, name: str) -> Bools:
+    """The members of a node that read a stream."""
+    return np.array([m.streams == (name,) for m in node.members], np.bool_)
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,128 @@
+"""``register``: very many queries of one template come, and one more when they are there.
+
+    table   ``register_each``: a text and a table with a row a query
+    texts   ``register_all``: the texts of the same queries
+    join    ``register_each`` of a text with a join below, queries share by ``relax``
+
+A row is a query, seconds are CPU's. ``register``: until ``register_each`` returns; ``plan``: the
+first plan, sealed and written, and the epoch with it; ``worker``: the plan, read by a process that
+has none; ``memory``: what the process holds more than before, driver and worker together, by
+queries. Then one query more comes: ``one_driver`` is from ``register`` until its plan is written,
+``one_worker`` until a worker that had the plan before has the new one; ``plans``: the bytes of all
+plans and catalogs, by queries.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.apart import apart
+from bench.result import Result, check_count
+from levada import Asked, Engine
+from levada.runtime.context import load_plan
+
+COUNTS = (1000, 10_000, 100_000)
+HEAD = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT10S STEP PT10S]\n"
+TEXT = HEAD + "WHERE { WINDOW <e:w> { ?x <e:p> <e:{{name}}> ; <e:v> ?v FILTER(?v > {{most}}) } }"
+ONE = HEAD + "WHERE { WINDOW <e:w> { ?x <e:p> <e:{{name}}> } }"
+KINDS = {"table": (ONE, "exact"), "texts": (ONE, "exact"), "join": (TEXT, "relax")}
+TURNS = 5
+"""Queries that come one by one; the median counts."""
+
+
+def side(kind: str, queries: int) -> dict[str, Any]:
+    """One kind and number."""
+    text, sharing = KINDS[kind]
+    table = [{"name": f"c{i}", "most": i % 1000} for i in range(queries + TURNS + 1)]
+    with tempfile.TemporaryDirectory(prefix="levada-register-") as folder:
+        path = Path(folder) / "s.nt"
+        path.write_text("<e:a> <e:p> <e:c1> 1 .\n")
+        with Engine(
+            spark=False, checkpoint=Path(folder) / "c", partitions=1, seed=7, sharing=sharing
+        ) as engine:
+            engine.stream("e:s", path)
+            return _measured(engine, kind, text, table, queries)
+
+
+def _measured(
+    engine: Engine, kind: str, text: str, table: list[dict[str, Any]], queries: int
+) -> dict[str, Any]:
+    engine.register(_text(text, table[-1]), name="first")  # what is loaded once
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    marks = [time.process_time()]
+    if kind == "texts":
+        batch = [Asked(_text(text, row), f"q{i}") for i, row in enumerate(table[:queries])]
+        marks = [time.process_time()]
+        held = engine.register_all(batch)
+    else:
+        held = engine.register_each(text, table[:queries])
+    marks.append(time.process_time())
+    engine.start()
+    _await_plan(engine)
+    marks.append(time.process_time())
+    assert engine._driver is not None
+    _worker(engine)
+    marks.append(time.process_time())
+    gc.collect()
+    memory = psutil.Process().memory_info().rss - before
+    ones = [_one(engine, _text(text, row), i) for i, row in enumerate(table[queries:-1])]
+    check_count(f"{kind} of {queries}", len(held), queries)
+    driver, worker = (sorted(one[i] for one in ones)[TURNS // 2] for i in (0, 1))
+    return {
+        "register": round(marks[1] - marks[0], 3),
+        "plan": round(marks[2] - marks[1], 3),
+        "worker": round(marks[3] - marks[2], 3),
+        "memory": round(memory / queries),
+        "one_driver": round(driver, 4),
+        "one_worker": round(worker, 4),
+        "plans": round(_bytes(engine) / queries),
+    }
+
+
+def _bytes(engine: Engine) -> int:
+    return sum(path.stat().st_size for path in (engine.root / "plans").iterdir())
+
+
+def _text(text: str, row: dict[str, Any]) -> str:
+    return text.replace("{{name}}", str(row["name"])).replace("{{most}}", str(row["most"]))
+
+
+def _await_plan(engine: Engine) -> None:
+    while engine._registry.changed and not engine.await_end(0.005):
+        pass
+
+
+def _worker(engine: Engine) -> None:
+    """A worker that reads the newest plan."""
+    assert engine._driver is not None
+    checkpoint = engine._driver.epochs.checkpoint
+    load_plan(str(checkpoint.plan_path(checkpoint.newest_plan())))
+
+
+def _one(engine: Engine, text: str, number: int) -> tuple[float, float]:
+    """One more: the driver's time and the worker's."""
+    began = time.process_time()
+    engine.register(text, name=f"one{number}")
+    _await_plan(engine)
+    sealed = time.process_time()
+    _worker(engine)
+    return sealed - began, time.process_time() - sealed
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """Each kind and number in a process of its own."""
+    del stepped  # it always is
+    found: dict[str, dict[str, Any]] = {}
+    for kind in KINDS:
+        for queries in COUNTS:
+            number = max(10, int(queries * scale))
+            found[f"{kind}_{number}"] = apart("bench.register:side", kind=kind, queries=number)
+    first, *_ = found
+    return Result("register", found[first], None, None, found)

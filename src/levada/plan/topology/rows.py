@@ -1,0 +1,174 @@
+"""Rows of a template in the topology: planned once, installed for each with its own terms.
+
+A template (``algebra/template``) and its twin are planned beside the topology. Where all operators
+of the two are of the same shapes and differ in the marks alone, what is installed of a row are the
+members of the template with its terms in the place of the marks, and its name in the place of the
+template's; what has neither is one for all rows. Otherwise each row is planned by itself: what
+decides is what the planner did, not a list of what it may do.
+
+Rows are relaxed if queries share that much and two of them differ: then the template is, beside its
+twin. Nothing is noted of which operators rows have in common with other queries but for readers
+of just these columns (``plan/install/common``), as after a restart. Cost: a plan of two queries for
+all, and some µs for each operator of a row that is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from levada.algebra.template import Row, Template, substituted, terms_in
+from levada.model.collection import collection_paused
+from levada.model.term import Term
+from levada.plan.install.relax import Relaxations
+from levada.plan.install.sharing import Sharing
+from levada.plan.sealed.plan import QueryPlan
+from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.topology.topology import Topology
+
+MARK, TWIN = "\0mark", "\0twin"  # names that no query has
+
+
+class _Operator(NamedTuple):
+    """An operator of a template. Its member names its inputs by their places among the operators,
+    and lacks what is a row's own: the terms at the ``holes`` (which mark, or -1), and the query's
+    name where it is ``named``. ``shared``: it is the same for all rows.
+    """
+
+    shape: Shape
+    member: Member
+    holes: tuple[int, ...]
+    named: bool
+    shared: bool
+
+    def member_of(
+        self, name: str, terms: tuple[Term, ...], made: Sequence[tuple[Shape, int]]
+    ) -> Member:
+        """The member of a row, over what is made of its inputs."""
+        own = self.member
+        constants = own.constants
+        if self.holes:
+            pairs = zip(constants, self.holes, strict=True)
+            constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
+        found = own.over(tuple([made[place][1] for place in own.inputs]), constants)
+        return found._replace(query=name) if self.named else found
+
+
+@collection_paused()
+def add_rows(
+    topology: Topology, rows: Sequence[tuple[str, Row]], start: int, *, empty_reports: bool = False
+) -> None:
+    """Queries that are rows of one template, and read no stream that others make; they hold at the
+    next ``install``.
+    """
+    template = rows[0][1].template
+    planned = _planned(topology, template, start, empty_reports) if len(rows) > 1 else None
+    for name, row in rows:
+        if planned is None:
+            query = template.filled(row.terms)
+            topology.add(name, query, start, empty_reports=empty_reports)
+        else:
+            planned.install(topology, name, row.terms)
+
+
+def _planned(
+    topology: Topology, template: Template, start: int, empty_reports: bool
+) -> _Planned | None:
+    """The plan of a template, if it is that of its twin but for the marks."""
+    beside = Topology(topology.facts, topology.replaceable, topology.sharing)
+    beside.go_on(topology.version, 0)
+    beside.data = topology.data
+    for name, query in ((MARK, template.query), (TWIN, template.twin)):
+        beside.add(name, query, start, empty_reports=empty_reports)
+    beside.install()
+    own, twin = (
+        _operators(beside, name, marks)
+        for name, marks in ((MARK, template.marks), (TWIN, template.others))
+    )
+    if own != twin or own is None:
+        return None
+    shapes = [operator.shape for operator in own]
+    return _Planned(own, shapes, beside.queries[MARK], template.marks, beside.relaxations)
+
+
+def _operators(topology: Topology, name: str, marks: tuple[Term, ...]) -> list[_Operator] | None:
+    """The operators of a query, inputs first; None if a mark is anything but a constant of one."""
+    found: list[_Operator] = []
+    places: dict[tuple[int, int], int] = {}
+    number = {mark: i for i, mark in enumerate(marks)}
+
+    def visit(node: int, at: int) -> int:
+        if (node, at) not in places:
+            entry = topology.nodes[node]
+            member = entry.members[at]
+            pairs = zip(entry.inputs, member.inputs, strict=True)
+            below = tuple([visit(i, m) for i, m in pairs])
+            holes = tuple([-1 if t is None else number.get(t, -1) for t in member.constants])
+            named = member.query == name
+            shared = not named and max(holes, default=-1) < 0
+            places[node, at] = len(found)
+            found.append(
+                _Operator(
+                    entry.shape,
+                    member.over(below, _without(member.constants, holes))._replace(
+                        query="" if named else member.query
+                    ),
+                    holes,
+                    named,
+                    shared and all(found[place].shared for place in below),
+                )
+            )
+        return places[node, at]
+
+    query = topology.queries[name]
+    visit(query.node, query.member)
+    plain = all(number.keys().isdisjoint(terms_in((o.shape, o.member))) for o in found)
+    return found if plain else None
+
+
+def _without(constants: tuple[Term | None, ...], holes: tuple[int, ...]) -> tuple[Term | None, ...]:
+    return tuple([t if hole < 0 else None for t, hole in zip(constants, holes, strict=True)])
+
+
+@dataclass(slots=True)
+class _Planned:
+    """The operators of a template, and what is known of it as a query; ``shapes`` stand over those
+    that the topology has.
+    """
+
+    operators: list[_Operator]
+    shapes: list[Shape]
+    query: QueryPlan
+    marks: tuple[Term, ...]
+    relaxations: Relaxations
+    shared: dict[int, tuple[Shape, int]] = field(default_factory=dict)
+
+    def install(self, topology: Topology, name: str, terms: tuple[Term, ...]) -> None:
+        """One more row."""
+        made: list[tuple[Shape, int]] = []
+        for i, operator in enumerate(self.operators):
+            found = self.shared.get(i)
+            if found is None:
+                found = topology.intern(self._over(i, made), operator.member_of(name, terms, made))
+                if not found[0].generation:
+                    self.shapes[i] = found[0]  # the topology's own is found faster
+                if operator.shared:
+                    self.shared[i] = found
+            made.append(found)
+        query = self.query
+        if query.template or topology.sharing is Sharing.RELAX:
+            by = dict(zip(self.marks, terms, strict=True))
+            query = replace(query, template=substituted(query.template, by))
+            topology.relaxations.note_as(name, self.relaxations, MARK, by)
+        topology.put(name, query, *made[-1])
+
+    def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
+        """The shape of an operator over the nodes that its inputs are in."""
+        shape, places = self.shapes[i], self.operators[i].member.inputs
+        for (below, _), place in zip(shape.inputs, places, strict=True):
+            if below is not made[place][0]:
+                pairs = zip(places, shape.inputs, strict=True)
+                inputs = tuple([(made[at][0], edge) for at, (_, edge) in pairs])
+                return replace(shape, inputs=inputs)
+        return shape

@@ -1,0 +1,75 @@
+"""Very many patterns, taken by columns, are those that are taken one by one."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.prepare import prepare
+from levada.intake.matching import first_rows, match
+from levada.intake.matching.first_rows import Patterns, patterns_of
+from levada.intake.matching.match import PatternTable, distinct_records
+from levada.kernels.keyed.match import NEXT
+from levada.model.time import MIN
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology.topology import Topology
+
+HEAD = (
+    "SELECT {0} FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT4S STEP PT2S] WHERE {{ WINDOW <e:w> {{ "
+)
+BODIES = ("?x <e:p> <e:c{0}>", "?x <e:p{0}> ?x", "<e:c{0}> ?p ?y", "<e:c{0}> ?x ?x")
+SHOWN = ("?x", "?x", "?y", "?x")
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """Patterns of four forms, some of which two nodes read; some members are gone."""
+    topology = Topology({"e:s": StreamFacts()})
+    for i in range(320):
+        form = i % 4
+        shown = "(COUNT(*) AS ?n)" if i % 5 == 0 else SHOWN[form]
+        text = HEAD.format(shown) + BODIES[form].format(i // 8) + " } }"
+        query = prepare(Asked(text, "q"), Known({"e:s": StreamFacts()})).optimized
+        topology.add(f"q{i}", query, MIN)
+    topology.install()
+    for i in range(0, 320, 7):
+        topology.remove(f"q{i}")
+    return topology.seal()
+
+
+def read(found: Patterns | None) -> dict[int, dict[int, set[tuple[int, ...]]]]:
+    """Of each node and member its patterns, as their records."""
+    assert found is not None
+    read: dict[int, dict[int, set[tuple[int, ...]]]] = {}
+    for node, numbers, members in found.nodes:
+        assert (np.diff(numbers) >= 0).all(), "patterns ascend"
+        for number, member in zip(numbers.tolist(), members.tolist(), strict=True):
+            record = tuple(found.table.patterns[number, :NEXT].tolist())
+            read.setdefault(node.id, {}).setdefault(member, set()).add(record)
+    return read
+
+
+def test_they_are_the_same(plan: Plan) -> None:
+    nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
+    chosen = [node.alive for node in nodes]
+    one_by_one = patterns_of(nodes, chosen, 7)
+    with patch.object(first_rows, "MANY", 0), patch.object(first_rows, "MOST_COUNTED", 0):
+        by_columns = patterns_of(nodes, chosen, 7)
+    assert one_by_one is not None and by_columns is not None
+    assert one_by_one.table.n == by_columns.table.n
+    assert sorted(one_by_one.table.masks) == sorted(by_columns.table.masks)
+    assert read(one_by_one) == read(by_columns)
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_distinct_records_where_mixtures_meet(alike: bool) -> None:
+    records = np.array([[1, 2, 0, 0, 0, 0, 3, 0], [5, 6, 0, 0, 0, 0, 3, 0]] * 3, np.int64)
+    mixtures = np.zeros(6, np.uint64) if alike else match.mixed(records)
+    with patch.object(match, "mixed", lambda _: mixtures):
+        found, number = distinct_records(records)
+    assert len(found) == 2 and (found[number] == records).all()
+    assert PatternTable.of(found).n == 2

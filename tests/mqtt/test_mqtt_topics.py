@@ -102,7 +102,7 @@ DOCUMENTS = {
 def test_formats_and_what_is_malformed(broker: Broker, form: str) -> None:
     topic = next(TOPICS)
     before = int(time.time() * 1000)
-    bad = ["half <", b"\xff\xfe", b"\0\0\0\0\x07{}", "[" * 10_000]
+    bad: list[str | bytes] = ["half <", b"\xff\xfe", b"\0\0\0\0\x07{}", "[" * 10_000]
     with listening(broker.url(f"{topic}/#"), format=form, time="arrival") as (engine, _):
         broker.send(f"{topic}/good", [DOCUMENTS[form]])
         broker.send(f"{topic}/bad/1", bad)

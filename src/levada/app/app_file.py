@@ -51,6 +51,7 @@ from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
 from levada.streams.stream_config import StreamConfig
+from levada.streams.ways import is_way
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     place = at("streams", name)
     options = mapping_at(value, place, ("path", *OPTIONS))
     path = required(options, "path", place)
-    elsewhere = path in (STDIN, PUSH) or is_kafka(str(path))
+    elsewhere = path in (STDIN, PUSH) or is_way(str(path))
     path = path if elsewhere else _path(base, at(place, "path"), path)
     given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
     for key in given.keys() & {"mapping", "ca", "cert", "key"}:

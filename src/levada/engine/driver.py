@@ -200,7 +200,8 @@ class Driver:
         """What must come before an epoch goes on: "" if nothing does, or it is not known."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        return self._awaits or self._held_by or self.epochs.sourcing.away
+        told = (self._awaits or self._held_by, self.epochs.sourcing.away, self._spools.away)
+        return " ".join(each for each in told if each)
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end; raises what made them fail."""

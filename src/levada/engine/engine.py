@@ -132,7 +132,7 @@ class Engine(Awaited, Delivers, RegistersMany, Told):
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime, mode)
         self._statics = Statics(placed)
-        self._spools = Spools()
+        self._spools = Spools(kept=not self.temporary)
         self._outputs, self._deliveries = Outputs(), Deliveries()
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None

@@ -17,7 +17,7 @@ is written out anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,11 +29,14 @@ from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN, distinct
+from levada.sources.messages import Messages
 from levada.sources.reference import AnyReference, Reference
 from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
 
+DAY = 86_400_000
+"""ms: how far ahead of the clock a time may be."""
 FUTURE = "its time is more than a day ahead of the clock (future)"
 NO_TIME = "no time"
 TWO_TIMES = "two times"
@@ -72,6 +75,11 @@ class Gate:
     late_below: int = MIN
     future_above: int = MAX
 
+    @property
+    def arrived(self) -> int:
+        """The clock when the epoch was decided."""
+        return self.future_above - DAY
+
     @classmethod
     def of(
         cls, config: StreamConfig, reference: Reference, late_below: int, future_above: int
@@ -105,6 +113,19 @@ class Verdict:
     passed: int
     max_ts: int
     times: Times
+
+
+def clock_times(config: StreamConfig, times: Times | None, n: int, gate: Gate) -> Times:
+    """The times of ``n`` rows that a clock has said: of messages their own ``times``, if they have
+    some, else that of the epoch that reads them. What arrives is never late: up to where a
+    heartbeat has said that all is there it comes at that instant.
+    """
+    if config.time_kind == "timestamp":
+        assert times is not None, "messages have timestamps"
+        return times
+    if times is None or config.feed is None:
+        times = np.full(n, gate.arrived, np.int64)
+    return np.maximum(times, gate.late_below)
 
 
 def admit(ts: Times, gate: Gate) -> Verdict:
@@ -185,17 +206,35 @@ def some_reasons(
     return list(found.values())[:TOLD]
 
 
-def dead_records(reference: AnyReference, dead: Iterable[Dead]) -> list[dict[str, Any]]:
-    """The dead letters of a reference as NDJSON-able records."""
-    where = {"stream": reference.stream, "source": reference.name}
-    return [{**where, "offset": d.offset, "reason": d.reason, "text": d.text} for d in dead]
-
-
-def late_records(reference: AnyReference, late: Late, watermark: int) -> list[dict[str, Any]]:
-    """The late elements of a reference as NDJSON-able records; they were below ``watermark``."""
-    where = {"stream": reference.stream, "source": reference.name}
-    rows = zip(late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
+def dead_records(
+    reference: AnyReference, dead: Sequence[Dead], messages: Messages | None = None
+) -> list[dict[str, Any]]:
+    """The dead letters of a reference as NDJSON-able records; of ``messages`` with their topics."""
+    sources = _sources(reference, np.array([d.offset for d in dead], np.int64), messages)
     return [
-        {**where, "offset": offset, "ts": ts, "watermark": watermark, "text": text}
-        for offset, ts, text in rows
-    ]
+        {
+            "stream": reference.stream, "source": source, "offset": d.offset, "reason": d.reason,
+            "text": d.text,
+        }
+        for source, d in zip(sources, dead, strict=True)
+    ]  # fmt: skip
+
+
+def _sources(reference: AnyReference, offsets: Times, messages: Messages | None) -> list[str]:
+    found = None if messages is None else messages.sources(offsets)
+    return [reference.name] * len(offsets) if found is None else found
+
+
+def late_records(
+    reference: AnyReference, late: Late, watermark: int, messages: Messages | None = None
+) -> list[dict[str, Any]]:
+    """The late elements of a reference as NDJSON-able records; they were below ``watermark``."""
+    sources = _sources(reference, late.offset, messages)
+    rows = zip(sources, late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
+    return [
+        {
+            "stream": reference.stream, "source": source, "offset": offset, "ts": ts,
+            "watermark": watermark, "text": text,
+        }
+        for source, offset, ts, text in rows
+    ]  # fmt: skip

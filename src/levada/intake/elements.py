@@ -35,6 +35,7 @@ from levada.intake.admission import (
     Late,
     Verdict,
     admit,
+    clock_times,
     file_time,
     likely_unit,
 )
@@ -126,13 +127,16 @@ def elements_of(
     ``messages``: which ones the text is made of, if it is.
     """
     number = None if messages is None else messages.number(triples.line)
+    gate = Gate.of(config, reference, late_below, future_above)
     groups = _groups(triples, config, reference, number)
-    if messages is not None and number is not None and config.time_kind == "timestamp":
-        said = _Said(messages.times[number], np.ones(triples.n, np.bool_), all=True)
+    if config.time_kind in ("timestamp", "arrival"):
+        own = None if messages is None else messages.times[number]
+        times = clock_times(config, own, triples.n, gate)
+        said = _Said(times, np.ones(triples.n, np.bool_), all=True)
     else:
         said = _said(triples, config, reference, seed)
     ts, reasons = _element_times(groups, said)
-    verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
+    verdict = admit(ts, gate)
     texts = _Texts(triples, groups, reference, messages)
     kept = int(np.count_nonzero(verdict.keep))
     keep = _spread(verdict.keep, groups) if kept < groups.count else np.ones(triples.n, np.bool_)

@@ -22,6 +22,7 @@ from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
+from levada.streams.feed import FeedConfig
 from levada.streams.kafka import KafkaConfig
 from levada.streams.mapping import Part, RowMapping
 from levada.streams.stream_config import StreamConfig
@@ -208,6 +209,7 @@ SETUPS = Registry(
         "static file": StaticFile,
         "setup": Setup,
         "topic": KafkaConfig,
+        "feed": FeedConfig,
     },
     {"RowMapping": RowMapping},
 )

@@ -14,9 +14,11 @@ from levada.engine.telling.archive import Archive, Found, first_reports
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError
 from levada.model.names import shown
+from levada.model.query import Form
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.publishing.rolling import join
 from levada.server.live.events import FARTHEST, EventStream, wanted
+from levada.server.live.statements import StatementStream
 from levada.server.media import chosen, number, wants_events, whole
 from levada.server.problems import Problem
 from levada.server.served import Served, off_loop, served
@@ -30,7 +32,10 @@ async def results(request: Request) -> Response | EventStream:
     after = number(request, "after", -FARTHEST, FARTHEST)
     if wants_events(request):
         said = request.headers.get("last-event-id") or request.query_params.get("after")
-        return EventStream(own.feed, wanted([query.name], said, one=True), one=True)
+        kind = EventStream
+        if query.form is Form.CONSTRUCT and request.query_params.get("format") == Format.NT:
+            kind = StatementStream
+        return kind(own.feed, wanted([query.name], said, one=True), one=True)
     if after is not None:
         return await _behind(request, own, query, after)
     form, media = chosen(request, query, single=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from levada.model.arrays import Bytes, Longs
 
@@ -20,7 +21,8 @@ LONGEST_SHOWN = 4096
 class Messages:
     """n messages in the order of their offsets. ``starts``: n + 1 places in the text, the last one
     behind its end; ``offsets`` and ``times`` (ms) by message; ``nulls``: messages without a value,
-    which are not among them; ``lost``: ranges of offsets that were gone.
+    which are not among them; ``lost``: ranges of offsets that were gone; ``topics``: by message,
+    where they are not all of one.
     """
 
     starts: Longs
@@ -28,6 +30,7 @@ class Messages:
     times: Longs
     nulls: int = 0
     lost: tuple[tuple[int, int], ...] = ()
+    topics: pl.Series | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -51,6 +54,12 @@ class Messages:
         """The offset of the message that each place is in."""
         found: Longs = self.offsets[self.number(places)]
         return found
+
+    def sources(self, offsets: Longs) -> list[str] | None:
+        """The topics of messages by their offsets; None if all are of one. Offsets without gaps."""
+        if self.topics is None or not len(self):
+            return None
+        return self.topics.gather(offsets - self.offsets[0]).to_list()
 
     def text(self, data: Bytes, number: int) -> str:
         """A message for people, cut short."""

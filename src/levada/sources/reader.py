@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from levada.model.arrays import Bytes
+from levada.sources.feed.log import read_log
 from levada.sources.kafka.reader import KafkaReader
 from levada.sources.messages import Messages
 from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_tuples
@@ -56,12 +58,31 @@ class TopicReader:
     def read(self, reference: KafkaReference, config: StreamConfig) -> Read:
         """The messages of a range, those with a value."""
         data, messages = KafkaReader.of(config).read(reference)
-        rows: CsvChunk | JsonChunk | None = None
-        if config.format == "csv":
-            rows = CsvChunk(config.header, data, config.separator)
-        elif config.format == "ndjson":
-            rows = JsonChunk(data)
-        return Read(data, rows, reference.text(len(data), config.format), messages)
+        return _of_messages(data, messages, reference.text(len(data), config.format), config)
+
+
+class LogReader:
+    """Ranges of what was logged."""
+
+    def read(self, reference: Reference, config: StreamConfig) -> Read:
+        """The messages of a range."""
+        data, messages = read_log(reference, config)
+        assert config.feed is not None, "the stream is a feed"
+        text = msgspec.structs.replace(
+            reference, name=config.feed.topic, format=config.format, start=0, stop=len(data)
+        )
+        return _of_messages(data, messages, text, config)
+
+
+def _of_messages(
+    data: Bytes, messages: Messages, reference: Reference, config: StreamConfig
+) -> Read:
+    rows: CsvChunk | JsonChunk | None = None
+    if config.format == "csv":
+        rows = CsvChunk(config.header, data, config.separator)
+    elif config.format == "ndjson":
+        rows = JsonChunk(data)
+    return Read(data, rows, reference, messages)
 
 
 FromOutside = Reference | KafkaReference
@@ -69,6 +90,7 @@ FromOutside = Reference | KafkaReference
 
 _FILES: Reader[Reference] = FileReader()
 _TOPICS: Reader[KafkaReference] = TopicReader()
+_LOGS: Reader[Reference] = LogReader()
 
 
 def read(reference: FromOutside, config: StreamConfig) -> Read:
@@ -77,4 +99,6 @@ def read(reference: FromOutside, config: StreamConfig) -> Read:
     """
     if isinstance(reference, KafkaReference):
         return _TOPICS.read(reference, config)
+    if config.feed is not None:
+        return _LOGS.read(reference, config)
     return _FILES.read(reference, config)

@@ -1,4 +1,5 @@
-"""What the driver asks of a stream's source, whatever it is: files, a topic of Kafka.
+"""What the driver asks of a stream's source, whatever it is: files, a topic of Kafka, a log of
+messages.
 
     discover  -> looks what is there (``final``: what is there now is all there will be)
     begun     -> the position at which the stream begins, once that is known
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from levada.errors import CheckpointError
+from levada.sources.feed.log import files_of
 from levada.sources.files import FileSource
 from levada.sources.kafka.source import KafkaSource
 from levada.sources.reference import AnyReference
@@ -72,7 +74,9 @@ class Source(Protocol):
 
 def source_of(config: StreamConfig, scratch: Path) -> Source:
     """The source of a stream; ``scratch`` is a folder for unpacked copies."""
-    return FileSource(config, scratch) if config.kafka is None else KafkaSource(config)
+    if config.kafka is not None:
+        return KafkaSource(config)
+    return FileSource(config if config.feed is None else files_of(config), scratch)
 
 
 def check_grown(source: Source, position: Position) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 
 from levada.errors import UsageError
 from levada.streams.formats import PUSH, STDIN, format_of
-from levada.streams.kafka import is_kafka
 from levada.streams.options import FORMATS, say_one_of
+from levada.streams.ways import is_way
 
 _PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
 
 
 def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
     """The format by ending; a directory's by its files, else by what the options need."""
-    if not is_kafka(path) and (found := format_of(path)):
+    if not is_way(path) and (found := format_of(path)):
         return found
     if path == STDIN:
         return "nt"
@@ -31,7 +31,7 @@ def format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
         if "schema" in values:
             return "csv"
         return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
-    if is_kafka(path):
+    if is_way(path):
         raise UsageError(
             f"The stream {name}: messages do not say their format.",
             hint="Say format=nq, for example.",

@@ -21,7 +21,6 @@ from typing import Any
 
 from levada.errors import UsageError, near
 from levada.model.durations import parse_time
-from levada.streams.formats import DOCUMENTS, NAMES
 from levada.streams.password import password_at, password_place
 
 SCHEME = "kafka://"
@@ -61,89 +60,6 @@ def is_kafka(path: str) -> bool:
     (True, False)
     """
     return path.startswith(SCHEME)
-
-
-def with_kafka(name: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a stream; those of a topic as one, ``kafka``. Raises ``UsageError``."""
-    own = {word: value for word, value in values.items() if word in CONVERTERS}
-    if is_kafka(path):
-        rest = {word: value for word, value in values.items() if word not in CONVERTERS}
-        return {"element": "message", **rest, "kafka": kafka_of(f"The stream {name}", path, own)}
-    if own:
-        raise UsageError(
-            f"The stream {name}: {next(iter(own))}= is for a topic of Kafka.",
-            hint=f"Leave it out, or say kafka://HOST:PORT/TOPIC in place of {path}.",
-        )
-    return dict(values)
-
-
-def check_messages(name: str, values: Mapping[str, Any]) -> None:
-    """What is for messages alone, and what is not there for them. Raises ``UsageError``."""
-    element, kind = values.get("element", "line"), values.get("time", "column").partition(":")[0]
-    rules = _of_messages(values, element, kind) if "kafka" in values else _of_files(element, kind)
-    for broken, message, hint in rules:
-        if broken:
-            raise UsageError(f"The stream {name}: {message}", hint=hint)
-
-
-def _of_files(element: str, kind: str) -> tuple[tuple[bool, str, str], ...]:
-    return (
-        (
-            element == "message",
-            "element=message is for a topic of Kafka.",
-            "Say element=document for whole files.",
-        ),
-        (
-            kind == "timestamp",
-            "time=timestamp is for a topic of Kafka.",
-            "Say where the times are.",
-        ),
-    )
-
-
-def _of_messages(
-    values: Mapping[str, Any], element: str, kind: str
-) -> tuple[tuple[bool, str, str], ...]:
-    form = values["format"]
-    return (
-        (
-            element not in ("message", "line"),
-            f"element={element} is not there for messages.",
-            "Say element=message or element=line.",
-        ),
-        (
-            form in DOCUMENTS and element == "line",
-            f"{NAMES[form]} has no lines that stand alone.",
-            "Say element=message.",
-        ),
-        (
-            form in DOCUMENTS and kind == "column",
-            f"the statements of {NAMES[form]} carry no times.",
-            "Say time=timestamp or time=predicate:IRI.",
-        ),
-        (kind == "filename", "time=filename is for files.", "Say time=timestamp."),
-        (form == "parquet", "a message is no Parquet.", "Say format=ndjson or format=csv."),
-        (
-            values.get("schema") == (("auto", "auto"),),
-            "schema=auto needs a file to look at.",
-            "Say schema=k:integer;v:double.",
-        ),
-        (
-            "files" in values,
-            "files= is for folders; the partitions of a topic are read in parallel.",
-            "Leave files= out.",
-        ),
-        (
-            values.get("limit") is not None,
-            "limit= needs one order of the elements, which a topic does not have.",
-            "Leave limit= out.",
-        ),
-        (
-            bool(values.get("closed")),
-            "closed=element is not there for messages.",
-            "Leave closed= out.",
-        ),
-    )
 
 
 def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
@@ -202,10 +118,14 @@ def _start(value: Any) -> str | int:
         ) from error
 
 
-def _one_of(*words: str) -> Callable[[Any], str]:
+def one_of(*words: str) -> Callable[[Any], str]:
+    """What takes one of these words, in whatever case."""
+
     def convert(value: Any) -> str:
         if str(value).lower() not in words:
-            raise UsageError(f"{value} is none of {', '.join(words)}.", hint=near(value, words))
+            raise UsageError(
+                f"{value} is none of {', '.join(words)}.", hint=near(str(value), words)
+            )
         return str(value).lower()
 
     return convert
@@ -219,18 +139,18 @@ def _file(value: Any) -> str:
 
 
 def _flag(value: Any) -> bool:
-    return _one_of("true", "false")(str(value).lower()) == "true"
+    return one_of("true", "false")(str(value).lower()) == "true"
 
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "start": _start,
-    "lost": _one_of("stop", "skip"),
-    "isolation": _one_of("read_committed", "read_uncommitted"),
+    "lost": one_of("stop", "skip"),
+    "isolation": one_of("read_committed", "read_uncommitted"),
     "tls": _flag,
     "ca": _file,
     "cert": _file,
     "key": _file,
-    "sasl": _one_of(*_SASL),
+    "sasl": one_of(*_SASL),
     "user": str,
     "password": password_place,
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from levada.errors import UsageError, near
 from levada.model.counts import check_count
 from levada.model.durations import parse_duration, parse_time
-from levada.streams import kafka
+from levada.streams import ways
 from levada.streams.formats import RDF, TABLES, word_of
 from levada.streams.time_format import check_format, check_zone
 
@@ -25,8 +25,8 @@ TYPES = ("integer", "double", "string", "boolean")
 
 class StreamOptions(TypedDict, total=False):
     """The words of ``engine.stream``: what they mean is in ``streams.stream_config``. Durations and
-    times are ms, or texts. From ``start`` on they are of streams of Kafka (``streams.kafka``); the
-    last three are of sources that are neither files nor topics.
+    times are ms, or texts. From ``start`` on they are of streams of Kafka (``streams.kafka``) and
+    other messages (``streams.feed``); the last three are of sources that are neither.
     """
 
     format: str
@@ -59,6 +59,9 @@ class StreamOptions(TypedDict, total=False):
     sasl: Literal["plain", "scram-sha-256", "scram-sha-512"]
     user: str
     password: str
+    qos: Literal[0, 1] | str
+    retained: Literal["take", "skip"]
+    version: str
     columns: Sequence[str]
     text: str
     tuples: bool
@@ -68,7 +71,7 @@ _ELEMENTS = ("line", "subject", "graph", "blankline", "document", "message")
 AUTO = (("auto", "auto"),)
 """The schema of a table whose columns are to be looked for (``intake.tables.sniff``)."""
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-_TIMES = ("column", "graph", "predicate", "filename", "field", "timestamp")
+_TIMES = ("column", "graph", "predicate", "filename", "field", "timestamp", "arrival")
 
 
 def say_one_of(words: tuple[str, ...], prefix: str = "") -> str:
@@ -99,7 +102,7 @@ def _time(value: Any) -> str:
         if not hint.startswith("Did you mean"):
             hint = f"The column {kind} of a table is time=field:{kind}."
         raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=hint)
-    if kind in ("column", "graph", "timestamp"):
+    if kind in ("column", "graph", "timestamp", "arrival"):
         if colon:
             raise UsageError(
                 f"{kind} takes nothing behind a colon.",
@@ -225,6 +228,6 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "from": parse_time,
     "to": parse_time,
     "limit": _count,
-    **kafka.CONVERTERS,
+    **ways.CONVERTERS,
 }
 OPTIONS = tuple(CONVERTERS)

@@ -7,7 +7,8 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
 
     format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the
               file's ending unless given
-    time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column, field:ts
+    time      column | graph | predicate:IRI | filename:REGEX | field:NAME |     column, field:ts
+              arrival (when it came here, by the clock)
     unit      ms | s; of tables also us | ns: of integer times                   ms
     time_format  how times are written (``streams.time_format``); of tables      ISO 8601
     zone      the time zone of times without one; of tables                      UTC
@@ -31,6 +32,9 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     start, lost, isolation, tls, ca, cert, key, sasl, user, password
               of streams of Kafka (``streams.kafka``), which also have element=message and
               time=timestamp
+    qos, retained, version, tls, ca, cert, key, user, password
+              of MQTT, server-sent events and WebSockets (``streams.feed``), which also have
+              element=message
 
 At the right is what holds unless given: of ``time`` for RDF and for tuples, of ``element`` for
 lines and for documents.
@@ -46,11 +50,13 @@ from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
 from levada.model.durations import UNITS
+from levada.streams.feed import FeedConfig, topic_columns
 from levada.streams.format_at import format_at
 from levada.streams.formats import DOCUMENTS, NAMES, QUADS, TABLES
-from levada.streams.kafka import KafkaConfig, check_messages, with_kafka
+from levada.streams.kafka import KafkaConfig
 from levada.streams.options import AUTO, CONVERTERS, say_one_of
 from levada.streams.time_format import UTC
+from levada.streams.ways import check_messages, with_way
 
 if TYPE_CHECKING:
     from levada.streams.mapping import RowMapping
@@ -88,6 +94,7 @@ class StreamConfig:
     limit: int | None = None
     mapping: RowMapping | None = None
     kafka: KafkaConfig | None = None
+    feed: FeedConfig | None = None
     settled: bool = (
         False  # a file is whole as soon as it is there (no user's option: a spool's files)
     )
@@ -111,7 +118,7 @@ class StreamConfig:
             if value is not None:
                 values["from_" if word == "from" else word] = _convert(name, word, value)
         location = os.path.expanduser(os.fspath(path))
-        values = with_kafka(name, location, values)
+        values = with_way(name, location, values)
         values["format"] = values.get("format") or format_at(name, location, values)
         if values["format"] in TABLES and values.get("time", "column") == "column":
             values["time"] = "field:ts"
@@ -144,11 +151,25 @@ class StreamConfig:
         """The names of the columns of CSV that has no header; empty: it has one. Messages have the
         columns of the schema and, if that does not name it, the time's.
         """
-        if self.mapping is not None or self.kafka is None:
+        if self.mapping is not None or not self.messages:
             return () if self.mapping is None else self.mapping.header
-        names = tuple(dict(self.schema))
-        field = self.time_field
-        return names if field is None or field in names else (*names, field)
+        said, names, field = self.topic_columns, tuple(dict(self.schema)), self.time_field
+        whole = names if field is None or field in names else (*names, field)
+        return tuple(name for name in whole if name not in said)
+
+    @property
+    def messages(self) -> bool:
+        """Whether the stream comes as messages."""
+        return self.kafka is not None or self.feed is not None
+
+    @property
+    def topic_columns(self) -> tuple[str, ...]:
+        """The columns that the topic of a message says, and not its text."""
+        if self.feed is None or self.feed.kind != "mqtt":
+            return ()
+        return tuple(
+            topic_columns(dict.fromkeys([*dict(self.read_columns), self.time_field or ""]))
+        )
 
     @property
     def read_columns(self) -> tuple[tuple[str, str], ...]:

@@ -12,7 +12,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
             "`jelly`; tables: `csv`, `ndjson`, `parquet`. All but Parquet also as `.gz` and"
             " `.zst`"
         ),
-        "by the file's ending; due for Kafka",
+        "by the file's ending; due for messages",
     ),
     (
         "`time`",
@@ -20,7 +20,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
             "where event times come from: `column` (a further term before the dot, as "
             "above), `graph` (a number or dateTime in the graph's IRI), `predicate:IRI`, "
             "`filename:REGEX` (its first group), `field:NAME` (tuples), `timestamp` (a "
-            "message's, of [Kafka](#kafka))"
+            "message's, of [Kafka](#kafka)), `arrival` ([when it came](#arrival), by the clock)"
         ),
         "`column`; tuples `field:ts`",
     ),
@@ -51,9 +51,10 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "`element`",
         (
             "what one element is: `line`, `subject`, `graph` (consecutive lines), "
-            "`blankline` (lines up to a blank one), `document` (a file), `message` (of Kafka)"
+            "`blankline` (lines up to a blank one), `document` (a file), `message` (of Kafka, "
+            "MQTT, ..)"
         ),
-        "`line`; documents: `document`; of Kafka `message`",
+        "`line`; documents: `document`; messages: `message`",
     ),
     (
         "`schema`",
@@ -155,17 +156,31 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "`tls`, `ca`, `cert`, `key`",
-        ("`tls=true`; files in PEM: whom to trust, and who one is oneself"),
+        (
+            "of Kafka and [MQTT](#mqtt) `tls=true`; files in PEM: whom to trust, and who one is "
+            "oneself"
+        ),
         "no TLS; the system's",
     ),
     (
         "`sasl`, `user`, `password`",
         (
-            "`plain`, `scram-sha-256` or `scram-sha-512`; a name; where the password is: "
-            "`env:VARIABLE` or `file:PATH`"
+            "`plain`, `scram-sha-256` or `scram-sha-512` (of Kafka); a name; where the password "
+            "is: `env:VARIABLE` or `file:PATH`"
         ),
         "",
     ),
+    (
+        "`qos`",
+        "of [MQTT](#mqtt): `1`: a message is acknowledged when it is durable here; or `0`",
+        "`1`",
+    ),
+    (
+        "`retained`",
+        "of MQTT: `take` what the broker has kept for newcomers, or `skip` it",
+        "`take`",
+    ),
+    ("`version`", "of MQTT: `5` or `3.1.1`", "`5`"),
 )
 """Each key, or keys that go together, in backticks; what it says, in Markdown; what holds unless it
 is given.

@@ -10,6 +10,7 @@ and four of a number) is told as that.
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -70,14 +71,9 @@ def _as_quads(data: Bytes, messages: Messages, reference: Reference) -> tuple[By
     starts: Longs = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
     joined = b"".join(text + b"\n" for text in texts)
-    found = _at(messages, starts)
+    found = replace(messages, starts=starts)  # at other places of another text
     bad = [(int(starts[k]), reason, messages.text(data, k)) for k, reason in faults]
     return np.frombuffer(joined, np.uint8), found, bad
-
-
-def _at(messages: Messages, starts: Longs) -> Messages:
-    """The messages at other places of another text."""
-    return Messages(starts, messages.offsets, messages.times, messages.nulls, messages.lost)
 
 
 def _quads(one: bytes, reference: Reference) -> bytes:

@@ -57,12 +57,13 @@ def mapped_of(
     assert config.mapping is not None, "the stream has a mapping"
     rows = raw_rows(chunk, config, reference, messages)
     frame = _columns(rows, config.mapping, reference)
-    ts = row_times(rows, frame, config, reference)
+    gate = Gate.of(config, reference, late_below, future_above)
+    ts = row_times(rows, frame, config, reference, gate=gate)
     unit = seeming_unit(frame, rows.table, ts, config, future_above)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
-    verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
+    verdict = admit(ts, gate)
     keep, late = np.flatnonzero(verdict.keep), np.flatnonzero(verdict.late)
     texts = frame[keep].select(text=_text(config.mapping))["text"]
     triples = parse(

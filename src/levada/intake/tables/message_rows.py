@@ -8,9 +8,11 @@ read leaves line ends in its place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from levada.intake.admission import Dead
 from levada.intake.parse.messages import registry_or
@@ -35,10 +37,14 @@ class Rows:
     dead: list[Dead]
     single: bool
 
-    def settle(self, rows: RawRows) -> None:
-        """Says of each row where and when its message was, in place of where it stands."""
+    def settle(self, rows: RawRows, of_topic: Sequence[str] = ()) -> None:
+        """Says of each row where and when its message was, in place of where it stands; and of the
+        columns ``of_topic`` what its topic says.
+        """
         messages = self.messages
         number = messages.number(rows.offset)
+        if of_topic:
+            rows.table = rows.table.with_columns(_of_topic(messages, number, of_topic))
         rows.offset = rows.number = messages.offsets[number]
         rows.times = messages.times[number]
         dead = messages.number(np.array([d.offset for d in rows.dead], np.int64))
@@ -59,6 +65,19 @@ class Rows:
         for row in np.flatnonzero(count[number] > 1).tolist():
             rows.wrong.setdefault(row, MANY)
         rows.alone = int((count[count > 1] - 1).sum())
+
+
+def _of_topic(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
+    """The topic of each row (``topic``), or one of its levels, from 1 (``topic_2``)."""
+    assert messages.topics is not None, "the messages have topics"
+    topics = messages.topics.gather(number)
+    levels = topics.str.split("/")
+    found = []
+    for name in names:
+        _, _, level = name.partition("_")
+        said = levels.list.get(int(level) - 1, null_on_oob=True) if level else topics
+        found.append(said.alias(name))
+    return found
 
 
 def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: StreamConfig) -> Rows:

@@ -17,7 +17,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from levada.intake.admission import NO_TIME, WRONG_TIME, file_time, likely_unit
+from levada.intake.admission import (
+    NO_TIME,
+    WRONG_TIME,
+    Gate,
+    clock_times,
+    file_time,
+    likely_unit,
+)
 from levada.intake.tables.csv_rows import RawRows
 from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools, Bytes, Longs
@@ -31,14 +38,14 @@ _CALENDAR = 1 << 52  # ms: times beyond that no calendar of zones knows
 
 
 def row_times(
-    rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference
+    rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference, *, gate: Gate
 ) -> Times:
-    """The event time of each row, by the file's name or a column of ``table``; a row without one is
-    marked in ``rows.wrong``.
+    """The event time of each row, by the file's name, a clock or a column of ``table``; a row
+    without one is marked in ``rows.wrong``.
     """
-    if config.time_kind == "timestamp":
-        assert rows.times is not None, "messages have timestamps"
-        ts, empty = rows.times, np.ones(table.height, np.bool_)
+    if config.time_kind in ("timestamp", "arrival"):
+        ts = clock_times(config, rows.times, table.height, gate)
+        empty = np.ones(table.height, np.bool_)
     elif config.time_kind == "filename":
         ts = np.full(table.height, file_time(config, reference.name), np.int64)
         empty = np.ones(table.height, np.bool_)

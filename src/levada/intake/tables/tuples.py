@@ -125,12 +125,13 @@ def tuples_of(
     values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
     if config.sign:
         _check_signs(rows, config.sign)
-    ts = row_times(rows, rows.table, config, reference)
+    gate = Gate.of(config, reference, late_below, future_above)
+    ts = row_times(rows, rows.table, config, reference, gate=gate)
     unit = seeming_unit(rows.table, rows.table, ts, config, future_above)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
-    verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
+    verdict = admit(ts, gate)
     keep = np.flatnonzero(verdict.keep)
     late = np.flatnonzero(verdict.late)
     return Tuples(
@@ -160,13 +161,15 @@ def raw_rows(
         assert isinstance(chunk, CsvChunk | JsonChunk), "messages are texts"
         apart = messages_apart(chunk, messages, config)
         rows = raw_rows(chunk, config, reference)
-        apart.settle(rows)
+        apart.settle(rows, config.topic_columns)
         return rows
     if isinstance(chunk, pa.Table):
         return _table_rows(chunk, reference)
     needed = list(dict(config.read_columns))
     if config.time_field is not None and config.time_field not in needed:
         needed.append(config.time_field)
+    if said := config.topic_columns:
+        needed = [name for name in needed if name not in said] or [""]  # rows have columns
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
     return json_rows(chunk.data, needed, reference)

@@ -1,15 +1,16 @@
 """What a stream's source may be: a configuration, a path, or what goes through a spool: a streaming
-DataFrame (``spark.spool``), frames, iterables and pushed rows (``spool.python``).
+DataFrame (``spark.spool``), frames, iterables and pushed rows (``spool.python``), feeds.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from levada.errors import UsageError
+from levada.runtime.spool.feed import FeedSpool, Line, Receiver
 from levada.runtime.spool.push import push_spool
 from levada.runtime.spool.python import PythonSpool, Source, python_spool
 from levada.runtime.spool.rows import Rows
@@ -25,6 +26,28 @@ class StreamingFrame(Protocol):
     @property
     def isStreaming(self) -> bool:  # noqa: N802
         """Whether it is of ``spark.readStream``."""
+
+
+def _mqtt() -> Callable[[Line], Receiver]:
+    from levada.runtime.spool.receivers.mqtt import MqttReceiver
+
+    return MqttReceiver
+
+
+def _sse() -> Callable[[Line], Receiver]:
+    from levada.runtime.spool.receivers.sse import sse_receiver
+
+    return sse_receiver
+
+
+def _websocket() -> Callable[[Line], Receiver]:
+    from levada.runtime.spool.receivers.websocket import websocket_receiver
+
+    return websocket_receiver
+
+
+_RECEIVERS = {"mqtt": _mqtt, "sse": _sse, "ws": _websocket}
+"""What listens to each kind of feed: loaded by the first stream of it."""
 
 
 class Spool(Protocol):
@@ -46,10 +69,11 @@ class Spool(Protocol):
 
 
 class Spools:
-    """The spools of an engine."""
+    """The spools of an engine. ``kept``: its checkpoint outlives it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept: bool = False) -> None:
         self._all: list[Spool] = []
+        self._kept = kept
 
     def config_of(
         self,
@@ -64,6 +88,8 @@ class Spools:
         if isinstance(source, StreamConfig) and source.path == PUSH:
             self._all.append(push_spool(source, root.absolute()))
             return self._all[-1].config
+        if isinstance(source, StreamConfig) and source.feed is not None:
+            return self._feed(source, root.absolute())
         if isinstance(source, StreamConfig):
             return source if source.path != STDIN else self._stdin(source, root)
         if isinstance(source, StreamingFrame):
@@ -73,6 +99,17 @@ class Spools:
         else:
             self._all.append(python_spool(name, source, root, options))
         return self._all[-1].config
+
+    def _feed(self, config: StreamConfig, root: Path) -> StreamConfig:
+        assert config.feed is not None, "the stream is a feed"
+        self._all.append(FeedSpool(config, root, _RECEIVERS[config.feed.kind](), kept=self._kept))
+        return self._all[-1].config
+
+    @property
+    def away(self) -> str:
+        """Which feed does not answer, and why; "" if all do."""
+        feeds = (spool.away for spool in self._all if isinstance(spool, FeedSpool))
+        return " ".join(away for away in feeds if away)
 
     def _stdin(self, config: StreamConfig, root: Path) -> StreamConfig:
         for other in self._all:

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from levada.errors import FileFault, LostError
-from levada.intake.admission import Dead, dead_records, late_records, some_reasons
+from levada.intake.admission import DAY, Dead, dead_records, late_records, some_reasons
 from levada.intake.elements import Elements, elements_of
 from levada.intake.matching.first_rows import Patterns, constants, match_, patterns_of, scan
 from levada.intake.matching.slots import Chunk
@@ -53,7 +53,6 @@ from levada.streams.stream_config import StreamConfig
 from levada.terms.term_pool import Pool
 from levada.windows import element_times
 
-DAY = 86_400_000
 Leaf = TypeVar("Leaf", bound=s.Leaf)
 
 
@@ -149,7 +148,7 @@ class IntakeTask:
                 triples, found, reference, messages = self._read(config, given, bounds)
         fates = _account(config, reference, found, messages)
         self._see_triples(stream, triples, found)
-        self._aside(reference, found.dead, found.late, bounds["late_below"])
+        self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
         rows = 0
         if patterns is not None:
@@ -229,7 +228,7 @@ class IntakeTask:
             found = tuples_of(came.rows, config, reference, messages=messages, **bounds)
         fates = _account(config, reference, found, messages)
         self._see_tuples(stream, found)
-        self._aside(reference, found.dead, found.late, bounds["late_below"])
+        self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
         rows = 0
         if found.n:
             rows = self._deliver(self._scans(stream, found))
@@ -307,11 +306,20 @@ class IntakeTask:
             )
             self.times.setdefault(stream, []).append(seen)
 
-    def _aside(self, reference: AnyReference, dead: Any, late: Any, watermark: int) -> None:
+    def _aside(
+        self,
+        reference: AnyReference,
+        dead: Any,
+        late: Any,
+        watermark: int,
+        messages: Messages | None = None,
+    ) -> None:
         if dead:
-            self.side.setdefault("dead-letter", []).extend(dead_records(reference, dead))
+            records = dead_records(reference, dead, messages)
+            self.side.setdefault("dead-letter", []).extend(records)
         if len(late):
-            self.side.setdefault("late", []).extend(late_records(reference, late, watermark))
+            records = late_records(reference, late, watermark, messages)
+            self.side.setdefault("late", []).extend(records)
 
     def _write_side(self) -> None:
         if not self.side or not self.controls:

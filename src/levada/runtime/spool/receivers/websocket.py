@@ -1,0 +1,77 @@
+"""WebSockets (RFC 6455): each message, text or binary, is one. There is nothing by which one could
+go on: what was sent while nobody listened is not there, which the status tells.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+from levada.runtime.spool.feed import Line
+from levada.runtime.spool.log import Message
+from levada.runtime.spool.receivers.pulled import (
+    CLOSED,
+    OPENING,
+    Puller,
+    RefusedError,
+    authorization,
+    missing,
+    tls_of,
+)
+
+LARGEST = 64 << 20  # bytes of a message
+_ALIVE = 20  # s between two questions whether the other side is there
+_REFUSED = range(400, 500)
+
+
+class Messages:
+    """One connection to a WebSocket."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._feed = line, line.feed
+        self._client, _ = _libraries()
+        self._tls = tls_of(self._feed) if self._feed.tls else None
+        self._socket: Any = None
+
+    def listen(self) -> None:
+        """Until the other side ends it."""
+        with self._connect() as self._socket:
+            self._line.up()
+            for message in self._socket:
+                payload = message.encode() if isinstance(message, str) else message
+                self._line.put(Message(payload, "", time.time_ns() // 1_000_000))
+        raise ConnectionError(CLOSED)
+
+    def _connect(self) -> Any:
+        try:
+            return self._client.connect(
+                self._feed.url, ssl=self._tls, additional_headers=authorization(self._feed),
+                open_timeout=OPENING, max_size=LARGEST, ping_interval=_ALIVE,
+                ping_timeout=_ALIVE, proxy=None,
+            )  # fmt: skip
+        except Exception as error:
+            code = getattr(getattr(error, "response", None), "status_code", 0)
+            if code in _REFUSED:
+                raise RefusedError(f"it answers with {code}") from error
+            raise
+
+    def close(self) -> None:
+        """Ends it from another thread."""
+        with suppress(Exception):
+            self._socket.close()
+
+
+def websocket_receiver(line: Line) -> Puller:
+    """What listens to a WebSocket."""
+    return Puller(line, Messages(line), (_libraries()[1].WebSocketException,))
+
+
+def _libraries() -> tuple[ModuleType, ModuleType]:
+    try:
+        import websockets.exceptions
+        import websockets.sync.client
+    except ImportError as error:
+        raise missing("websockets") from error
+    return websockets.sync.client, websockets.exceptions

@@ -1,0 +1,218 @@
+"""Streams that are pulled: events and WebSockets, of servers that die and come again."""
+
+from __future__ import annotations
+
+import http.server
+import itertools
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.server import Server, ServerConnection, serve
+
+from levada.engine.engine import Engine
+from levada.errors import SourceError
+from levada.server.settings import Settings
+from serving import GRAPHS, served, until
+
+S = "http://e/s"
+ALL: list[Events] = []
+TEXT = """PREFIX : <http://e/> SELECT ?a ?n
+FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?a :q ?n } }"""
+
+
+def statement(k: int) -> str:
+    return f'<http://e/a> <http://e/q> "{k}" {100 * k} .'
+
+
+class Events(http.server.ThreadingHTTPServer):
+    """A server of numbered events that dies when it has sent so many of one answer."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.events: list[str] = []
+        self.most = 1_000_000  # events of an answer
+        self.asked: list[str | None] = []  # the ids from which
+        self.tokens: list[str | None] = []
+        self.open: list[socket.socket] = []
+        self.over = threading.Event()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        ALL.append(self)
+
+    def die(self) -> None:
+        if self.over.is_set():
+            return
+        self.over.set()
+        for each in self.open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def path(self) -> str:
+        return f"sse+http://127.0.0.1:{self.server_address[1]}/events"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Events
+
+    def log_message(self, *said: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.path != "/events":
+            self.send_error(404)
+            return
+        own = self.server
+        own.open.append(self.connection)
+        last = self.headers.get("Last-Event-ID")
+        own.asked.append(last)
+        own.tokens.append(self.headers.get("Authorization"))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        at = 0 if last is None else int(last) + 1
+        with suppress(OSError):
+            self._write(": hello\n\nretry: 10\n\n")
+            for _ in range(own.most):
+                while at >= len(own.events):
+                    if own.over.wait(0.005):
+                        return
+                data = "".join(f"data: {line}\r\n" for line in own.events[at].split("\n"))
+                self._write(f"id: {at}\r\nevent: x\r\n{data}\r\n")
+                at += 1
+            self._write(f"id: {at}\r\ndata: half an eve")
+
+    def _write(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("levada.runtime.spool.receivers.pulled.FIRST", 0.01)
+    monkeypatch.setattr("levada.runtime.spool.receivers.pulled.MOST", 0.05)
+    yield
+    while ALL:
+        ALL.pop().die()
+
+
+@contextmanager
+def listening(path: str, **options: Any) -> Iterator[tuple[Engine, Any]]:
+    checkpoint = options.pop("checkpoint", None)
+    with Engine(spark=False, checkpoint=checkpoint, partitions=2, epoch="5ms") as engine:
+        engine.stream(S, path, **{"format": "nt", **options})
+        asked = engine.register(TEXT, name="q")
+        engine.start()
+        yield engine, asked
+
+
+def elements(engine: Engine) -> int:
+    record = engine._records().get(S)
+    assert record is None or not record.late + record.dead, record
+    return 0 if record is None else record.elements
+
+
+def test_each_event_is_taken_once_whoever_dies(tmp_path: Path) -> None:
+    server = Events()
+    server.events = [statement(k) for k in range(20)]
+    server.most = 7  # then the answer ends within an event
+    root = tmp_path / "ck"
+    with listening(server.path, checkpoint=root) as (engine, _):
+        until(lambda: elements(engine) == 20)
+        assert server.asked[:3] == [None, "6", "13"]
+        server.die()
+        until(lambda: "waits for 127.0.0.1" in engine.progress().awaits)
+        server, before = Events(server.server_address[1]), server
+        server.events = [*before.events, statement(20) + "\n" + statement(20).replace("a>", "b>")]
+        until(lambda: elements(engine) == 21)
+        until(lambda: not engine.progress().awaits)
+        assert server.asked == ["19"]
+    server.events.append(statement(22))
+    with listening(server.path, checkpoint=root) as (engine, _):
+        until(lambda: elements(engine) == 22)
+        assert server.asked == ["19", "20"]
+
+
+def test_lines_of_an_event_and_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENTS_TOKEN", "tok-1")
+    server = Events()
+    server.events = ["\n".join(map(statement, range(5)))]
+    given = {"element": "line", "password": "env:EVENTS_TOKEN"}
+    with listening(server.path, **given) as (engine, _):
+        until(lambda: elements(engine) == 5)
+    with listening(server.path, **given, user="me") as (engine, _):
+        until(lambda: elements(engine) == 5)
+    assert server.tokens == ["Bearer tok-1", "Basic bWU6dG9rLTE="]
+
+
+def test_what_is_no_stream_of_events_is_told() -> None:
+    server = Events()
+    with (
+        pytest.raises(SourceError, match="it answers with 404 Not Found"),
+        listening(f"{server.path}s"),
+    ):
+        pass
+    server.die()
+
+
+@contextmanager
+def socket_of(sent: list[str | bytes], port: int = 0) -> Iterator[Server]:
+    """A WebSocket that sends what is in a list from where it was."""
+    over = threading.Event()
+
+    def talk(connection: ServerConnection) -> None:
+        with suppress(Exception):
+            while not over.wait(0.002):
+                while sent:
+                    connection.send(sent.pop(0))
+
+    server = serve(talk, "127.0.0.1", port)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        over.set()
+        server.shutdown()
+
+
+def test_a_websocket_that_dies_and_comes_again() -> None:
+    sent: list[str | bytes] = [statement(1), statement(2).encode()]
+    with ExitStack() as held:
+        with socket_of(sent) as server:
+            port = server.socket.getsockname()[1]
+            engine, _ = held.enter_context(listening(f"ws://127.0.0.1:{port}/any?x=1"))
+            until(lambda: elements(engine) == 2)
+        until(lambda: "waits for" in engine.progress().awaits)
+        with socket_of([statement(3)], port):
+            until(lambda: elements(engine) == 3)
+            until(lambda: not engine.progress().awaits)
+
+
+def reports(asked: Any) -> list[Any]:
+    """The first reports, without their names of queries."""
+    return [(r.time, sorted(map(str, r.rows.rows()))) for r in itertools.islice(asked.results(), 8)]
+
+
+def test_what_one_engine_makes_another_one_reads(tmp_path: Path) -> None:
+    file = tmp_path / "s.nt"
+    file.write_text("".join(f'<http://e/a> <http://e/p> "{k}" {500 * k} .\n' for k in range(40)))
+    with Engine(spark=False, checkpoint=tmp_path / "ck", keep="1h") as engine:
+        engine.stream("s", file)
+        engine.register(GRAPHS, name="made")
+        here = engine.register(TEXT.replace(":s [", "<made> ["), name="here")
+        engine.start()
+        found = reports(here)
+        assert any(rows for _, rows in found)
+        with served(Settings(tmp_path / "ck", port=0)) as url:
+            path = f"sse+{url}/queries/made/results?format=nt&after=0"
+            with listening(path, element="line") as (_, there):
+                assert reports(there) == found

@@ -12,6 +12,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/mqtt" in str(item.path):
             item.add_marker(pytest.mark.mqtt)
+            item.add_marker(pytest.mark.xdist_group("mqtt"))
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, repo
 from levada.algebra.schema import Regime
 from levada.app.values import (
     at,
+    balance_at,
     count_at,
     flag_at,
     inside,
@@ -355,13 +356,6 @@ def _time(value: Any, place: str) -> int:
     return cast(int, inside(place, lambda: parse_time(value)))
 
 
-def _balance(value: Any) -> BalanceOptions | None:
-    # here: only a run with balance needs the runtime
-    from levada.runtime.balance.options import balance_of
-
-    return balance_of(value)
-
-
 def _policy(value: Any, place: str) -> str:
     inside(place, lambda: report_policy(value))
     return str(value)
@@ -395,7 +389,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
     "place": text_at,
-    "balance": lambda value, place: inside(place, lambda: _balance(value)),
+    "balance": balance_at,
     "sharing": _one_of(tuple(map(str, Sharing))),
     "summary": text_at,
     "ontology": texts_at,

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
+
+if TYPE_CHECKING:
+    from levada.runtime.balance.options import BalanceOptions
 
 
 def mapping_at(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -84,3 +87,12 @@ def count_at(value: Any, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise wrong(place, "a positive number", value)
     return value
+
+
+def balance_at(value: Any, place: str) -> BalanceOptions | None:
+    """What is said of balance."""
+    # here: only a run with balance needs the runtime
+    from levada.runtime.balance.options import balance_of
+
+    found: BalanceOptions | None = inside(place, lambda: balance_of(value))
+    return found

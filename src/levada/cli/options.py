@@ -346,8 +346,7 @@ ShowProgress = Annotated[
     ),
 ]
 Watch = Annotated[
-    bool,
-    typer.Option("--watch", help="Show results as a live table.", rich_help_panel=_RESULTS),
+    bool, typer.Option("--watch", help="Results as a live table.", rich_help_panel=_RESULTS)
 ]
 Times = Annotated[
     Literal["iso", "ms"] | None,
@@ -369,7 +368,7 @@ PlacementOf = Annotated[
     typer.Option(
         "--placement",
         metavar="CHECKPOINT",
-        help="How a run's epochs were spread over tasks, with predicted and measured costs.",
+        help="How a run's epochs were spread, and what was predicted.",
     ),
 ]
 Steps = Annotated[

@@ -74,7 +74,7 @@ StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
 """A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
 
 
-class Engine(Awaited, Delivers, RegistersMany, Told):
+class Engine(Told, Awaited, Delivers, RegistersMany):
     """Continuous queries on Spark.
 
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
@@ -379,15 +379,6 @@ class Engine(Awaited, Delivers, RegistersMany, Told):
 
     # -- for the command line and for query handles: what the runtime knows --
 
-    def _await_spark(self) -> None:
-        """Waits until epochs run where they will, once it has been started."""
-        if self._driver is not None:
-            self._driver.await_spark()
-
-    def _on_epoch(self, tell: Tell) -> None:
-        """Calls ``tell`` with the manifest of every epoch, after its publication."""
-        self._tell.append(tell)
-
     @property
     def _publication(self) -> Publication:
         """What has been published."""
@@ -399,8 +390,3 @@ class Engine(Awaited, Delivers, RegistersMany, Told):
         if self._driver is None:
             raise UsageError("The engine has not been started.")
         return self._driver.publication
-
-    @property
-    def _begun(self) -> bool:
-        """Whether it has been started, or closed."""
-        return self._settled.is_set()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.lag import outputs_of
-from levada.engine.driver import Driver
+from levada.engine.driver import Driver, Tell
 from levada.engine.registry import Registry
 from levada.engine.telling.status import Status, living, progress_of, status_of
 from levada.engine.telling.summary import Progress
@@ -23,6 +24,8 @@ class Told:
     _registry: Registry
     _driver: Driver | None
     _deliveries: Deliveries
+    _settled: threading.Event
+    _tell: list[Tell]
 
     @property
     def note(self) -> str:
@@ -73,3 +76,17 @@ class Told:
         if self._driver is None or self._driver.epochs.plan is None:
             return {}
         return living(self._driver.last, self._driver.epochs.plan)
+
+    def _await_spark(self) -> None:
+        """Waits until epochs run where they will, once it has been started."""
+        if self._driver is not None:
+            self._driver.await_spark()
+
+    def _on_epoch(self, tell: Tell) -> None:
+        """Calls ``tell`` with the manifest of every epoch, after its publication."""
+        self._tell.append(tell)
+
+    @property
+    def _begun(self) -> bool:
+        """Whether it has been started, or closed."""
+        return self._settled.is_set()

@@ -78,10 +78,8 @@ class Epochs:
         self.sourcing = sourcing
         self.executor = executor
         self.publish = publish
-        self.epoch_rows = epoch_rows
-        self.wall = wall
-        self.due = due
-        self.most_rows = most_rows
+        self.epoch_rows, self.most_rows = epoch_rows, most_rows
+        self.wall, self.due = wall, due
         self.slices = slices
         self.placed, self.tally, self.balancing = placed, Tally(), balancing
         if balancing is not None:
@@ -92,8 +90,7 @@ class Epochs:
         self.plan_is_new = False
         self.statics = statics
         self._saved: tuple[StaticFile, ...] = ()
-        self._setup = ""
-        self._swept = False
+        self._setup, self._swept = "", False
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
         self._gathered: list[str] = []
 

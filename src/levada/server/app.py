@@ -26,6 +26,8 @@ from levada.server.problems import Json, Problem, on_problem, on_refusal, on_sta
 from levada.server.push import route
 from levada.server.push.gate import MEDIA
 from levada.server.served import Served, check_role
+from levada.server.telling.letters import letters
+from levada.server.telling.topology import topology
 from levada.server.way import Endpoint, Way
 
 PLAIN = "text/plain"
@@ -76,7 +78,8 @@ WAYS = (
     Way("GET", "/events", results.events, asks=("query", "after"), answers="text/event-stream"),
     Way("GET", "/words", queries.known_words),
     Way("POST", "/check", queries.check, asks=WORDS, takes=QUERY),
-    Way("GET", "/explain", look.topology, answers=PLAIN),
+    Way("GET", "/letters", letters, asks=("stream", "kind", "limit")),
+    Way("GET", "/explain", topology, asks=("most",), answers=PLAIN),
     Way("POST", "/explain", queries.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN),
     Way("GET", "/openapi.json", described),
     Way("GET", "/", page.page, None, answers="text/html"),

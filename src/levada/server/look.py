@@ -10,20 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from levada.engine.telling.status import Status, read_status
 from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN
-from levada.plan.topology.show import describe, describe_edges, show
 from levada.runtime.spool.push import is_pushed
-from levada.runtime.store.checkpoint import facts_of
-from levada.runtime.store.group_tables import GroupTables
 from levada.runtime.store.requests import engine_runs
 from levada.runtime.store.tails import epochs_there
-from levada.server.media import accepted
 from levada.server.problems import Json, Problem
 from levada.server.queries import time_of
 from levada.server.served import Served, off_loop, served
@@ -68,7 +63,13 @@ def _told(own: Served) -> dict[str, Any]:
         "streams": streams,
         "queries": queries,
         "suspended": found.suspended,
+        "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in found.outputs],
     }
+
+
+def _since(wall: int | None) -> float | None:
+    """Seconds since an instant of the clock in ms."""
+    return None if wall is None else round(max(time.time() - wall / 1000, 0.0), 3)
 
 
 def _age(root: Path, epoch: int) -> float | None:
@@ -121,20 +122,6 @@ def _config(config: StreamConfig) -> dict[str, Any]:
         "pushed": is_pushed(config),
         "schema": dict(config.columns) if config.tabular else None,
     }
-
-
-async def topology(request: Request) -> Response:
-    """What the queries share, as it runs."""
-    own = served(request)
-    found = (await off_loop(own.facts.now)).topology
-    if found is None:
-        raise Problem(404, "There is no plan yet.", hint="A query makes one.")
-    tables = GroupTables(own.settings.root, facts_of(own.settings.root).id, 0)
-    partitions = tables.load(tables.current).partitions
-    if accepted(request.headers.get("accept", "*/*"))[:1] == [("application/json", 1.0)]:
-        nodes, edges = msgspec.to_builtins((describe(found), describe_edges(found)))
-        return Json({"nodes": nodes, "edges": edges})
-    return Response(await off_loop(lambda: show(found, partitions)) + "\n", media_type="text/plain")
 
 
 async def metrics(request: Request) -> Response:

@@ -154,16 +154,27 @@ class Told(msgspec.Struct, frozen=True):
     limits: Limits
     descriptor: int
     parent: int
+    letters: str | None = None
 
     @staticmethod
     def of(settings: Settings, descriptor: int, parent: int) -> Told:
         """Settings, and where to listen."""
-        tokens = None if settings.tokens is None else str(settings.tokens)
         root = str(settings.root.absolute())
-        return Told(root, settings.host, settings.port, tokens, settings.limits, descriptor, parent)
+        tokens, letters = _name(settings.tokens), _name(settings.letters)
+        limits = settings.limits
+        return Told(root, settings.host, settings.port, tokens, limits, descriptor, parent, letters)
 
     @property
     def settings(self) -> Settings:
         """As they were."""
-        tokens = None if self.tokens is None else Path(self.tokens)
-        return Settings(Path(self.root), self.host, self.port, tokens=tokens, limits=self.limits)
+        tokens, letters = _path(self.tokens), _path(self.letters)
+        root, limits = Path(self.root), self.limits
+        return Settings(root, self.host, self.port, tokens=tokens, limits=limits, letters=letters)
+
+
+def _name(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)

@@ -35,7 +35,8 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``read_only``: nothing is asked of the engine. ``tokens``: the file of their hashes; None
-    where everybody on this machine may do everything.
+    where everybody on this machine may do everything. ``letters``: the folder of late elements and
+    dead letters; None: the checkpoint.
     """
 
     root: Path
@@ -44,6 +45,7 @@ class Settings:
     read_only: bool = False
     tokens: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    letters: Path | None = None
 
     @property
     def loopback(self) -> bool:

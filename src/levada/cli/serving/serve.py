@@ -64,6 +64,8 @@ def serve(app: App, wish: Wish) -> int:
     from levada.server.run import Beside, bound, shown_address
 
     Keep.of(wish.keep)
+    if app.options.out != STDOUT:
+        settings = replace(settings, letters=Path(app.options.out))
     made = bound(settings.host, settings.port)
     _say(f"{settings.root} is served at {shown_address(made)}.")
     published = app.options.out != STDOUT

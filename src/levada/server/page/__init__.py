@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,12 +17,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FILES = {
-    "index.html": "text/html; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
-    "complete.js": "text/javascript; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 async def page(request: Request) -> Response:
@@ -35,12 +31,16 @@ async def part(request: Request) -> Response:
 
 
 def _file(name: str) -> Response:
-    if name not in _FILES:
+    content = _parts().get(name)
+    if content is None:
         raise Problem(404, "The page has no such part.")
+    media = _TYPES[PurePath(name).suffix] + "; charset=utf-8"
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
-    return Response(_content(name), headers=headers, media_type=_FILES[name])
+    return Response(content, headers=headers, media_type=media)
 
 
 @cache
-def _content(name: str) -> bytes:
-    return files(__package__).joinpath(name).read_bytes()
+def _parts() -> dict[str, bytes]:
+    """The files of the page by name."""
+    there = (f for f in files(__package__).iterdir() if PurePath(f.name).suffix in _TYPES)
+    return {file.name: file.read_bytes() for file in there}

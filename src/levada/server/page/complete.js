@@ -1,6 +1,7 @@
 // Completion in the editor: keywords, streams, graphs and prefixes that the server knows. A list
 // below the text, by keyboard: arrows choose, Enter or Tab takes, Escape closes, Ctrl Space opens.
-"use strict";
+import { at, element, json } from "./base.js";
+import { check } from "./editor.js";
 
 const MOST_WORDS = 8;
 let words = [], found = [], picked = 0;

@@ -1,0 +1,1 @@
+"""What the page shows beside status and results: the topology, late elements and dead letters."""

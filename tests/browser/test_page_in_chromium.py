@@ -1,0 +1,224 @@
+"""The page in Chromium (``make browser``): what one does with it, by keyboard too, and that nothing
+that comes from data is more than text.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from levada.runtime.store.deliveries import Delivered, write_deliveries
+from serving import GRAPHS, TEXT, Run, until
+
+CASES = Path(__file__).parent / "layout_cases.js"
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    chromium = shutil.which("chromium")
+    assert chromium is not None, "Chromium is to be installed: apt-get install chromium"
+    flags = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync"
+    with api.sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=chromium, args=flags.split())
+        yield made
+        made.close()
+
+
+def test_a_query_is_written_and_its_rows_come(
+    run: Run, serve: Callable[..., httpx.Client], browser: Any, tmp_path: Path
+) -> None:
+    client = serve()
+    url = str(client.base_url)
+    asked: list[str] = []
+    wrong: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if "Policy" in said.text else None)
+    page.goto(url)
+    page.locator("#queries button", has_text="hot").wait_for()
+    editor = page.get_by_label("The query's text")
+    editor.press_sequentially("CONSTR")
+    page.get_by_role("option", name="CONSTRUCT").wait_for()
+    page.screenshot(path=tmp_path / "words.png")
+    editor.press("Tab")
+    assert editor.input_value() == "CONSTRUCT"
+    page.locator("#name").fill("warm")
+    mistake = TEXT.replace("PT2S", "PT4S").replace("WHERE", "WERE")
+    page.get_by_label("The query's text").fill(mistake)
+    page.locator("#marks .wrong", has_text="WERE").wait_for(state="attached")
+    assert "Did you mean WHERE?" in page.locator("#verdict").inner_text()
+    page.screenshot(path=tmp_path / "mistake.png")
+    page.get_by_label("The query's text").fill(mistake.replace("WERE", "WHERE"))
+    page.locator("#verdict", has_text="SELECT over").wait_for()
+    page.get_by_label("The query's text").press("Control+Enter")
+    page.locator("#queries button", has_text="warm").wait_for()
+    page.locator("#live", has_text="Live.").wait_for()
+    page.wait_for_function("!document.getElementById('drop').disabled")
+    run.feed(8)
+    page.locator("#rows tr").nth(5).wait_for()
+    page.screenshot(path=tmp_path / "rows.png", full_page=True)
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=tmp_path / "dark.png", full_page=True)
+    page.set_viewport_size({"width": 400, "height": 900})
+    overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    page.screenshot(path=tmp_path / "narrow.png", full_page=True)
+    assert overflow <= 0
+    assert all(address.startswith(url) for address in asked)
+    assert not wrong
+    until(lambda: client.get("/queries/warm").status_code == 200)
+
+
+@pytest.fixture
+def opened(serve: Callable[..., httpx.Client], browser: Any) -> Iterator[Any]:
+    """The page, with its queries; nothing on it fails."""
+    wrong: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.goto(str(serve().base_url))
+    page.locator("#queries button", has_text="hot").wait_for()
+    page.locator(".node.query", has_text="hot").wait_for()
+    yield page
+    assert not wrong
+
+
+def test_the_layout_of_random_graphs(opened: Any) -> None:
+    script = CASES.read_text().replace("export function check", "function check")
+    call = f"async () => {{ {script} return check(await import('/page/layout.js'), 60); }}"
+    assert opened.evaluate(call) == 60
+
+
+def test_the_topology_by_mouse_and_keyboard(opened: Any, run: Run) -> None:
+    run.engine.register(GRAPHS, name="made")
+    opened.locator(".node.query", has_text="made").wait_for()
+    assert "2 queries" in opened.locator("#told").inner_text()
+    shared = opened.locator(".node.shared").first
+    assert "used by 2 queries" in shared.get_attribute("aria-label")
+    opened.locator(".node.query", has_text="made").click()
+    assert opened.locator(".node.query.dim").count() == 1
+    assert opened.locator(".node.query.dim .name").text_content() == "hot"
+    assert "It uses" in opened.locator("#node").inner_text()
+    opened.keyboard.press("Escape")
+    assert opened.locator(".node.dim").count() == 0
+    opened.locator(".node[tabindex='0']").focus()
+    assert opened.locator(".node[tabindex='0']").count() == 1
+    focused = "document.activeElement.getAttribute('aria-label')"
+    opened.keyboard.press("ArrowLeft")
+    while not opened.evaluate(focused).startswith("stream s"):
+        opened.keyboard.press("ArrowLeft")
+    opened.keyboard.press("ArrowRight")
+    assert opened.evaluate(focused).startswith("operator Match")
+    opened.keyboard.press("Enter")
+    assert "http://e/p" in opened.locator("#node").inner_text()
+    opened.locator("#shared summary").click()
+    opened.locator("#as-text", has_text="2 queries").wait_for()
+
+
+def test_streams_outputs_and_letters(opened: Any, run: Run) -> None:
+    write_deliveries(run.root, [Delivered("hot", "kafka://b/hot", 0, 0, 0, 0, "b is away.", True)])
+    (run.folder / "s" / "80000.nt").write_text('none\n<http://e/a> <http://e/p> "1" 9000 .\n')
+    opened.locator("#outputs tr.away", has_text="b is away. The intake waits").wait_for()
+    opened.locator("#letters tr", has_text="80000.nt, 0").wait_for()
+    opened.locator("#plot .line").first.wait_for(state="attached")
+    opened.locator("input[name=measure]").first.focus()
+    opened.keyboard.press("ArrowRight")
+    assert opened.locator("input[value=complete]").is_checked()
+    opened.locator("#keys li", has_text="s 00:00:0").wait_for()
+    for scheme in ("light", "dark"):
+        opened.emulate_media(color_scheme=scheme)
+        for width in (400, 1280):
+            opened.set_viewport_size({"width": width, "height": 900})
+            assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+NASTY = (
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "left \u202e thgir",
+    "y" * (1 << 20),
+)
+
+
+def test_what_comes_from_data_is_text(opened: Any, run: Run) -> None:
+    text = TEXT.replace(":p ?n", "?p ?n").replace("?a ?n FROM", "?a ?p ?n FROM")
+    run.engine.register(text, name="all")
+    opened.locator("#queries button", has_text="all").click()
+    opened.locator("#live.on").wait_for()
+    lines = [f'<http://e/a> <javascript:alert(1)> "{nasty}" 9000 .' for nasty in NASTY]
+    lines += [f"{nasty} is no triple" for nasty in reversed(NASTY)]  # the longest first
+    lines += ['<http://e/a> <http://e/p> "z" 20000 .', ""]
+    (run.folder / "s" / "90000.nt").write_text("\n".join(lines))
+    for nasty in (*NASTY[:2], "left [U+202E] thgir", "<javascript:alert(1)>", "1048576 characters"):
+        opened.locator("#rows td", has_text=nasty).first.wait_for()
+    opened.locator("#letters tr", has_text="90000.nt").nth(2).wait_for()
+    opened.locator("#letters tr", has_text="What else is in").wait_for()
+    assert opened.locator("main img, main script, main a, main iframe").count() == 0
+    longest = "Math.max(...[...document.querySelectorAll('td')].map((d) => d.textContent.length))"
+    assert opened.evaluate(longest) < 2100
+    assert "\u202e" not in opened.locator("body").inner_text()
+
+
+def test_the_policy_holds(opened: Any) -> None:
+    ran = """() => {
+        const script = document.createElement("script"), div = document.createElement("div");
+        script.textContent = "window.ran = 1";
+        div.innerHTML = "<img src=x onerror='window.ran = 2'>";
+        document.body.append(script, div);
+        return new Promise((done) => setTimeout(() => done(window.ran), 300));
+    }"""
+    assert opened.evaluate(ran) is None
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.5)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        asked = f"fetch('{url}').then(() => 'it came', () => 'refused')"
+        assert opened.evaluate(asked) == "refused"
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_a_server_that_is_killed_costs_no_row(run: Run, browser: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def start() -> subprocess.Popen[bytes]:
+        words = ["serve", "--read-only", str(run.root), "--listen", listen]
+        made = subprocess.Popen([str(Path(sys.executable).with_name("levada")), *words])
+        until(lambda: answers(f"http://{listen}/health"))
+        return made
+
+    server = start()
+    page = browser.new_page()
+    page.goto(f"http://{listen}")
+    page.locator("#queries button", has_text="hot").click()
+    page.locator("#live.on").wait_for()
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+    run.feed(8)
+    page.locator("#engine.off", has_text="does not answer").wait_for()
+    server = start()
+    run.feed(8)
+    page.locator("#rows tr", has_text="00:00:12Z").first.wait_for()
+    server.terminate()
+    server.wait()
+    cells = page.locator("#rows tr").evaluate_all("rows => rows.map((r) => r.innerText)")
+    expected = [f"{n}" for t in range(4, 13) for n in sorted(map(str, range(2 * t - 4, 2 * t)))]
+    assert [cell.split("\t")[-1].strip() for cell in reversed(cells)] == expected
+    assert len(set(cells)) == len(cells)
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).is_success
+    except httpx.TransportError:
+        return False

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
-
-import msgspec
 
 from levada.algebra import show as algebra_text
 from levada.app.app_file import App
@@ -26,8 +24,6 @@ from levada.app.prepare import known_to, prepare_app, queries_of
 from levada.engine.known import Known
 from levada.engine.makers import makers_read, order_by_makers
 from levada.engine.prepare import Prepared, prepare, share
-from levada.engine.telling import choices
-from levada.engine.telling.status import read_status
 from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
@@ -74,6 +70,10 @@ def explain_placement(checkpoint: Path, *, as_json: bool) -> str:
     """How the epochs of a run were placed, with what was predicted and what it took. Raises
     ``CheckpointError`` and ``UsageError``.
     """
+    # here: to explain a query the data path is not loaded
+    from levada.engine.telling import choices
+    from levada.engine.telling.status import read_status
+
     costs = read_status(checkpoint).costs
     if costs is None or not costs.last.epoch:
         raise UsageError(
@@ -81,7 +81,7 @@ def explain_placement(checkpoint: Path, *, as_json: bool) -> str:
             hint="Run it with this version of Levada.",
         )
     if as_json:
-        return _json({"stage": "placement", **msgspec.to_builtins(costs)})
+        return _json({"stage": "placement", **asdict(costs)})
     rows = [choices.PART, *choices.rows(costs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -93,8 +92,8 @@ def tell(status: Status) -> dict[str, object]:
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
         "balance": None if status.balance is None else asdict(status.balance),
-        "placed": None if status.placed is None else msgspec.to_builtins(status.placed),
-        "epochs": None if status.costs is None else msgspec.to_builtins(status.costs),
+        "placed": None if status.placed is None else asdict(status.placed),
+        "epochs": None if status.costs is None else asdict(status.costs),
     }
 
 

@@ -4,22 +4,73 @@ last epoch and of all since the engine began; and what each part of the work cos
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
 
 from levada.plan.sealed.plan import Plan
-from levada.runtime.store.manifest import Choice, Costs, Lesson
+from levada.runtime.store.manifest import Costs, Lesson
 
 WORDS = {"here": "in the driver's process", "one": "as one task", "spread": "spread over tasks"}
 SHOWN = 5
 PART = ("part", "a ms", "b ns a row", "rows an element", "predicted ms", "measured ms")
 
 
-def sentences(costs: Costs) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class ChoiceStatus:
+    """How an epoch of so many ``elements`` ran: ``way`` is here (in the driver's process), one (as
+    one task) or spread; the tasks that read; ms that were ``predicted`` for each way ({}: nothing
+    was known yet), and ms that it ``took``.
+    """
+
+    epoch: int
+    elements: int
+    way: str
+    readers: int
+    predicted: Mapping[str, float]
+    took: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostsStatus:
+    """How epochs ran: the ``last`` one; of each way the epochs of the run, ms that were predicted
+    and taken (``sums``); of the dearest ``parts`` of the work, operators by their names, a (ms a
+    call), b (ns a row), rows for each element, ms as predicted for the last epoch and as measured.
+    """
+
+    last: ChoiceStatus
+    sums: Mapping[str, Sequence[float]]
+    parts: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonStatus:
+    """A step of a placement that is learned: from a ``slice`` of event time, at an epoch; the share
+    of rows that crossed machines ``before``, as ``predicted`` and ``measured`` (-1: not known);
+    how many groups ``moved`` and how many ``readers``; what else is ``told``.
+    """
+
+    slice: str
+    epoch: int
+    before: float
+    predicted: float
+    measured: float
+    moved: int
+    readers: int
+    told: str
+
+    @staticmethod
+    def of(lesson: Lesson) -> LessonStatus:
+        """As a manifest has it."""
+        return LessonStatus(**msgspec.structs.asdict(lesson))
+
+
+def sentences(costs: CostsStatus) -> Iterator[str]:
     """What is told of the choices.
 
-    >>> from levada.runtime.store.manifest import Choice, Costs
-    >>> last = Choice(7, 5000, "one", 1, {"one": 31.2, "spread": 64.0}, 30.0)
-    >>> for sentence in sentences(Costs(last, {"one": [5, 151.0, 150.0]})):
+    >>> last = ChoiceStatus(7, 5000, "one", 1, {"one": 31.2, "spread": 64.0}, 30.0)
+    >>> for sentence in sentences(CostsStatus(last, {"one": [5, 151.0, 150.0]}, {})):
     ...     print(sentence)
     Epoch 7, of 5,000 elements, ran as one task: 30.0 ms, predicted 31.2; spread over tasks 64.0.
     As one task: 5 epochs, 150 ms, predicted 151 (+0.7%).
@@ -31,7 +82,7 @@ def sentences(costs: Costs) -> Iterator[str]:
         yield f"{words}: {epochs:,.0f} epochs, {took:,.0f} ms, predicted {predicted:,.0f}{off}."
 
 
-def _last(choice: Choice) -> str:
+def _last(choice: ChoiceStatus) -> str:
     head = f"Epoch {choice.epoch}, of {choice.elements:,} elements, ran {WORDS[choice.way]}"
     own = choice.predicted.get(choice.way)
     if own is None:
@@ -44,27 +95,27 @@ def _last(choice: Choice) -> str:
     return f"{head}: {choice.took:,.1f} ms, predicted {own:,.1f}{''.join(others)}."
 
 
-def named(costs: Costs, plan: Plan) -> Costs:
-    """The same with operators by their names in place of their numbers."""
+def named(costs: Costs, plan: Plan) -> CostsStatus:
+    """What a manifest has, with operators by their names in place of their numbers."""
     parts = {
         f"{type(plan.nodes[int(name)].step).__name__} {name}"
         if name.isdigit() and int(name) in plan.nodes
         else name: values
         for name, values in costs.parts.items()
     }
-    return Costs(costs.last, costs.sums, parts)
+    last = ChoiceStatus(**msgspec.structs.asdict(costs.last))
+    return CostsStatus(last, costs.sums, parts)
 
 
-def rows(costs: Costs) -> list[tuple[str, ...]]:
+def rows(costs: CostsStatus) -> list[tuple[str, ...]]:
     """What each part of the work costs, the dearest first."""
     return [(name, *(f"{value:,.2f}" for value in values)) for name, values in costs.parts.items()]
 
 
-def lessons(found: Sequence[Lesson]) -> Iterator[str]:
+def lessons(found: Sequence[LessonStatus]) -> Iterator[str]:
     """What the last steps of a placement that is learned came to.
 
-    >>> from levada.runtime.store.manifest import Lesson
-    >>> for sentence in lessons([Lesson("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3)]):
+    >>> for sentence in lessons([LessonStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")]):
     ...     print(sentence)
     Learned from 2004-08-08: 900 groups and 3 readers moved at epoch 12; 75.0% of the rows ...
     """

@@ -22,7 +22,7 @@ from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
-from levada.engine.telling.choices import named
+from levada.engine.telling.choices import CostsStatus, LessonStatus, named
 from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, shown
@@ -31,7 +31,7 @@ from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
-from levada.runtime.store.manifest import Costs, Lesson, Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
 
@@ -76,7 +76,7 @@ class PlacedStatus:
     remote: int = 0
     read: int = 0
     executors: tuple[str, ...] = ()
-    lessons: tuple[Lesson, ...] = ()
+    lessons: tuple[LessonStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Status:
     standby: tuple[DriverStatus, ...] = ()
     lost: str = ""
     balance: BalanceStatus | None = None
-    costs: Costs | None = None
+    costs: CostsStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -173,7 +173,8 @@ def _placed(told: Preferences | None) -> PlacedStatus | None:
         return None
     whole = msgspec.structs.asdict(told)
     return PlacedStatus(
-        **whole | {"executors": tuple(told.executors), "lessons": tuple(told.lessons)}
+        **whole
+        | {"executors": tuple(told.executors), "lessons": tuple(map(LessonStatus.of, told.lessons))}
     )
 
 

@@ -42,20 +42,28 @@ def stream(path: Path, n: int, at: int = 0) -> Path:
 
 
 def consumed(broker: Broker, topic: str, isolation: str = "read_committed") -> list[Any]:
-    """The messages of a topic of one partition, as a consumer sees them."""
-    consumer = Consumer({
-        "bootstrap.servers": broker.server, "group.id": "judge", "isolation.level": isolation,
-        "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0,
-    })  # fmt: skip
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    """The messages of a topic of one partition, as a consumer sees them. A transaction is over a
+    moment before readers may have it, so one waits until they have come to the end of the topic.
+    """
+    options = {
+        "bootstrap.servers": broker.server, "group.id": "judge", "enable.auto.commit": False,
+        "enable.partition.eof": True, "log_level": 0,
+    }  # fmt: skip
+    partition = TopicPartition(topic, 0, 0)
+    looking = Consumer(options | {"isolation.level": "read_uncommitted"})
+    _, end = looking.get_watermark_offsets(partition, timeout=PATIENCE)
+    looking.close()
+    consumer = Consumer(options | {"isolation.level": isolation})
+    consumer.assign([partition])
     found: list[Any] = []
     try:
         while True:
             message = consumer.poll(PATIENCE)
             assert message is not None, "the topic does not end"
-            if message.error() is not None:
+            if message.error() is None:
+                found.append(message)
+            elif message.offset() >= end:
                 return found
-            found.append(message)
     finally:
         consumer.close()
 

@@ -45,7 +45,7 @@ lint: $(PACKAGES)
 	@$(PY) -m mypy --config-file tests/mypy.ini
 	@$(VENV)/bin/lint-imports
 
-chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 5)
+chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 3)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
 
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED

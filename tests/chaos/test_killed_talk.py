@@ -33,7 +33,7 @@ from levada.testing.question import Element, ReferenceQuery, Report
 from levada.testing.reference import evaluate
 from levada.testing.streams import lines
 
-KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
+KILLS = int(os.environ.get("LEVADA_KILLS", "3"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
 S = "http://e/s"
 TEXT = f"""PREFIX : <http://e/>

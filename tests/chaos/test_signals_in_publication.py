@@ -16,7 +16,7 @@ import pytest
 from awaiting import PATIENCE
 
 ENDED = (130, 143)
-KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
+KILLS = int(os.environ.get("LEVADA_KILLS", "3"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 10))]
 XSD = "<http://www.w3.org/2001/XMLSchema#integer>"
 QUERY = """PREFIX : <http://e/>

@@ -62,7 +62,7 @@ def consumed(broker: Broker, topic: str, isolation: str = "read_committed") -> l
             assert message is not None, "the topic does not end"
             if message.error() is None:
                 found.append(message)
-            elif message.offset() >= end:
+            elif (message.offset() or 0) >= end:
                 return found
     finally:
         consumer.close()

@@ -18,7 +18,7 @@ from levada.terms.group_of import group_of
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 HEAD = 125  # bytes that Spark and a blob's tail add to a blob
-PLANS = 20 if os.environ.get("LEVADA_CASES") else 5
+PLANS = 20 if os.environ.get("LEVADA_CASES") else 3
 QUERY = """PREFIX : <http://e/>
 SELECT ?k ?v ?w FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
 WHERE { WINDOW :w { ?k :p ?v . ?k :q ?w } }"""

@@ -59,7 +59,7 @@ def all_plans(given: Problem, replication: Longs) -> list[Longs]:
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-@settings(max_examples=60)
+@settings(max_examples=20)
 @drawn(seed=SEEDS)
 def test_without_best_fit_and_compression_the_answer_is_the_best_of_all(
     model: str, seed: int

@@ -140,8 +140,8 @@ class Driver:
     def start(self, held: ExitStack) -> None:
         """Starts the epochs, which end when ``held`` does."""
         held.callback(self._heart.stop)
-        held.callback(self.loop.stop)
         self._heart.start()
+        held.callback(self.loop.stop)
         self.loop.start()
 
     def _epochs_of(

@@ -89,9 +89,11 @@ class Loop:
         self._woken.set()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stops after the current epoch; False if it has not ended within ``timeout`` seconds."""
+        """Stops after the current epoch; False if it has not ended within ``timeout`` seconds. What
+        has not been started is over.
+        """
         self.request_stop()
-        return self.await_end(timeout)
+        return self._thread.ident is None or self.await_end(timeout)
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the loop has ended."""

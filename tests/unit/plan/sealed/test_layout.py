@@ -25,7 +25,7 @@ def test_columns_of_a_slot(facets: Facet, columns: list[str]) -> None:
 
 def test_columns_of_a_frame() -> None:
     rows = Layout((Facet.ID, Facet.INT), (Span(False, False), Span(True, True)), weighted=True)
-    assert rows.columns() == ["op", "x0", "y0", "k1", "m1", "lo0", "lo1", "hi1", "prev1", "w"]
+    assert rows.columns() == ["op", "x0", "y0", "k1", "m1", "lo0", "lo1", "hi1", "prev1", "w", "u"]
     assert Layout((Facet.DBL,), report=True).columns() == ["op", "k0", "d0", "r"]
     assert Layout(()).columns() == ["op"]
 

@@ -30,9 +30,9 @@ def plans() -> Iterator[list[Plan]]:
     found: list[Plan] = []
     save = Checkpoint.save_plan
 
-    def keep(self: Checkpoint, plan: Plan, *others: Any) -> None:
+    def keep(self: Checkpoint, plan: Plan, *others: Any) -> bool:
         found.append(plan)
-        save(self, plan, *others)
+        return save(self, plan, *others)
 
     with patch.object(Checkpoint, "save_plan", keep):
         yield found

@@ -80,7 +80,7 @@ class Beside:
             made = Path(arguments[arguments.index("--checkpoint") + 1], "manifests")
             until(lambda: made.is_dir() and any(p.name.isdigit() for p in made.iterdir()))
         elif arguments[0] == "tail":
-            until(lambda: any((checkpoint / "tails").glob("[0-9]*")))
+            until(lambda: any((checkpoint / "tails").glob("[0-9a-f]*")))
 
     def written(self, name: str) -> None:
         """Waits for the end of what writes a file."""

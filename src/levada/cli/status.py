@@ -88,11 +88,11 @@ def tell(status: Status) -> dict[str, object]:
         "queries": queries,
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
+        "placed": None if status.placed is None else asdict(status.placed),
         "active": None if status.active is None else asdict(status.active),
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
         "balance": None if status.balance is None else asdict(status.balance),
-        "placed": None if status.placed is None else asdict(status.placed),
         "epochs": None if status.costs is None else asdict(status.costs),
     }
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,9 @@ def test_a_reader_never_sees_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(os, "fsync", watch)
     write_atomic(path, b"new")
-    assert seen == [(b"old", [".a.csv.tmp", "a.csv"]), (b"new", ["a.csv"])]
+    (old, (hidden, name)), after = seen
+    assert (old, name) == (b"old", "a.csv") and re.fullmatch(r"\.a\.csv\..*", hidden)
+    assert after == (b"new", ["a.csv"])
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,8 +115,8 @@ def rows(costs: CostsStatus) -> list[tuple[str, ...]]:
 def lessons(found: Sequence[LessonStatus]) -> Iterator[str]:
     """What the last steps of a placement that is learned came to.
 
-    >>> for sentence in lessons([LessonStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")]):
-    ...     print(sentence)
+    >>> step = LessonStatus("2004-08-08", 12, 0.75, 0.1, 0.12, 900, 3, "")
+    >>> print(*lessons([step]))  # doctest: +ELLIPSIS
     Learned from 2004-08-08: 900 groups and 3 readers moved at epoch 12; 75.0% of the rows ...
     """
     for lesson in found[-SHOWN:]:

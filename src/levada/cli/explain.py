@@ -82,6 +82,8 @@ def explain_placement(checkpoint: Path, *, as_json: bool) -> str:
         )
     if as_json:
         return _json({"stage": "placement", **asdict(costs)})
+    if not costs.parts:  # nothing has been measured by parts yet
+        return "\n".join(choices.sentences(costs))
     rows = [choices.PART, *choices.rows(costs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [

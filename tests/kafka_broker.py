@@ -88,7 +88,9 @@ class Broker:
         self.admin = AdminClient({"bootstrap.servers": self.server, "log_level": 0})
         self.process: subprocess.Popen[bytes] | None = None
         self._write(sasl, settings)
-        identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        first, *others = uuid.uuid4().bytes
+        drawn = bytes([first & 0x7F, *others])  # as a text it does not begin like an option
+        identity = base64.urlsafe_b64encode(drawn).decode().rstrip("=")
         self._run("kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings)
         self.start()
 

@@ -264,3 +264,29 @@ def test_what_cannot_be_is_told(path: str, options: dict[str, Any], said: str) -
 def test_messages_say_their_format() -> None:
     with pytest.raises(UsageError, match="messages do not say their format"):
         StreamConfig.of("obs", "mqtt://h/a")
+
+
+def test_user_properties(broker: Broker) -> None:
+    topic = next(TOPICS)
+    room = ("-D", "publish", "user-property", "Room-No", "7")
+    text = "Select S.message_header_room_no, S.v From S [Range 4 Seconds Slide 4 Seconds]"
+    schema = "v:integer;message_header_room_no:integer;ts:integer"
+    with listening(
+        broker.url(topic), text, dialect="cql", name="S", format="ndjson", schema=schema
+    ) as (engine, asked):
+        broker.send(topic, ['{"v": 1, "ts": 1000}'], *room)
+        broker.send(topic, ['{"v": 2, "ts": 2000}'])
+        seen(engine, 2, "S")
+        until(lambda: record(engine, "S").watermark == 2000)
+        far = ("-D", "publish", "user-property", "Levada-Watermark", "1970-01-01T00:00:05Z")
+        broker.send(topic, [""], *far)
+        found = next(asked.results()).rows.rows()
+        assert sorted((row[-2:] for row in found), key=str) == [
+            (integer(7), integer(1)), (None, integer(2))
+        ]  # fmt: skip
+    turtle = ("-D", "publish", "user-property", "RDF-Message-Content-Type", "text/turtle")
+    with listening(broker.url(f"{topic}/x"), format="nt", time="arrival") as (engine, _):
+        broker.send(f"{topic}/x", [DOCUMENTS["ttl"]], *turtle)
+        broker.send(f"{topic}/x", [DOCUMENTS["ttl"]])
+        seen(engine, 2)
+        assert (record(engine).elements, record(engine).dead) == (1, 1)

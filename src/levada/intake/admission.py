@@ -29,7 +29,7 @@ from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN, distinct
-from levada.sources.messages import Messages
+from levada.sources.messages.texts import Messages
 from levada.sources.reference import AnyReference, Reference
 from levada.streams.stream_config import StreamConfig
 

@@ -47,7 +47,7 @@ from levada.model.arrays import Bools
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
-from levada.sources.messages import Messages
+from levada.sources.messages.texts import Messages
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 from levada.terms.identity import identify_one

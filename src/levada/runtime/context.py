@@ -100,7 +100,8 @@ class Control(msgspec.Struct):
     (docs/architecture.md#a-triples-way).
 
     ``accounted``: of how many of the elements that the driver counted in the reference it is known
-    what became of them.
+    what became of them. ``reaches``: the time that the partition's watermark follows, where it is
+    beyond ``max_ts``, because its producer has said how far it is.
     """
 
     stream: int
@@ -117,6 +118,7 @@ class Control(msgspec.Struct):
     unit: str = ""  # that the times seem to be in, if it is another than the stream's
     reasons: list[str] = []  # of some dead letters
     nulls: int = 0  # messages without a value
+    reaches: int = MIN
     hits: dict[str, int] = {}  # pattern -> the triples that matched it
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
 
@@ -250,7 +252,7 @@ def completed(
     seen: dict[tuple[int, str], int] = {}
     for c in controls:
         key = (c.stream, c.partition)
-        seen[key] = max(seen.get(key, MIN), c.max_ts)
+        seen[key] = max(seen.get(key, MIN), c.max_ts, c.reaches)
     new = np.array([_advance(s, i, seen) for i, s in enumerate(streams)], np.int64)
     for i, s in enumerate(streams):
         if s.idle and not s.ended:

@@ -24,7 +24,7 @@ from levada.server.guard.tokens import Role, TokenFile, Tokens
 from levada.server.live.socket import events_socket, query_socket
 from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
 from levada.server.push import route
-from levada.server.push.gate import MEDIA
+from levada.server.push.gate import BODIES
 from levada.server.served import Served, check_role
 from levada.server.telling.letters import letters
 from levada.server.telling.topology import topology
@@ -49,7 +49,7 @@ WAYS = (
     Way("GET", "/streams/{stream:path}", look.one_stream),
     Way(
         "POST", "/streams/{stream:path}", route.push_rows, Role.PUSH,
-        takes=tuple(filter(None, MEDIA)), gives=(202,),
+        takes=BODIES, gives=(202,),
     ),
     Way("PUT", "/streams/{stream:path}", route.name_stream, Role.PUSH),
     Way("GET", "/queries", queries.list_queries),

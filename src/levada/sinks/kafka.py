@@ -47,6 +47,7 @@ _MEDIA = {
     Format.SRJ: "application/sparql-results+json",
     Format.SRX: "application/sparql-results+xml",
 }
+_RDF = (Format.NQ, Format.TRIG, Format.NT)
 _SILENT = logging.Logger("levada.kafka", logging.CRITICAL + 1)  # what goes wrong is raised
 ANSWER = 10.0  # s that a broker has for an answer
 STALE = 60_000  # ms after which the broker aborts a transaction of somebody who says nothing
@@ -229,6 +230,8 @@ def messages(form: Format, piece: Piece) -> Iterator[tuple[bytes, list[tuple[str
     """
     query, batch = piece.query, piece.batch
     headers: list[tuple[str, bytes]] = [("content-type", _MEDIA[form].encode())]
+    if form in _RDF:
+        headers.append(("RDF-Message-Content-Type", _MEDIA[form].encode()))
     if form not in REPORTS:
         for text in records(form, query.name, query.variables, batch):
             yield text.rstrip("\n").encode(), headers

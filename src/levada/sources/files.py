@@ -289,7 +289,7 @@ class FileSource:
         or no more data).
         """
         while rows > 0 and (found := self._next(file, at, rows)) is not None:
-            if found.elements:
+            if found.elements or (self.config.settled and file.speaks_at(found.stop)):
                 yield found
                 if one:
                     return

@@ -17,8 +17,10 @@ from levada.errors import FileFault, SourceError, near
 from levada.kernels.text.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
 from levada.kernels.text.records import cut_records
 from levada.model.arrays import Bytes
+from levada.model.time import MIN
 from levada.sources.faults import faults_of, shown
 from levada.sources.inflate import inflate, is_packed
+from levada.sources.messages.beside import complete_at_end
 from levada.sources.parquet import Layout, layout
 from levada.sources.read import (
     LONGEST_ELEMENT,
@@ -69,6 +71,10 @@ class SourceFile:
     def state(self) -> tuple[int, int, bool]:
         """What changes when there is something new to know of the file."""
         return self.number, self.size, self.finished
+
+    def speaks_at(self, place: int) -> bool:
+        """Whether its name says something (``sources.messages.beside``) once it is read to here."""
+        return place >= self.size and complete_at_end(self.name) > MIN
 
 
 class Cutter:

@@ -6,15 +6,18 @@ The kinds of references and their readers meet here and nowhere else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
 
 from levada.model.arrays import Bytes
+from levada.model.time import MIN
 from levada.sources.feed.log import read_log
 from levada.sources.kafka.reader import KafkaReader
-from levada.sources.messages import Messages
+from levada.sources.messages.beside import Beside, complete_at_end
+from levada.sources.messages.texts import Messages
 from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_tuples
 from levada.sources.reference import KafkaReference, Reference
 from levada.streams.formats import TABLES
@@ -87,6 +90,20 @@ def _of_messages(
 
 FromOutside = Reference | KafkaReference
 """What comes from outside; what queries make is read where plans are known."""
+
+
+def beside_of(given: FromOutside, config: StreamConfig, messages: Messages | None) -> Beside:
+    """What is said beside the elements of a reference: by headers of its messages, or by who pushed
+    its file, once that is read to its end.
+    """
+    if messages is not None:
+        return messages.beside
+    complete = complete_at_end(given.name) if config.settled else MIN
+    if complete == MIN or not isinstance(given, Reference):
+        return Beside()
+    whole = given.stop >= Path(given.path).stat().st_size
+    return Beside(complete=complete, complete_at=given.start) if whole else Beside()
+
 
 _FILES: Reader[Reference] = FileReader()
 _TOPICS: Reader[KafkaReference] = TopicReader()

@@ -25,6 +25,7 @@ from typing import Any
 
 from levada.errors import UsageError
 from levada.streams import kafka
+from levada.streams.beside import HEADER
 from levada.streams.password import password_at
 
 _WHERE = re.compile(
@@ -82,6 +83,13 @@ class FeedConfig:
         """Where it is, as the libraries of the web want it."""
         plain = {"sse": "http", "ws": "ws"}[self.kind]
         return f"{plain}{'s' if self.tls else ''}://{self.server}{self.topic}"
+
+    def beside(self, names: Iterable[str]) -> list[str]:
+        """Those of some columns that a message says beside its text."""
+        if self.kind != "mqtt":
+            return []
+        headers = [n for n in names if n.startswith(HEADER)] if self.version == "5" else []
+        return [*topic_columns(names), *headers]
 
 
 def is_feed(path: str) -> bool:

@@ -50,7 +50,8 @@ from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
 from levada.model.durations import UNITS
-from levada.streams.feed import FeedConfig, topic_columns
+from levada.streams.beside import is_beside
+from levada.streams.feed import FeedConfig
 from levada.streams.format_at import format_at
 from levada.streams.formats import DOCUMENTS, NAMES, QUADS, TABLES
 from levada.streams.kafka import KafkaConfig
@@ -153,7 +154,7 @@ class StreamConfig:
         """
         if self.mapping is not None or not self.messages:
             return () if self.mapping is None else self.mapping.header
-        said, names, field = self.topic_columns, tuple(dict(self.schema)), self.time_field
+        said, names, field = self.beside_columns, tuple(dict(self.schema)), self.time_field
         whole = names if field is None or field in names else (*names, field)
         return tuple(name for name in whole if name not in said)
 
@@ -163,13 +164,12 @@ class StreamConfig:
         return self.kafka is not None or self.feed is not None
 
     @property
-    def topic_columns(self) -> tuple[str, ...]:
-        """The columns that the topic of a message says, and not its text."""
-        if self.feed is None or self.feed.kind != "mqtt":
-            return ()
-        return tuple(
-            topic_columns(dict.fromkeys([*dict(self.read_columns), self.time_field or ""]))
-        )
+    def beside_columns(self) -> tuple[str, ...]:
+        """The columns that a message says beside its text, such as its topic."""
+        names = dict.fromkeys([*dict(self.read_columns), self.time_field or ""])
+        if self.kafka is not None:
+            return tuple(filter(is_beside, names))
+        return () if self.feed is None else tuple(self.feed.beside(names))
 
     @property
     def read_columns(self) -> tuple[tuple[str, str], ...]:

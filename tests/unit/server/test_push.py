@@ -212,3 +212,97 @@ def test_what_needs_a_file(tmp_path: Path, options: dict[str, str], said: str) -
         pytest.raises(UsageError, match=said),
     ):
         made.stream("s", config("s", **options))
+
+
+DOCUMENTS = {
+    "text/turtle": "@prefix : <http://e/> .\n:a :p 7 .\n:b :p [] .",
+    "application/trig": "@prefix : <http://e/> .\n:g { :a :p 7 . :b :p [] }",
+    "application/rdf+xml": """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+        xmlns="http://e/"><rdf:Description rdf:about="http://e/a"><p>7</p><p rdf:nodeID="b"/>
+        </rdf:Description></rdf:RDF>""",
+    "application/ld+json": '[{"@id": "http://e/a", "http://e/p": [7, {"http://e/q": 1}]}]',
+    "application/x-ndjson": '{"@id": "http://e/a", "http://e/p": [7]}\n\n'
+    '{"@id": "_:x", "http://e/p": 8}\n{"@id": "_:x", "http://e/p": 8}\n',
+    "application/n-quads": "<http://e/a> <http://e/p> <http://e/b> <http://e/g> .\n",
+    "application/n-triples": "<http://e/a> <http://e/p> <http://e/b> .\n",
+}
+
+
+@pytest.fixture
+def arrivals(tmp_path: Path) -> Iterator[httpx.Client]:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", keep_results=False, keep="1h") as made:
+        made.stream("s", config("s", time="arrival"))
+        made.stream("t", config("t", format="nt", time="arrival"))
+        made.stream("m", config("m", time="predicate:http://e/at", element="blankline"))
+        made.register(TEXT.replace(":s", "<s>"), name="hot")
+        made.start()
+        with served(Settings(tmp_path / "ck", port=0)) as url:
+            client = httpx.Client(base_url=url, timeout=PATIENCE)
+            until(lambda: client.get("/streams/s").status_code == 200)
+            yield client
+
+
+COUNTS = list(zip(DOCUMENTS, (2, 2, 2, 3, 3, 1, 1), strict=True))
+
+
+@pytest.mark.parametrize(("media", "count"), COUNTS)
+def test_documents_are_pushed_where_times_are_elsewhere(
+    arrivals: httpx.Client, media: str, count: int
+) -> None:
+    found = arrivals.post("/streams/s", content=DOCUMENTS[media], headers={"Content-Type": media})
+    assert (found.status_code, found.json().get("rows")) == (202, count), found.text
+    until(partial(read, arrivals, "s", count))
+    graphs = media in ("application/trig", "application/ld+json", "application/x-ndjson")
+    other = arrivals.post("/streams/t", content=DOCUMENTS[media], headers={"Content-Type": media})
+    assert other.status_code == (415 if graphs or "quads" in media else 202), other.text
+
+
+def test_a_body_is_an_element_where_times_are_statements(arrivals: httpx.Client) -> None:
+    turtle = "@prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n"
+    for at in (1, 2, 3):
+        body = f'{turtle}:a :p {at} ; :at "1970-01-01T00:00:0{at}Z"^^xsd:dateTime .'
+        sent = arrivals.post("/streams/m", content=body, headers={"Content-Type": "text/turtle"})
+        assert (sent.status_code, sent.json()["rows"]) == (202, 2)
+    until(partial(read, arrivals, "m", 3))
+    assert arrivals.get("/streams/m").json()["watermark"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "line"),
+    [
+        ("text/turtle", "@prefix : <http://e/> .\n:a :p .", 2),
+        ("application/x-ndjson", '{"@id": "http://e/a"}\n{"@id": ', 2),
+        ("application/ld+json", '{"@context": "http://e/c", "@id": "http://e/a"}', 1),
+        ("application/rdf+xml", "<a", 1),
+    ],
+)
+def test_a_document_with_a_mistake_is_not_taken(
+    arrivals: httpx.Client, media: str, body: str, line: int
+) -> None:
+    found = arrivals.post("/streams/s", content=body, headers={"Content-Type": media})
+    assert (found.status_code, found.json().get("line")) == (400, line), found.text
+    assert found.json()["detail"].startswith("The body cannot be read: ")
+
+
+def test_a_document_has_no_times_in_lines(client: httpx.Client) -> None:
+    found = client.post("/streams/s", content=":a :b :c .", headers={"Content-Type": "text/turtle"})
+    assert found.status_code == 415
+    assert "time=arrival" in found.json()["hint"]
+    assert found.json()["available"] == ["application/n-quads", "application/n-triples"]
+
+
+def test_who_pushes_says_how_far_he_is(client: httpx.Client) -> None:
+    body = "".join(map(line, range(3)))
+    assert client.post("/streams/s", content=body, headers=QUADS).status_code == 202
+    until(partial(read, client, "s", 3))
+    assert client.get("/streams/s").json()["watermark"] == 1000
+    far = {**QUADS, "Levada-Watermark": "1970-01-01T00:00:04Z"}
+    assert client.post("/streams/s", content="", headers=far).status_code == 202
+    until(lambda: client.get("/streams/s").json()["watermark"] == 4000)
+    until(lambda: last_report(client) == 3000)
+    client.post("/streams/s", content=line(7), headers=QUADS)
+    until(lambda: client.get("/streams/s").json()["late"] == 1)
+    for said in ("soon", str(10**15)):
+        wrong = client.post("/streams/s", content="", headers={**QUADS, "Levada-Watermark": said})
+        assert wrong.status_code == 400
+        assert "Levada-Watermark" in wrong.json()["detail"]

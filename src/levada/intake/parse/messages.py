@@ -3,7 +3,8 @@
 A message that is one element is taken whole or not at all: a line of it that is no statement makes
 all of it dead. Documents (Turtle, ..) are written as N-Quads first, each for itself. Blank nodes
 get a label that follows from their document, their own label and the message's offset; only
-messages that have some pay for that. What begins with the prefix of a schema registry (a zero byte
+messages that have some pay for that. A message whose header names another format than the stream's
+is of that format. What begins with the prefix of a schema registry (a zero byte
 and four of a number) is told as that.
 """
 
@@ -24,8 +25,9 @@ from levada.kernels.text.ntriples_text import BLANK_SIZE
 from levada.kernels.text.xxh3 import identify_slices, schedule
 from levada.model.arrays import Bytes, Longs
 from levada.model.term import Kind
-from levada.sources.messages import Messages
+from levada.sources.messages.texts import Messages
 from levada.sources.reference import Reference
+from levada.streams.formats import LINES
 from levada.streams.stream_config import StreamConfig
 
 REGISTRY = "it begins with the prefix of a schema registry, which is not read"
@@ -41,10 +43,11 @@ def parse_messages(
     messages are in that. What is wrong is in ``bad``, by places of the text.
     """
     bad: Bad = []
-    if config.documents:
-        data, messages, bad = _as_quads(data, messages, reference)
+    rewritten = config.documents or any(messages.beside.formats)
+    if rewritten:
+        data, messages, bad = _as_quads(data, messages, reference.format)
         reference = msgspec.structs.replace(reference, stop=len(data))
-    quads = config.documents or reference.format == "nq"
+    quads = rewritten or reference.format == "nq"
     triples = parse(
         data, quads=quads, timed=config.timed, seed=seed, document=reference.document,
         unit_ms=config.unit_ms,
@@ -56,15 +59,16 @@ def parse_messages(
     return triples, reference, messages
 
 
-def _as_quads(data: Bytes, messages: Messages, reference: Reference) -> tuple[Bytes, Messages, Bad]:
-    """Documents as N-Quads, a newline behind each."""
+def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messages, Bad]:
+    """Messages as N-Quads, a newline behind each; ``form``: of those that do not say another."""
     raw, edges = data.tobytes(), messages.starts.tolist()
+    formats = messages.beside.formats or [""] * len(messages)
     texts: list[bytes] = []
     faults: list[tuple[int, str]] = []
     for k in range(len(messages)):
         one = raw[edges[k] : edges[k + 1] - 1]
         try:
-            texts.append(_quads(one, reference))
+            texts.append(_quads(one, formats[k] or form))
         except Malformed as fault:
             texts.append(b"")
             faults.append((k, registry_or(one, fault_of(fault))))
@@ -76,8 +80,12 @@ def _as_quads(data: Bytes, messages: Messages, reference: Reference) -> tuple[By
     return np.frombuffer(joined, np.uint8), found, bad
 
 
-def _quads(one: bytes, reference: Reference) -> bytes:
-    text = b"".join(document_chunks(lambda: io.BytesIO(one), reference.format, ""))
+def _quads(one: bytes, form: str) -> bytes:
+    if form in LINES:
+        return one
+    if form.startswith("?"):
+        raise Malformed(f"its RDF-Message-Content-Type is none of RDF: {form[1:] or 'empty'}")
+    text = b"".join(document_chunks(lambda: io.BytesIO(one), form, ""))
     if len(text) > LARGEST:
         raise Malformed("it is larger than a gigabyte as N-Quads")
     return text

@@ -28,7 +28,7 @@ from levada.intake.tables.row_times import row_times, seeming_unit
 from levada.intake.tables.tuples import cast_column, dead_rows, raw_rows
 from levada.model.term import XSD
 from levada.model.time import MIN, distinct
-from levada.sources.messages import Messages
+from levada.sources.messages.texts import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 from levada.streams.formula import compile_

@@ -20,7 +20,7 @@ from levada.intake.tables.csv_rows import RawRows
 from levada.intake.tables.json_rows import NOT_JSON
 from levada.kernels.text.records import SOUND, scan_records
 from levada.model.arrays import Bytes, Longs
-from levada.sources.messages import Messages
+from levada.sources.messages.texts import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.streams.stream_config import StreamConfig
 
@@ -37,14 +37,14 @@ class Rows:
     dead: list[Dead]
     single: bool
 
-    def settle(self, rows: RawRows, of_topic: Sequence[str] = ()) -> None:
+    def settle(self, rows: RawRows, beside: Sequence[str] = ()) -> None:
         """Says of each row where and when its message was, in place of where it stands; and of the
-        columns ``of_topic`` what its topic says.
+        columns ``beside`` what is said beside its text.
         """
         messages = self.messages
         number = messages.number(rows.offset)
-        if of_topic:
-            rows.table = rows.table.with_columns(_of_topic(messages, number, of_topic))
+        if beside:
+            rows.table = rows.table.with_columns(_beside(messages, number, beside))
         rows.offset = rows.number = messages.offsets[number]
         rows.times = messages.times[number]
         dead = messages.number(np.array([d.offset for d in rows.dead], np.int64))
@@ -65,6 +65,13 @@ class Rows:
         for row in np.flatnonzero(count[number] > 1).tolist():
             rows.wrong.setdefault(row, MANY)
         rows.alone = int((count[count > 1] - 1).sum())
+
+
+def _beside(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:
+    """Of each row what is said beside its message's text."""
+    said = [messages.columns[name].gather(number) for name in names if name in messages.columns]
+    of_topic = [name for name in names if name not in messages.columns]
+    return said + (_of_topic(messages, number, of_topic) if of_topic else [])
 
 
 def _of_topic(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:

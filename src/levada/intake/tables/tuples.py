@@ -37,7 +37,7 @@ from levada.intake.tables.message_rows import messages_apart
 from levada.intake.tables.row_times import row_times, seeming_unit
 from levada.model.term import Kind
 from levada.model.time import MIN
-from levada.sources.messages import Messages
+from levada.sources.messages.texts import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
@@ -161,14 +161,14 @@ def raw_rows(
         assert isinstance(chunk, CsvChunk | JsonChunk), "messages are texts"
         apart = messages_apart(chunk, messages, config)
         rows = raw_rows(chunk, config, reference)
-        apart.settle(rows, config.topic_columns)
+        apart.settle(rows, config.beside_columns)
         return rows
     if isinstance(chunk, pa.Table):
         return _table_rows(chunk, reference)
     needed = list(dict(config.read_columns))
     if config.time_field is not None and config.time_field not in needed:
         needed.append(config.time_field)
-    if said := config.topic_columns:
+    if said := config.beside_columns:
         needed = [name for name in needed if name not in said] or [""]  # rows have columns
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)

@@ -28,7 +28,7 @@ LOOK = 0.5  # s between two looks at how many there are
 @dataclass(frozen=True, slots=True)
 class Message:
     """What came. ``time``: when, ms; ``note``: the id after which one goes on once it is durable
-    ("": it has none); ``receipt``: by what it is acknowledged.
+    ("": it has none); ``receipt``: by what it is acknowledged; ``headers``: names and values.
     """
 
     payload: bytes
@@ -36,6 +36,7 @@ class Message:
     time: int
     note: str = ""
     receipt: Any = None
+    headers: Sequence[tuple[str, str]] = ()
 
 
 class Log:
@@ -54,7 +55,11 @@ class Log:
         for part in _parts(messages):
             note = next((m.note for m in reversed(part) if m.note), self.note)
             data = log_file(
-                [m.payload for m in part], [m.time for m in part], [m.topic for m in part], note
+                [m.payload for m in part],
+                [m.time for m in part],
+                [m.topic for m in part],
+                [m.headers for m in part],
+                note=note,
             )
             write_atomic(self._batches.data / name_of(self.received, len(part)), data)
             self.received += len(part)

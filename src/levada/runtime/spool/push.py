@@ -2,6 +2,7 @@
 them and answers when they are durable.
 
     spool/HASH/data/000000000000012.nq    what came within some milliseconds
+    spool/HASH/data/000000000000013.w70.nq    the same, and that nothing before the time 70 follows
     spool/HASH/keys/000000000000012      the Idempotency-Keys of what is in it
     spool/HASH/push                       that it is such a stream
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from levada.errors import UsageError
+from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
 from levada.sinks.atomic import write_atomic
 from levada.streams.formats import PUSH
@@ -63,13 +65,16 @@ class PushLog:
         self._last = _number(self._batches.last)
         self.seen: dict[str, float] = self._remembered()
 
-    def append(self, data: bytes, keys: Collection[str]) -> None:
-        """A batch; when this returns it is durable. Raises ``SinkError``."""
+    def append(self, data: bytes, keys: Collection[str], complete: int = MIN) -> None:
+        """A batch; when this returns it is durable. ``complete``: nothing before this time (ms)
+        follows, if that was said. Raises ``SinkError``.
+        """
         name = f"{self._last + 1:015d}"
         if keys:
             self._forget_keys()
             write_atomic(self._keys / name, json.dumps(list(keys)).encode())
-        write_atomic(self._batches.data / f"{name}.{self._form}", data)
+        said = f".w{complete}" if complete > MIN else ""
+        write_atomic(self._batches.data / f"{name}{said}.{self._form}", data)
         self._last += 1
         self.seen |= dict.fromkeys(keys, time.time())
 
@@ -111,7 +116,11 @@ def push_spool(config: StreamConfig, root: Path) -> PushSpool:
     """The spool of a pushed stream. Raises ``UsageError`` for what needs a file."""
     wrong = (
         (config.format not in FORMATS, f"comes as {', '.join(FORMATS)}", "Say format=nq."),
-        (config.element != "line", "comes by lines", "Leave element= out."),
+        (
+            config.element not in ("line", "blankline"),
+            "comes by lines, or by bodies",
+            "Leave element= out, or say element=blankline.",
+        ),
         (config.undecided, "needs its schema said", "Say schema=k:integer."),
         (config.time_kind == "filename", "has no file name", "Leave time= out."),
         (config.files != "sequence", "is one sequence", "Leave files= out."),

@@ -94,7 +94,7 @@ class StreamRecord(msgspec.Struct):
         """The record with an epoch's controls of the stream added, without these partitions."""
         partitions = dict(self.partitions)
         for c in own:
-            partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts)
+            partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts, c.reaches)
         for name in finished:
             partitions.pop(name, None)
         read = [c for c in own if c.elements + c.late + c.dead]

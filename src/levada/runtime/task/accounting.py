@@ -11,8 +11,12 @@ of it: there as many may be missing as there are such lines.
 
 from __future__ import annotations
 
+from levada.intake.admission import FUTURE, Dead
 from levada.intake.elements import Elements
 from levada.intake.tables.tuples import Tuples
+from levada.model.time import MIN
+from levada.sources.messages.beside import Beside
+from levada.sources.messages.texts import Messages
 from levada.sources.reference import Reference
 from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
@@ -38,3 +42,20 @@ def accounted(
     if config.element != "line":
         told += min(max(counted - told, 0), found.alone)
     return told
+
+
+def told_beside(
+    found: Elements | Tuples, messages: Messages | None, beside: Beside, latest: int
+) -> int:
+    """Offsets that were gone, and headers that cannot be read, are among the dead from here on; how
+    far the producer says that it is (MIN: it does not), which is believed up to ``latest``.
+    """
+    for start, stop in messages.lost if messages is not None else ():
+        reason = f"the offsets {start} to {stop - 1} are gone before they were read"
+        found.dead.append(Dead(start, reason, ""))
+    for offset, reason in beside.wrong:
+        found.dead.append(Dead(offset, reason, ""))
+    if beside.complete > latest:
+        found.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {FUTURE}", ""))
+        return MIN
+    return beside.complete

@@ -38,7 +38,7 @@ from levada.plan.sealed.shares import shares_of
 from levada.runtime.context import Context, Control, Done, load_plan, load_setup
 from levada.runtime.graph.task_graph import STATIC
 from levada.runtime.store import state_files
-from levada.runtime.task.accounting import accounted
+from levada.runtime.task.accounting import accounted, told_beside
 from levada.runtime.task.closed import subjects_of
 from levada.runtime.task.derived_rows import made_config, made_triples
 from levada.runtime.task.exchange import Exchange
@@ -46,8 +46,8 @@ from levada.runtime.task.stage_zero import local
 from levada.runtime.task.static import gather_static
 from levada.runtime.task.static.static_rows import StaticPart, matching, settled
 from levada.sources.faults import faults_of
-from levada.sources.messages import Messages
-from levada.sources.reader import FromOutside, read
+from levada.sources.messages.texts import Messages
+from levada.sources.reader import FromOutside, beside_of, read
 from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.stream_config import StreamConfig
 from levada.terms.term_pool import Pool
@@ -146,7 +146,8 @@ class IntakeTask:
         else:
             with faults_of(given.name, given.stream):
                 triples, found, reference, messages = self._read(config, given, bounds)
-        fates = _account(config, reference, found, messages)
+        fates = accounted(config, reference, found, None if messages is None else len(messages))
+        complete = self._complete(config, given, found, messages)
         self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
@@ -179,6 +180,7 @@ class IntakeTask:
             found.unit,
             some_reasons(reference, found.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
+            reaches=complete,
         )
 
     def _read(
@@ -226,7 +228,8 @@ class IntakeTask:
             reference, messages = came.reference, came.messages
             assert came.rows is not None, "a table has rows"
             found = tuples_of(came.rows, config, reference, messages=messages, **bounds)
-        fates = _account(config, reference, found, messages)
+        fates = accounted(config, reference, found, None if messages is None else len(messages))
+        complete = self._complete(config, given, found, messages)
         self._see_tuples(stream, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"], messages)
         rows = 0
@@ -247,7 +250,22 @@ class IntakeTask:
             found.unit,
             some_reasons(reference, found.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
+            reaches=complete,
         )
+
+    def _complete(
+        self,
+        config: StreamConfig,
+        given: AnyReference,
+        found: Elements | Tuples,
+        messages: Messages | None,
+    ) -> int:
+        """The event time after which the watermark would be where the producer says that it is."""
+        if isinstance(given, MadeReference):
+            return MIN
+        beside = beside_of(given, config, messages)
+        complete = told_beside(found, messages, beside, self.context.wall + DAY)
+        return complete + config.lateness if complete > MIN else MIN
 
     def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
         name = self.plan.streams[stream]
@@ -337,22 +355,6 @@ class IntakeTask:
                 )
             )
         self.controls[0].side = names
-
-
-def _account(
-    config: StreamConfig,
-    reference: Reference,
-    found: Elements | Tuples,
-    messages: Messages | None,
-) -> int:
-    """How many of the reference's elements are accounted for; offsets that were gone are among the
-    dead from here on.
-    """
-    fates = accounted(config, reference, found, None if messages is None else len(messages))
-    for start, stop in messages.lost if messages is not None else ():
-        reason = f"the offsets {start} to {stop - 1} are gone before they were read"
-        found.dead.append(Dead(start, reason, ""))
-    return fates
 
 
 @lru_cache(maxsize=64)

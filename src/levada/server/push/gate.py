@@ -1,38 +1,101 @@
 """What is pushed is looked at before it is taken, by what will read it: a body with one line that
-is none is refused as a whole, with that line's place.
+is none is refused as a whole, with that line's place. Documents of RDF (Turtle, .., JSON-LD a line)
+are written as N-Quads first; their statements carry no times, so only streams that have these from
+elsewhere take them.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any
 
 import numpy as np
+import pyoxigraph as ox
 
+from levada.intake.parse.bounds import Malformed
+from levada.intake.parse.documents import document_chunks
 from levada.intake.parse.ntriples import parse
 from levada.intake.tables.tuples import tuples_of
 from levada.model.time import MAX, MIN
 from levada.server.problems import Problem
 from levada.sources.read import JsonChunk
 from levada.sources.reference import Reference
+from levada.streams.beside import MEDIA as OF_RDF
+from levada.streams.formats import DOCUMENTS, NAMES, QUADS
 from levada.streams.stream_config import StreamConfig
 
-MEDIA = {
+LINES = {
     "application/n-quads": ("nq",),
     "application/n-triples": ("nt", "nq"),
     "application/x-ndjson": ("ndjson",),
     "application/ndjson": ("ndjson",),
     "": ("nt", "nq", "ndjson"),
 }
+"""Of which streams' formats bodies are that are taken as they are."""
+BODIES = tuple(media for media in dict.fromkeys([*LINES, *OF_RDF]) if media)
+"""All media types that some stream takes."""
+_A_LINE = ("application/x-ndjson", "application/ndjson")
 _COLUMN = re.compile(r"columns? (\d+)")
 
 
-def check_media(config: StreamConfig, said: str) -> None:
-    """Raises ``Problem`` 415 for a body that is not of the stream's kind."""
+def format_of_body(config: StreamConfig, said: str) -> str:
+    """The format of a body that is a document, or JSON-LD a line (``ndjson``); "" if it has the
+    stream's own lines. Raises ``Problem`` 415 for one that is not of the stream's kind.
+    """
     media = said.partition(";")[0].strip().lower()
-    if config.format not in MEDIA.get(media, ()):
-        able = [name for name, forms in MEDIA.items() if name and config.format in forms]
-        raise Problem(415, f"The stream {config.name} does not take {media[:100]}.", available=able)
+    if config.format in LINES.get(media, ()):
+        return ""
+    form = "ndjson" if media in _A_LINE else OF_RDF.get(media, "")
+    rdf = config.format in ("nt", "nq")
+    graphs = form == "ndjson" or form in QUADS
+    if rdf and form in (*DOCUMENTS, "ndjson") and (config.quads or not graphs):
+        if not config.timed:
+            return form
+        what = "JSON-LD" if form == "ndjson" else NAMES[form]
+        raise Problem(
+            415,
+            f"The stream {config.name} has its times in its lines, and {what} has none there.",
+            hint="Declare it with time=arrival, or time=predicate:IRI and element=blankline.",
+            available=_able(config),
+        )
+    raise Problem(
+        415, f"The stream {config.name} does not take {media[:100]}.", available=_able(config)
+    )
+
+
+def _able(config: StreamConfig) -> list[str]:
+    lines = [name for name, forms in LINES.items() if name and config.format in forms]
+    if config.timed or config.format not in ("nt", "nq"):
+        return lines
+    documents = [m for m, f in OF_RDF.items() if config.quads or f not in QUADS]
+    return list(dict.fromkeys([*lines, *documents, *(_A_LINE if config.quads else ())]))
+
+
+def as_lines(data: bytes, form: str) -> bytes:
+    """A document, or JSON-LD a line, as N-Quads. Raises ``Problem`` 400."""
+    if form != "ndjson":
+        return _quads(data, form, 0)
+    documents = (line for line in enumerate(data.split(b"\n"), 1) if line[1].strip())
+    return b"".join(_apart(_quads(line, "jsonld", number)) for number, line in documents)
+
+
+def _quads(data: bytes, form: str, line: int) -> bytes:
+    try:
+        return b"".join(document_chunks(lambda: io.BytesIO(data), form, ""))
+    except Malformed as fault:
+        raise Problem(
+            400, f"The body cannot be read: {fault}.", wrong=1,
+            line=line or fault.line or 1, column=fault.column or 1,
+        ) from None  # fmt: skip
+
+
+def _apart(text: bytes) -> bytes:
+    """Statements with blank nodes that are nobody else's."""
+    if b"_:" not in text:
+        return text
+    quads = ox.parse(text, format=ox.RdfFormat.N_QUADS, rename_blank_nodes=True)
+    return ox.serialize(quads, format=ox.RdfFormat.N_QUADS) or b""
 
 
 def whole_lines(config: StreamConfig, data: bytes) -> tuple[bytes, int]:
@@ -41,6 +104,8 @@ def whole_lines(config: StreamConfig, data: bytes) -> tuple[bytes, int]:
         at = data.index(b"\0")
         raise Problem(400, "A body is text: it has a byte 0.", **_place(data, at, at))
     text = data if data.endswith(b"\n") else data + b"\n"
+    if config.element == "blankline":
+        text += b"\n"  # a body ends with its last element
     if config.format == "ndjson":
         return text, _tuples(config, text)
     found = parse(

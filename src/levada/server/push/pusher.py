@@ -13,10 +13,11 @@ LARGEST = 8 << 20  # bytes of a file, unless one body is larger
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A body that is to be durable."""
+    """A body that is to be durable; ``complete``: as of ``PushLog.append``."""
 
     data: bytes
     key: str
+    complete: int
     done: asyncio.Future[None]
 
     @property
@@ -34,7 +35,7 @@ class Pusher:
         self._by_key: dict[str, asyncio.Future[None]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    async def add(self, data: bytes, key: str) -> bool:
+    async def add(self, data: bytes, key: str, complete: int) -> bool:
         """Returns when it is durable; False for one whose key has been here. Raises
         ``SinkError``.
         """
@@ -44,7 +45,7 @@ class Pusher:
             await asyncio.shield(self._by_key[key])
             return False
         done = asyncio.get_running_loop().create_future()
-        self._waiting.append(Waiting(data, key, done))
+        self._waiting.append(Waiting(data, key, complete, done))
         if key:
             self._by_key[key] = done
         if self._task is None or self._task.done():
@@ -57,9 +58,10 @@ class Pusher:
         while self._waiting:
             batch = self._next()
             data, keys = b"".join(w.data for w in batch), [w.key for w in batch if w.key]
+            complete = max(w.complete for w in batch)
             failed: BaseException | None = None
             try:
-                await asyncio.to_thread(self.log.append, data, keys)
+                await asyncio.to_thread(self.log.append, data, keys, complete)
             except Exception as error:
                 failed = error
             for each in batch:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time as clock
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from levada.intake.admission import DAY
+from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog, is_pushed
 from levada.server.problems import Json, Problem
-from levada.server.push.gate import check_media, whole_lines
+from levada.server.push.gate import as_lines, format_of_body, whole_lines
 from levada.server.push.pusher import Pusher
 from levada.server.served import Served, body_of, off_loop, served
+from levada.sources.messages.beside import time_said
+from levada.streams.beside import WATERMARK
 from levada.streams.stream_config import StreamConfig
 
 LONGEST = 200  # of an Idempotency-Key
@@ -20,7 +25,8 @@ LONGEST = 200  # of an Idempotency-Key
 async def push_rows(request: Request) -> Response:
     """Rows for a stream: 202 when they are durable; with a mistake in one, none is taken."""
     own, config = served(request), _stream(request)
-    check_media(config, request.headers.get("content-type", ""))
+    form = format_of_body(config, request.headers.get("content-type", ""))
+    complete = _complete(request)
     key = request.headers.get("idempotency-key", "")
     if len(key) > LONGEST:
         raise Problem(400, f"An Idempotency-Key has at most {LONGEST} characters.")
@@ -34,11 +40,27 @@ async def push_rows(request: Request) -> Response:
         )
     data = await body_of(request, limits.body, "A body")
     async with own.planning:
-        text, rows = await off_loop(lambda: whole_lines(config, data))
-    new = await pusher.add(text, key) if rows else True
+        text, rows = await off_loop(
+            lambda: whole_lines(config, as_lines(data, form) if form else data)
+        )
+    new = await pusher.add(text, key, complete) if rows or complete > MIN else True
     if new:
         own.counts[config.name] += rows
     return Json({"stream": config.name, "rows": rows if new else 0, "again": not new}, 202)
+
+
+def _complete(request: Request) -> int:
+    """The time (ms) before which the client sends nothing more; MIN if it does not say. Raises
+    ``Problem`` 400.
+    """
+    said = request.headers.get(WATERMARK)
+    if said is None:
+        return MIN
+    time = time_said(said.encode())
+    if time == MIN or time > clock.time_ns() // 1_000_000 + DAY:
+        wrong = "neither ms nor an xsd:dateTime" if time == MIN else "more than a day ahead"
+        raise Problem(400, f"The header Levada-Watermark is {wrong}: {said[:100]}.")
+    return time
 
 
 async def name_stream(request: Request) -> Response:

@@ -1,5 +1,5 @@
 """Messages that were logged before anybody answered for them (``runtime.spool.log``): a Parquet
-file has a row for each, with its bytes, when it came, and its topic.
+file has a row for each, with its bytes, when it came, its topic and its headers (as JSON, if any).
 
 The driver sees files of rows; a task makes the rows what Kafka's reader makes of a range of
 offsets, so that what is behind it knows no difference. A message's offset is its number in the
@@ -9,6 +9,7 @@ stream, which its file's name says. Cost: two copies of the bytes, no object a m
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,22 +23,31 @@ import pyarrow.parquet as pq
 from levada.errors import FileFault
 from levada.kernels.text.bytes_ import parsing_room
 from levada.model.arrays import Bytes, Longs
-from levada.sources.messages import Messages
+from levada.sources.messages.beside import Header, beside, header_columns
+from levada.sources.messages.texts import Messages
 from levada.sources.reference import Reference
+from levada.streams.formats import TABLES
 from levada.streams.stream_config import StreamConfig
 
-PAYLOAD, TIME, TOPIC, NOTE = "payload", "time", "topic", b"levada.note"
+PAYLOAD, TIME, TOPIC, HEADERS = "payload", "time", "topic", "headers"
+NOTE = b"levada.note"
 _SCHEMA = pa.schema(
     [
         (PAYLOAD, pa.large_binary()),
         (TIME, pa.int64()),
         (TOPIC, pa.dictionary(pa.int32(), pa.large_string())),
+        (HEADERS, pa.string()),
     ]
 )
 
 
 def log_file(
-    payloads: Sequence[bytes], times: Sequence[int], topics: Sequence[str], note: str
+    payloads: Sequence[bytes],
+    times: Sequence[int],
+    topics: Sequence[str],
+    headers: Sequence[Sequence[tuple[str, str]]],
+    *,
+    note: str,
 ) -> bytes:
     """Messages as a file; ``note``: what who sends them wants to be told when it goes on."""
     table = pa.table(
@@ -45,6 +55,7 @@ def log_file(
             pa.array(payloads, pa.large_binary()),
             pa.array(times, pa.int64()),
             pa.array(topics, pa.large_string()).dictionary_encode(),
+            pa.array([json.dumps(all_) if all_ else None for all_ in headers], pa.string()),
         ],
         schema=_SCHEMA.with_metadata({NOTE: note.encode()}),
     )
@@ -97,9 +108,29 @@ def read_log(reference: Reference, config: StreamConfig) -> tuple[Bytes, Message
     first = numbers_of(Path(reference.path).name)[0] + reference.start
     topics = pl.from_arrow(table[TOPIC].cast(pa.large_string()))
     assert isinstance(topics, pl.Series), "a column is a series"
+    headers = _headers(table)
     return data, Messages(
-        starts, np.arange(first, first + n, dtype=np.int64), table[TIME].to_numpy(), topics=topics
+        starts,
+        np.arange(first, first + n, dtype=np.int64),
+        table[TIME].to_numpy(),
+        topics=topics,
+        beside=beside(
+            [(first + k, all_) for k, all_ in enumerate(headers) if all_],
+            range(first, first + n),
+            rdf=config.mapping is None and config.format not in TABLES,
+        ),
+        columns=header_columns(config.beside_columns, headers),
     )
+
+
+def _headers(table: pa.Table) -> list[list[Header]]:
+    """The headers of each message; a log of before they were kept has none."""
+    if HEADERS not in table.column_names or table[HEADERS].null_count == table.num_rows:
+        return [[]] * table.num_rows
+    return [
+        [(name, value.encode()) for name, value in json.loads(said)] if said else []
+        for said in table[HEADERS].to_pylist()
+    ]
 
 
 def _joined(payloads: pa.ChunkedArray, starts: Longs) -> Bytes:

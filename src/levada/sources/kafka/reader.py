@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from levada.errors import AwayError, LostError, SourceError
 from levada.kernels.text.bytes_ import parsing_room
 from levada.model.arrays import Bytes, Longs
 from levada.sources.kafka.client import library, said, settings
-from levada.sources.messages import Messages
+from levada.sources.messages.beside import beside, header_columns
+from levada.sources.messages.texts import Messages
 from levada.sources.reference import KafkaReference
+from levada.streams.formats import TABLES
 from levada.streams.kafka import KafkaConfig
 from levada.streams.stream_config import StreamConfig
 
@@ -53,7 +56,7 @@ class KafkaReader:
         assert config.kafka is not None, "the stream is a topic"
         self._kafka = config.kafka
         self._name = config.name
-        self._timed = config.time_kind == "timestamp"
+        self._config = config
 
     @classmethod
     def of(cls, config: StreamConfig) -> KafkaReader:
@@ -85,7 +88,7 @@ class KafkaReader:
             except Exception:
                 _close(self._kafka, reference.number)
                 raise
-        return _joined(found, timed=self._timed, lost=tuple(lost))
+        return _joined(found, self._config, lost=tuple(lost))
 
     def _lost(self, reference: KafkaReference, start: int, stop: int) -> LostError:
         return LostError(
@@ -197,7 +200,7 @@ def _close(kafka: KafkaConfig, number: int) -> None:
 
 
 def _joined(
-    found: Sequence[Any], *, timed: bool, lost: tuple[tuple[int, int], ...]
+    found: Sequence[Any], config: StreamConfig, *, lost: tuple[tuple[int, int], ...]
 ) -> tuple[Bytes, Messages]:
     """Messages as one text, with room for what parsing adds."""
     values = [message.value() for message in found]
@@ -215,6 +218,33 @@ def _joined(
     data[:] = joined
     offsets = np.fromiter((m.offset() for m in kept), np.int64, n)
     times = np.zeros(n, np.int64)
-    if timed:
+    if config.time_kind == "timestamp":
         times = np.fromiter((m.timestamp()[1] for m in kept), np.int64, n)
-    return data, Messages(starts, offsets, times, len(found) - n, lost)
+    headers = [(m.offset(), all_) for m in found if (all_ := m.headers())]
+    rdf = config.mapping is None and config.format not in TABLES
+    said = beside(headers, offsets.tolist() if headers else (), rdf=rdf)
+    columns = _columns(config.beside_columns, kept)
+    return data, Messages(
+        starts, offsets, times, len(found) - n, lost, beside=said, columns=columns
+    )
+
+
+def _columns(names: Sequence[str], found: Sequence[Any]) -> dict[str, pl.Series]:
+    """What is said beside the texts of messages, as texts."""
+    said = header_columns(names, [m.headers() for m in found] if names else [])
+    asked: dict[str, Callable[[Any], str | None]] = {
+        "message_key": _key,
+        "message_topic": lambda m: str(m.topic()),
+        "message_partition": lambda m: str(m.partition()),
+        "message_offset": lambda m: str(m.offset()),
+        "message_time": lambda m: str(m.timestamp()[1]),
+    }
+    for name in names:
+        if name in asked:
+            said[name] = pl.Series(name, [asked[name](m) for m in found], pl.String)
+    return said
+
+
+def _key(message: Any) -> str | None:
+    key = message.key()
+    return None if key is None else key.decode("utf-8", "replace")

@@ -144,7 +144,10 @@ class MqttReceiver:
             return
         now = time.time_ns() // 1_000_000
         receipt = (self._connection, message.mid, message.qos)
-        self._line.put(Message(message.payload, message.topic, now, receipt=receipt))
+        said = getattr(message, "properties", None)  # of MQTT 5
+        headers = getattr(said, "UserProperty", ())
+        came = Message(message.payload, message.topic, now, receipt=receipt, headers=headers)
+        self._line.put(came)
 
 
 def _said(error: BaseException | None) -> str:

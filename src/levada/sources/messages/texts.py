@@ -6,12 +6,14 @@ message, and in the right one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
 from levada.model.arrays import Bytes, Longs
+from levada.sources.messages.beside import Beside
 
 LONGEST_SHOWN = 4096
 """Bytes of a message that a dead letter shows."""
@@ -22,7 +24,7 @@ class Messages:
     """n messages in the order of their offsets. ``starts``: n + 1 places in the text, the last one
     behind its end; ``offsets`` and ``times`` (ms) by message; ``nulls``: messages without a value,
     which are not among them; ``lost``: ranges of offsets that were gone; ``topics``: by message,
-    where they are not all of one.
+    where they are not all of one; ``columns``: those that are said ``beside`` the texts, by name.
     """
 
     starts: Longs
@@ -31,6 +33,8 @@ class Messages:
     nulls: int = 0
     lost: tuple[tuple[int, int], ...] = ()
     topics: pl.Series | None = None
+    beside: Beside = field(default_factory=Beside)
+    columns: Mapping[str, pl.Series] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -43,7 +43,7 @@ from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_files
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
@@ -396,5 +396,5 @@ class Epochs:
             return
         named = set(manifest.files)
         if previous.exists():
-            named |= set(read_manifest(previous).files)
-        self.checkpoint.forget(manifest.epoch - 2, set(read_manifest(older).files) - named)
+            named |= read_files(previous)
+        self.checkpoint.forget(manifest.epoch - 2, read_files(older) - named)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -218,9 +218,29 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return seal(msgspec.json.encode(manifest))
 
 
+class _Named(msgspec.Struct):
+    """Of a manifest the files that it names."""
+
+    files: list[str] = []
+
+
+def read_files(path: Path) -> set[str]:
+    """The files that a manifest names, without what else it says (which grows with the queries).
+    Raises ``CheckpointError``.
+    """
+    return set(_decode(path, _Named).files)
+
+
 def read_manifest(path: Path) -> Manifest:
     """A manifest from its file. Raises ``CheckpointError``."""
+    return _decode(path, Manifest)
+
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+def _decode(path: Path, kind: type[_Struct]) -> _Struct:
     try:
-        return msgspec.json.decode(read_sealed(path), type=Manifest)
+        return msgspec.json.decode(read_sealed(path), type=kind)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error

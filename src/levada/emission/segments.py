@@ -8,7 +8,7 @@ subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,9 +34,11 @@ Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
 def batches(
-    plan: Plan, segments: Iterable[str], opener: Opener
+    plan: Plan, segments: Iterable[str], opener: Opener, wanted: Container[str] | None = None
 ) -> Iterator[tuple[QueryPlan, Batch]]:
-    """The batch of each query that has rows in these segments of one epoch."""
+    """The batch of each query that has rows in these segments of one epoch; of those only that are
+    ``wanted`` (None: all).
+    """
     frames: dict[int, list[Frame]] = {}
     pool = Pool(0)
     for segment in segments:
@@ -46,7 +48,7 @@ def batches(
             if name.startswith("r."):
                 frames.setdefault(int(name[2:]), []).append(frame)
     for number, found in frames.items():
-        yield from _of_node(plan, plan.nodes[number], concat(found), pool)
+        yield from _of_node(plan, plan.nodes[number], concat(found), pool, wanted)
 
 
 def batch_of(
@@ -101,7 +103,7 @@ def _rows_of(
 
 
 def _of_node(
-    plan: Plan, node: PlanNode, frame: Frame, pool: Pool
+    plan: Plan, node: PlanNode, frame: Frame, pool: Pool, wanted: Container[str] | None
 ) -> Iterator[tuple[QueryPlan, Batch]]:
     order = np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"]))
     frame = frame.take(order)
@@ -109,7 +111,9 @@ def _of_node(
     stops = [*starts[1:], frame.n]
     for op, start, stop in zip(ops.tolist(), starts.tolist(), stops, strict=True):
         query = plan.queries.get(node.members[op].query)
-        if query is not None and query.member == op:
+        if query is None or query.member != op:
+            continue
+        if wanted is None or query.name in wanted:
             yield query, _batch(query, node.layout, frame.slice(start, int(stop)), pool)
 
 

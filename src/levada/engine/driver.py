@@ -120,7 +120,7 @@ class Driver:
         self.suspended = Suspended.of(checkpoint.root, tempo.most_rows)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
-        chosen = executor()
+        chosen = publication.executor = executor()
         self._late = chosen if isinstance(chosen, Late) else None
         self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
         if tempo.follow is not None:

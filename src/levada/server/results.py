@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from levada.emission.contents import contents
 from levada.emission.formats import REPORTS, Format
+from levada.emission.together import join
 from levada.engine.telling.archive import Archive, Found, first_reports
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError
 from levada.model.names import shown
 from levada.model.query import Form
 from levada.plan.sealed.plan import QueryPlan
-from levada.runtime.driver.publishing.rolling import join
 from levada.server.live.events import FARTHEST, EventStream, wanted
 from levada.server.live.statements import StatementStream
 from levada.server.media import chosen, number, wants_events, whole

@@ -14,11 +14,11 @@ from levada.emission.serialize import Batch
 from levada.engine.suspended import read_suspended
 from levada.errors import CheckpointError
 from levada.plan.sealed.plan import QueryPlan
-from levada.runtime.driver.publishing.publication import read_epoch
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.requests import read_ledger
 from levada.runtime.store.tails import Sign, epochs_there
+from levada.runtime.task.writing.reading import read_epoch
 
 ATTEMPTS = 5
 EpochResults = tuple[int, list[tuple[QueryPlan, Batch]]]

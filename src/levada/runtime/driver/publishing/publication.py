@@ -19,19 +19,23 @@ from typing import Protocol
 
 import numpy as np
 
-from levada.emission.segments import batch_of, batches, empty_batch, with_empty
+from levada.emission.segments import batch_of, empty_batch, with_empty
 from levada.emission.serialize import Batch
+from levada.emission.together import together
 from levada.model.time import distinct
-from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.driver.publishing.by_tasks import write_by_tasks
 from levada.runtime.driver.publishing.lifetime import Lifetime
-from levada.runtime.driver.publishing.rolling import oldest, together
+from levada.runtime.driver.publishing.rolling import oldest
 from levada.runtime.driver.publishing.tables import StateFiles, give, prepare_states
+from levada.runtime.local import Executor
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Held, Manifest
 from levada.runtime.store.published import Entry, Index, forget_index
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.tails import Kept, KeptEpoch
+from levada.runtime.task.writing.reading import read_epoch
 from levada.sinks import Sink
 from levada.sinks.files import FileSink
 from levada.sinks.letters import Letter, LetterFiles
@@ -64,7 +68,8 @@ class Outgoing(Protocol):
 class Publication:
     """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
     stay after publishing. ``files``: the sinks of single queries, by name, beside. ``index``: what
-    is kept for readers in other processes, and for what is ``outgoing``.
+    is kept for readers in other processes, and for what is ``outgoing``. ``executor``: what runs
+    tasks that may write files.
     """
 
     checkpoint: Checkpoint
@@ -74,6 +79,7 @@ class Publication:
     files: Mapping[str, Sink] = field(default_factory=dict)
     index: Index | None = None
     outgoing: Outgoing | None = None
+    executor: Executor | None = None
     kept: list[Published] = field(default_factory=list)
     reports: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
@@ -137,6 +143,12 @@ class Publication:
         if manifest.plan != self._plan:
             self._plan = manifest.plan
             self._begin_states(manifest)
+        if not self.files and self.executor is not None and isinstance(self.sink, FileSink):
+            written = write_by_tasks(self.checkpoint, self.sink, manifest, self.executor)
+            for name, reports in (written or {}).items():
+                self.reports[name] = self.reports.get(name, 0) + reports
+            if written is not None:
+                return
         found = (
             (held.epoch, query, batch)
             for held in manifest.rolled
@@ -219,15 +231,3 @@ class Publication:
         """The oldest epochs that other processes read, or may read."""
         indexed = None if self.index is None else self.index.first
         return [oldest for oldest in (self._needed, indexed) if oldest is not None]
-
-
-def read_epoch(
-    root: str, plan: Plan, epoch: Held | Published | Manifest
-) -> Iterator[tuple[QueryPlan, Batch]]:
-    """The batches of an epoch of this plan, decoded; with the empty reports that are shown."""
-    left = dict(epoch.shown_reports)
-    for query, batch in batches(plan, epoch.segments, lambda name: state_files.map_(root, name)):
-        yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
-    for name, times in left.items():
-        if name in plan.queries:
-            yield plan.queries[name], empty_batch(plan.queries[name], np.array(times, np.int64))

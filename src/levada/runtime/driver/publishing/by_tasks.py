@@ -1,0 +1,58 @@
+"""Much at once is written by tasks, and not by the driver: it names the files
+(docs/decisions/0052-files-by-tasks.md).
+
+Files are those that the driver would write. It writes itself where that is little, where tasks run
+in its own process, and from when on a host has said that it does not see the folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from levada.runtime.late import runs_here
+from levada.runtime.local import Executor, Job
+from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.manifest import Manifest
+from levada.runtime.task.writing.files import FUNCTIONS, Writing, Written, mark_of, shares
+from levada.sinks.files import FileSink
+
+MUCH = 4 << 20  # bytes of segments, some 100,000 rows
+TASKS = 8  # at most: each reads all rows of the operators that its queries are of
+_unseen: set[Path] = set()
+
+
+def write_by_tasks(
+    checkpoint: Checkpoint, sink: FileSink, manifest: Manifest, executor: Executor
+) -> dict[str, int] | None:
+    """Writes what a manifest publishes, if that is much: the number of reports of each query. None
+    if nothing was written. Raises ``SinkError``, and what fails a job.
+    """
+    if sum(held.size for held in manifest.rolled) < MUCH or sink.out in _unseen:
+        return None
+    job = _job(checkpoint, sink, manifest)
+    if runs_here(executor, job):
+        return None
+    found = [msgspec.json.decode(blob, type=Written) for blob in executor.run(job)]
+    if any(written.unseen for written in found):
+        _unseen.add(sink.out)
+        return None
+    return {name: n for written in found for name, n in written.reports.items()}
+
+
+def _job(checkpoint: Checkpoint, sink: FileSink, manifest: Manifest) -> Job:
+    plans = {held.plan: str(checkpoint.plan_path(held.plan)) for held in manifest.rolled}
+    out = sink.out.absolute()
+    roll, mark = sink.roll, mark_of(sink.out)
+    writing = Writing(
+        str(checkpoint.root), manifest.rolled, plans, str(out), str(sink.format), roll.bytes,
+        roll.age, sink.terms, sink.claimed, mark,
+    )  # fmt: skip
+    names = {
+        query: manifest.counts.get(query, [0])[0]
+        for held in manifest.rolled
+        for query in checkpoint.load_plan(held.plan).queries
+    }
+    payloads = [msgspec.json.encode(own) for own in shares(names, TASKS)]
+    return Job(msgspec.json.encode(writing), payloads, 1, 1, FUNCTIONS)

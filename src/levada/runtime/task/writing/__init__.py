@@ -1,0 +1,1 @@
+"""Results as users read them, written by tasks."""

@@ -14,6 +14,7 @@
     ├── SinkError             results that cannot be written                             exit 1
     │   └── TargetAwayError         where they go does not answer: it is waited for
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
+    │   ├── DamagedError            a file of it is missing, cut short or altered
     │   └── OvertakenError          another engine has taken it over                     exit 4
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
@@ -147,6 +148,10 @@ class CheckpointError(LevadaError):
     """A foreign, locked, damaged or ended checkpoint."""
 
 
+class DamagedError(CheckpointError):
+    """A file of a checkpoint that is missing, cut short or altered."""
+
+
 class OvertakenError(CheckpointError):
     """Another engine has taken over the checkpoint: this one commits and publishes no more."""
 
@@ -203,14 +208,14 @@ def pointed(text: str, span: Span) -> list[str]:
     return ["  " + shown, "  " + " " * (span.column - 1) + "^"]
 
 
-def unreadable(path: object, reason: str) -> CheckpointError:
+def unreadable(path: object, reason: str) -> DamagedError:
     """What is wrong with a file of a checkpoint, and what to do.
 
     >>> print(unreadable("ck/levada.json", "it is altered"))
     The checkpoint's file ck/levada.json cannot be read: it is altered. Go on from a copy of the \
 checkpoint, or start anew in an empty folder.
     """
-    return CheckpointError(
+    return DamagedError(
         f"The checkpoint's file {path} cannot be read: {reason}.",
         hint="Go on from a copy of the checkpoint, or start anew in an empty folder.",
     )

@@ -23,7 +23,7 @@ from levada.cli.machine.commands import machines
 from levada.cli.place import commands as placing
 from levada.cli.serving import commands as serving
 from levada.cli.shared import takes_queries
-from levada.cli.talk.commands import Live, add_commands
+from levada.cli.talk.commands import Live, To, add_commands
 
 app = typer.Typer(
     name="levada",
@@ -236,6 +236,16 @@ def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
     from levada.cli.status import verify
 
     verify(checkpoint)
+
+
+@app.command("rollback", epilog="[bold]Example[/bold]\n\nlevada rollback state")
+def _rollback(checkpoint: o.CheckpointFolder, to: To = None, debug: o.Debug = False) -> None:
+    """Go back to the manifest before the last one, whose state is damaged; no engine may be
+    running. The next run does the last epoch again: nothing is published twice or otherwise.
+    """
+    from levada.cli.status import rollback
+
+    rollback(checkpoint, to)
 
 
 add_commands(app)

@@ -17,6 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
+from levada.engine.driving.tempo import wall
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.remarks import remarks
@@ -24,6 +25,8 @@ from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read
 from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
 from levada.runtime.store import verify as store
+from levada.runtime.store.reign.rollback import offer
+from levada.runtime.store.reign.rollback import rollback as back
 
 
 def status(checkpoint: Path, *, as_json: bool) -> None:
@@ -44,8 +47,19 @@ def verify(checkpoint: Path) -> None:
     Console().print(show_report(report))
     for found in report.damaged:
         print(found.wrong)
+    if report.damaged and not report.running and (way := offer(checkpoint)):
+        print(way)
     if report.damaged:
         raise typer.Exit(1)
+
+
+def rollback(checkpoint: Path, to: int | None) -> None:
+    """Goes back to the manifest before the last one, and says so."""
+    epoch = back(checkpoint, to, wall=wall())
+    print(
+        f"{checkpoint} is as after epoch {epoch:,}. The next run does epoch {epoch + 1:,} again, "
+        "which gives the same results, and goes on from there."
+    )
 
 
 def show_report(report: store.Report) -> RenderableType:

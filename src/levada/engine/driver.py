@@ -330,9 +330,9 @@ class Driver:
         final = self.epochs.flush()
         return final if final is not None and self._may_run(final) else None
 
-    def _run(self, text: str) -> None:
+    def _run(self, text: str) -> bool:
         """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
-        the next intention reads the same again.
+        the next intention reads the same again. Whether it is done.
         """
         intention = self._intention(text)
         self._awaits = STATIC if intention.static and self._statics.files else ""
@@ -340,13 +340,14 @@ class Driver:
             self.epochs.run(intention)
         except AwayError as error:  # decided anew when it answers
             self._awaits = error.message
-            return
+            return False
         except ManyReportsError as error:
             self.epochs.end_early(error)
         except ExcessError as error:
             self._suspend(error, self._catalog.plan(intention.plan))
             self._catalog.drop(intention.plan)
         self._awaits = ""
+        return self.last.epoch == intention.epoch
 
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
         """Suspends the queries of the operator that makes too much, before the epoch runs anew."""

@@ -225,6 +225,7 @@ class FileSource:
         if found.st_ino != file.number or size < file.size:
             file.header, file.layout, file.fault = None, None, ""
         file.size, file.finished, file.number = size, finished, found.st_ino
+        file.time = found.st_mtime_ns
         (self._growing.discard if finished else self._growing.add)(name)
         if rest and self._prints.current(self._position, {name: file}) is not self._position:
             self.gone.append(name)

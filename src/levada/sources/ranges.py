@@ -16,9 +16,11 @@ from typing import NamedTuple
 from levada.errors import FileFault, SourceError, near
 from levada.kernels.text.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
 from levada.kernels.text.records import cut_records
+from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
 from levada.model.time import MIN
 from levada.sources.faults import faults_of, shown
+from levada.sources.fingerprint import piece
 from levada.sources.inflate import inflate, is_packed
 from levada.sources.messages.beside import complete_at_end
 from levada.sources.parquet import Layout, layout
@@ -30,6 +32,7 @@ from levada.sources.read import (
     read_header,
     read_range,
 )
+from levada.sources.reference import Piece
 from levada.streams.formats import RDF, format_of
 from levada.streams.options import SEPARATORS
 from levada.streams.stream_config import StreamConfig
@@ -41,11 +44,19 @@ _GROUPS = {"subject": SUBJECT, "graph": GRAPH}
 
 
 class FileRange(NamedTuple):
-    """A range of whole elements: bytes of the text, or rows of Parquet."""
+    """A range of whole elements: bytes of the text, or rows of Parquet; ``pieces``: what was seen
+    of it, if that was looked at.
+    """
 
     start: int
     stop: int
     elements: int
+    pieces: tuple[Piece, ...] = ()
+
+    def with_(self, other: FileRange) -> FileRange:
+        """Together with the one behind."""
+        elements, pieces = self.elements + other.elements, self.pieces + other.pieces
+        return FileRange(self.start, other.stop, elements, pieces)
 
 
 @dataclass(slots=True)
@@ -54,7 +65,7 @@ class SourceFile:
     grow any more.
 
     ``fault``: why nothing of it can be read; then it holds nothing. ``number``: its number on the
-    disk (its inode).
+    disk (its inode), ``time``: of its last change (ns).
     """
 
     name: str
@@ -63,6 +74,7 @@ class SourceFile:
     finished: bool
     fault: str = ""
     number: int = 0
+    time: int = 0
     content: tuple[tuple[int, int, bool], str, int] | None = field(default=None, repr=False)
     header: Header | None = field(default=None, repr=False)
     layout: Layout | None = field(default=None, repr=False)
@@ -186,7 +198,8 @@ class Cutter:
                 at, data = 3, data[3:]
             length, elements = self._cut(data, rows, at_end and finished)
             if length or at_end:
-                return FileRange(at, at + length, elements) if length else None
+                seen = (piece(at, data[:length]),)
+                return FileRange(at, at + length, elements, seen) if length else None
             if window >= LONGEST_ELEMENT:
                 return self._overlong(path, at, size, finished)
             window = min(4 * window, LONGEST_ELEMENT)
@@ -207,7 +220,8 @@ class Cutter:
         """How far whole elements reach in ``data``, and how many they are."""
         if self.config.format == "csv":
             return cut_records(data, rows, last, ord(self.config.separator))
-        data = end_lines(data)
+        if count_byte(data, len(data), 13):
+            data = end_lines(data.copy())  # what was read is still to be hashed
         if self.config.element == "line":
             return cut_lines(data, rows, last)
         if self.config.element == "blankline":

@@ -24,7 +24,7 @@ from levada.kernels.text.bytes_ import parsing_room
 from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
 from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
-from levada.sources.fingerprint import check_same
+from levada.sources.fingerprint import changed, check_same
 from levada.sources.inflate import is_packed
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
@@ -113,23 +113,23 @@ def read_bytes(reference: Reference, *, document: bool = False) -> Bytes:
             f"The line at byte {reference.start} of the file {reference.name} has more than "
             f"{LONGEST_ELEMENT >> 20} MB: it is not read."
         )
-    with _of_the_same(reference):
+    with _there(reference):
         data = read_range(reference.path, reference.start, reference.stop, parsing_room(size))
+    check_same(reference, data)
     return end_lines(data) if reference.format in (*LINES, "ndjson") else data
 
 
 @contextmanager
-def _of_the_same(reference: Reference) -> Iterator[None]:
-    """What is read within is of the file that is meant, also if it cannot be read; else a
-    ``FileFault``. It is looked at afterwards, so no other one comes between.
+def _there(reference: Reference) -> Iterator[None]:
+    """What cannot be read within, of a file that is not the one that is meant, or not there any
+    more, is a ``FileFault``. It is looked at afterwards, so no other one comes between.
     """
     try:
         yield
     except (SourceError, OSError):
         _check_there(reference)
+        check_same(reference, None)
         raise
-    finally:
-        check_same(reference.path, reference.fingerprint)
 
 
 def _check_there(reference: Reference) -> None:
@@ -140,9 +140,7 @@ def _check_there(reference: Reference) -> None:
     path = reference.path
     ours = not reference.fingerprint or is_packed(reference.name)
     if not ours and not os.path.exists(path) and os.path.isdir(os.path.dirname(path) or "."):
-        raise FileFault(
-            f"The file {path} was deleted before it was read: that part of it is lost."
-        ) from None
+        raise changed(reference, "was deleted") from None
 
 
 def end_lines(data: Bytes) -> Bytes:
@@ -204,13 +202,15 @@ def _is_open(header: Bytes, separator: str) -> bool:
 def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonChunk | pa.Table:
     """The rows of a reference to a tuple format: CSV and JSON as bytes, Parquet as a table."""
     if reference.format == "parquet":
-        with _of_the_same(reference):
-            return read_rows(reference.path, reference.start, reference.stop, config)
+        with _there(reference):
+            rows = read_rows(reference.path, reference.start, reference.stop, config)
+        check_same(reference, None)
+        return rows
     if reference.format == "ndjson":
         return JsonChunk(read_bytes(reference))
     if config.header:
         return CsvChunk(config.header, read_bytes(reference), config.separator)
-    with _of_the_same(reference):
+    with _there(reference):
         header = read_header(reference.path, reference.stop, config.separator, whole=True)
     assert header is not None, "a reference to CSV lies behind a header"
     return CsvChunk(header.columns, read_bytes(reference), config.separator)

@@ -13,6 +13,9 @@ from __future__ import annotations
 import msgspec
 import xxhash
 
+Piece = tuple[int, int, str]
+"""Bytes of a text from .. to (exclusive), and the hash of what they were."""
+
 
 class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     """A range of whole elements of one file.
@@ -27,7 +30,9 @@ class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for
     the task to apply).
     ``fingerprint``: of the file that is meant (``sources.fingerprint``), so that no other one that
-    has come in its place is read; "" where none can.
+    has come in its place is read; "" where none can. ``seen``: its size (bytes) and time (ns) when
+    it was cut, () where it is unpacked; ``pieces``: what was found in it, if that was looked at.
+    ``sure``: what came of it is published, so if the file is another one the epoch fails.
     """
 
     stream: str
@@ -44,6 +49,9 @@ class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     base: str = ""
     row: int = 0
     fingerprint: str = ""
+    seen: tuple[int, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    sure: bool = False
 
     @property
     def size(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from levada.sources.inflate import is_packed
 from levada.sources.ranges import WINDOW, Cutter, FileRange, SourceFile
 from levada.sources.reference import Reference, document_id
 
@@ -49,6 +50,8 @@ def references_of(
                 limit_left=left,
                 row=rows.get(file.name, 0),
                 fingerprint=prints.get(file.name, ""),
+                seen=() if is_packed(file.name) else (file.size, file.time),
+                pieces=found.pieces,
                 base=Path(file.path).absolute().as_uri() if config.documents else "",
             )
         )
@@ -73,8 +76,7 @@ def _merge(taken: list[Taken], *, by_bytes: bool) -> list[Taken]:
     for file, found in taken:
         ranges = by_file.setdefault(file.name, [])
         if ranges and by_bytes and found.stop - ranges[-1][1].start <= WINDOW:
-            first = ranges[-1][1]
-            ranges[-1] = (file, FileRange(first.start, found.stop, first.elements + found.elements))
+            ranges[-1] = (file, ranges[-1][1].with_(found))
         else:
             ranges.append((file, found))
     return [entry for ranges in by_file.values() for entry in ranges]

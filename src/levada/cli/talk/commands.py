@@ -42,6 +42,11 @@ Live = Annotated[
     bool, typer.Option("--watch", help="Show it anew whenever it changes, until Ctrl-C.")
 ]
 
+To = Annotated[
+    int | None,
+    typer.Option("--to", metavar="EPOCH", help="The epoch that is meant; else the one before."),
+]
+
 
 def _ps(folder: Folder = None, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     """List the engines that run, and the checkpoints below a folder."""

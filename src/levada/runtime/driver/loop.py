@@ -1,10 +1,12 @@
 """The epoch loop: decide, write ahead, run (docs/architecture.md#an-epoch).
 
-An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is
-published; one that is still there at the start was not brought to its end and is run first, as it
-is. A loop asks ``next_intention`` when the epoch before is over, and ``last_intention`` when it has
-been told to stop, until that has no more. One epoch at a time; what fails ends the loop and is kept
-in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead as it is.
+An intention is written ahead, durably, into ``intentions/open``. When its epoch is published it
+becomes ``intentions/done``, in place of the one before: with it the epoch can be done again
+(``store.reign.rollback``). One that is still open at the start was not brought to its end and is
+run first, as it is. A loop asks ``next_intention`` when the epoch before is over, and
+``last_intention`` when it has been told to stop, until that has no more. One epoch at a time; what
+fails ends the loop and is kept in ``failure``. An epoch that may not run yet (``may_run``) waits,
+written ahead as it is.
 
 An epoch that ended its process would end the next one, too. So one that is found at the start, and
 of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
@@ -29,8 +31,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from levada.errors import CheckpointError, LostTaskError, OvertakenError
+from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
 from levada.runtime.store.durable import replace_file, unwritable, write_once
+from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.sealed import read_sealed, seal
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
@@ -47,7 +50,7 @@ class Loop:
         self,
         folder: Path,
         next_intention: Callable[[str | None], str | None],
-        run_epoch: Callable[[str], None],
+        run_epoch: Callable[[str], bool | None],
         *,
         last_intention: Callable[[], str | None] = lambda: None,
         may_run: Callable[[str], bool] = lambda intention: True,
@@ -62,7 +65,7 @@ class Loop:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."
             ) from error
-        self._open, self._told = folder / "open", folder / "told"
+        self._open, self._told, self._done = folder / "open", folder / "told", folder / "done"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
         self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
         self._lost = lost
@@ -133,6 +136,8 @@ class Loop:
             told = unwritable(root, OSError())
         elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
             told = unwritable(root, error)
+        elif isinstance(error, DamagedError) and (hint := offer(root)):
+            told = DamagedError(error.message, hint=hint)
         else:
             return error
         told.__cause__ = error
@@ -168,36 +173,40 @@ class Loop:
                 return False
             self._pause()
         try:
-            self._run_again(intention)
+            done = self._run_again(intention)
         except OvertakenError:  # it is the other one's by now
             raise
         except Exception:
             with suppress(OSError):  # then it is examined for nothing
                 self._told.touch()
             raise
-        self._open.unlink(missing_ok=True)
+        if done:
+            with suppress(FileNotFoundError):
+                os.replace(self._open, self._done)
+        else:
+            self._open.unlink(missing_ok=True)
         self._wait = min(FIRST_WAIT, self._ask_every)
         return True
 
-    def _run_again(self, intention: str) -> None:
+    def _run_again(self, intention: str) -> bool:
         """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
-        what they died of, if they died of something that they read.
+        what they died of, if they died of something that they read. False: it is not done.
         """
         for attempt, pause in enumerate((*PAUSES, None), 1):
             try:
-                self._run(intention)
-                return
+                return self._run(intention) is not False
             except LostTaskError as error:
                 if attempt <= EXAMINED:
                     examined = self._examined(intention)
                     if not examined:
-                        return
+                        return False
                     if examined != intention:
                         intention = examined
                         continue
                 self._lost(intention, error, pause)
                 if pause is None or self._stopping.wait(pause):
                     raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _pause(self) -> None:
         """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits

@@ -26,6 +26,7 @@ from levada.errors import EngineError
 from levada.runtime.context import load_plan
 from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.carrier import Carrier, Sender, receive
+from levada.sources.fingerprint import again
 
 Parts = tuple[int, tuple[Blob, bytes]]
 
@@ -98,7 +99,8 @@ class IntakeTask:
         """Call intake on each payload and address its blobs."""
         intake = resolve(self.function)
         payloads = list(records)
-        sent = (pair for payload in payloads for pair in intake(self.context, payload))
+        with again(_is_again()):
+            sent = [pair for payload in payloads for pair in intake(self.context, payload)]
         return _address(sent, self.carrier, self.partitions, split, "intake")
 
 
@@ -172,6 +174,13 @@ def _address(
         for target, blob in sent:
             assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
             yield target, sender.wrap(blob)
+
+
+def _is_again() -> bool:
+    """Whether Spark has begun this task before."""
+    context = TaskContext.get()
+    assert context is not None, "tasks run in Spark's workers"
+    return bool(context.attemptNumber() > 0 or context.stageAttemptNumber() > 0)
 
 
 _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")

@@ -10,7 +10,8 @@ state/ results/ side/ graph/    files that manifests name; what none names is de
 static/        static triples that the Python API was given as lines; static files that may be
                replaced, by their content
 positions/     what was read of many files, as far as positions in manifests say
-intentions/    the intention that is written ahead and not yet done; that it failed with an error
+intentions/    the intention that is written ahead and not yet done; that it failed with an error;
+               the last one that was done
 requests/      what other processes ask of the engine (``requests``)
 tails/         which epochs they still read (``tails``)
 
@@ -49,6 +50,7 @@ from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 
 FORMAT = 12
+LACKS = "No command brings it over: what it holds is laid out otherwise."
 SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
 CHAIN = 128  # versions of the plan after one that is written whole
 SHARE = 2  # a chain is at most so many times smaller than that
@@ -348,7 +350,8 @@ def facts_of(root: Path) -> Facts:
         if made != FORMAT and (facts is not None or b"\n" not in data):
             raise CheckpointError(
                 f"The checkpoint {root} has format {made}, and this version of Levada reads format "
-                f"{FORMAT}: go on with the version that made it, or start anew in an empty folder."
+                f"{FORMAT}: go on with the version that made it, or start anew in an empty folder.",
+                hint="" if made > FORMAT else LACKS,
             )
         if facts is None:
             raise unreadable(path, ALTERED)

@@ -140,6 +140,7 @@ class Index:
         Raises ``CheckpointError``.
         """
         if self.entries and manifest.epoch <= self.entries[-1].epoch:
+            self._again(manifest)
             return []
         entry = entry_of(self.root, manifest, self.clock())
         if not entry.queries:
@@ -158,6 +159,14 @@ class Index:
         else:
             _append(self.root / FILE, _line(entry))
         return gone
+
+    def _again(self, manifest: Manifest) -> None:
+        """The last epoch was done again: its results are the same, in other files."""
+        last = self.entries[-1]
+        if manifest.epoch == last.epoch and manifest.segments != last.segments:
+            self.entries[-1] = msgspec.structs.replace(last, segments=manifest.segments)
+            replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
+            self._gone = 0
 
     def _hold(self, entry: Entry) -> None:
         self.entries.append(entry)

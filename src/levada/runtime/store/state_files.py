@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from levada.runtime.store.durable import unwritable
 from levada.runtime.store.sealed import seal
 
 VECTOR = 512  # buffers a call
+UNUSED = 16  # epochs after which a process closes a partition's files that it has not used
+MOST_OPEN = 1024  # partitions of which a process holds files open
 SUFFIX = 8  # digits by which names of attempts differ; as many follow from the content
 
 
@@ -88,10 +89,22 @@ class Opened:
             del self._files[name]
 
 
-@lru_cache(maxsize=1024)
-def open_(root: str, stage: int, partition: int) -> Opened:
-    """The open files of a partition's state."""
-    return Opened(root)
+_Place = tuple[str, int, int]
+_opened: dict[_Place, tuple[int, Opened]] = {}  # with the epoch in which they were used last
+
+
+def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
+    """The open files of a partition's state. What this process has not used for some epochs is
+    closed: another one has that partition by now, and its files may be deleted.
+    """
+    key, known = (root, stage, partition), list(_opened.items())
+    unused = [k for k, (last, _) in known if k[0] == root and last < epoch - UNUSED]
+    for other in unused + [k for k, _ in known[: max(len(known) - MOST_OPEN, 0)]]:
+        _opened.pop(other, None)
+    _, found = _opened.pop(key, (0, None))
+    found = Opened(root) if found is None else found
+    _opened[key] = epoch, found  # the last ones were used last
+    return found
 
 
 def map_(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:

@@ -135,14 +135,14 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
         found[Item("manifest", f"manifests/{max(epochs)}")] = None
     try:
         manifest = newest_manifest(root) if epochs else None
-        found |= dict.fromkeys(_named(root, facts, manifest) if manifest else ())
+        found |= dict.fromkeys(named(root, facts, manifest) if manifest else ())
     except CheckpointError:
         pass  # told where the file is looked at
     found |= dict.fromkeys(_of_intention(root, facts))
     yield from found
 
 
-def _named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
+def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     """The files that a manifest names."""
     for version in sorted({manifest.plan, *(h.plan for h in (*manifest.held, *manifest.rolled))}):
         yield from _of_plan(facts, version)
@@ -166,6 +166,11 @@ def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
         intention = _intention(root / item.name)
     except CheckpointError:
         return  # told where the file is looked at
+    yield from of(root, facts, intention)
+
+
+def of(root: Path, facts: Facts, intention: Intention) -> Iterator[Item]:
+    """The files that an intention names."""
     yield from (Item("positions", name) for name in logs_of(intention.positions))
     if intention.plan:
         yield from _of_plan(facts, intention.plan)
@@ -202,20 +207,20 @@ def _look(root: Path, item: Item, tell: Tell) -> Found:
     except OSError as error:
         return Found(item, 0, str(unreadable(path, str(error.strerror))))
     try:
-        _check(root, item, tell)
+        check(root, item, tell)
     except CheckpointError as error:
         return Found(item, size, str(error))
     return Found(item, size)
 
 
-def _check(root: Path, item: Item, tell: Tell) -> None:
+def check(root: Path, item: Item, tell: Tell = lambda size: None) -> None:
     """Reads a file to its end. Raises ``CheckpointError``."""
     path = root / item.name
     match item.kind:
         case "facts":
             facts_of(root)
         case "manifest":
-            _pieces_are_there(root, read_manifest(path))
+            pieces_are_there(root, read_manifest(path))
         case "commit":
             check_newest(root, read_commit(root, int(path.name)).epoch)
         case "intention":
@@ -258,7 +263,7 @@ def _frames(root: Path, name: str, tell: Tell) -> None:
         tell(sum(column.nbytes for column in frames[frame].columns.values()))
 
 
-def _pieces_are_there(root: Path, manifest: Manifest) -> None:
+def pieces_are_there(root: Path, manifest: Manifest) -> None:
     """Whether each piece of state lies in the file that its partition's list says."""
     there: dict[str, set[str]] = {}
     for name in manifest.state.values():

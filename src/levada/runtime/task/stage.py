@@ -100,7 +100,9 @@ class StageTask:
         self.given = Counter(groups)
 
     def _open_state(self) -> State:
-        self.opened = state_files.open_(self.context.root, self.stage, self.partition)
+        self.opened = state_files.open_(
+            self.context.root, self.stage, self.partition, self.context.epoch
+        )
         return open_state(self.context, self.stage, self.partition, self.opened)
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:

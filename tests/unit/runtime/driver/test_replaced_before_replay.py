@@ -5,6 +5,7 @@ what came in its place is never taken for it, and what is gone ends no engine.
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ import polars as pl
 import pytest
 
 from levada.engine.engine import Engine
-from levada.errors import EngineError, SourceError
+from levada.errors import EngineError, FileFault, LostTaskError, SourceError
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.store.manifest import Intention, Manifest
+from levada.sources.files import FileSource
+from levada.sources.fingerprint import HEAD, again
+from levada.sources.read import read_bytes
+from levada.streams.stream_config import StreamConfig
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
@@ -141,6 +146,114 @@ def test_what_was_deleted_ends_no_engine(
     assert f"{path} was deleted before it was read" in record.reasons[0]
     assert (record.elements, record.missing) == (40, 0)
     assert _values(sink) == set(range(5000, 5040))
+
+
+def _many(path: Path, changed: range, end: str = "\n") -> None:
+    """A file of which the first 4 KB are always the same, with other values in some rows."""
+    values = [8000 + i if i in changed else 1000 + i for i in range(500)]
+    times = [1000 + 10 * i for i in range(500)]
+    if path.suffix == ".csv":
+        rows = "".join(f"{t},{v}{end}" for t, v in zip(times, values, strict=True))
+        path.write_bytes(f"ts,v{end}{rows}".encode())
+    else:
+        text = "".join(
+            f'<http://e/a> <http://e/p> "{v}" {t} .{end}'
+            for t, v in zip(times, values, strict=True)
+        )
+        path.write_bytes(text.encode())
+
+
+def _replayed(folder: Path, name: str, files: str) -> tuple[MemorySink, Manifest]:
+    sink, told = MemorySink(), list[Manifest]()
+    with _started(folder, sink, name, files) as engine:
+        engine._on_epoch(told.append)
+        engine.start(once=True)
+        engine.await_end()
+    return sink, told[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "end"),
+    [
+        ("a.nt", "sequence", "\r\n"),
+        ("a.nt", "parallel", "\r"),
+        ("a.csv", "sequence", "\r"),
+        ("a.csv", "parallel", "\n"),
+    ],
+)
+def test_what_was_written_into_a_file_is_told(
+    name: str, files: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place, as long as it was, with the same beginning."""
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / name
+    _many(path, range(0), end)
+    assert path.stat().st_size > HEAD
+    _die_in_an_epoch(tmp_path, name, files, monkeypatch)
+    before = path.stat()
+    _many(path, range(498, 499), end)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert (path.stat().st_size, path.stat().st_ino) == (before.st_size, before.st_ino)
+    sink, last = _replayed(tmp_path, name, files)
+    (record,) = last.streams.values()
+    assert (record.dead, record.elements, record.missing) == (1, 0, 0)
+    (reason,) = record.reasons
+    assert f"The file {path} was rewritten (bytes " in reason
+    assert not _values(sink)
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "end"), [("a.nt", "sequence", "\n"), ("a.csv", "parallel", "\r\n")]
+)
+def test_what_was_written_behind_is_no_matter(
+    name: str, files: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is another time, or a copy on another disk."""
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / name
+    _many(path, range(0), end)
+    _die_in_an_epoch(tmp_path, name, files, monkeypatch)
+    more = f"19000,7{end}" if name == "a.csv" else f'<http://e/a> <http://e/p> "7" 19000 .{end}'
+    (tmp_path / "copy").write_bytes(path.read_bytes() + more.encode())
+    (tmp_path / "copy").rename(path)
+    sink, last = _replayed(tmp_path, name, files)
+    (record,) = last.streams.values()
+    assert (record.dead, record.elements, record.missing, record.replaced) == (0, 501, 0, 0)
+    assert _values(sink) == {*range(1000, 1500), 7}
+
+
+def test_a_file_that_was_cut_short_is_named_and_goes_on_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "a.nt"
+    _many(path, range(0))
+    _die_in_an_epoch(tmp_path, "a.nt", "sequence", monkeypatch)
+    whole = path.read_bytes()
+    os.truncate(path, 7000)
+    with pytest.raises(SourceError, match=f"{path} is shorter than what was found of it: 7000"):
+        _replayed(tmp_path, "a.nt", "sequence")
+    path.write_bytes(whole)
+    sink, _ = _replayed(tmp_path, "a.nt", "sequence")
+    assert _values(sink) == set(range(1000, 1500))
+
+
+def test_a_task_that_is_begun_again_has_the_epoch_run_again(tmp_path: Path) -> None:
+    """Others may have what it sent before: a dead letter would not be all that they have."""
+    path = tmp_path / "a.nt"
+    _many(path, range(0))
+    source = FileSource(StreamConfig.of("s", path), tmp_path)
+    source.discover()
+    ((reference,), _) = source.take({}, 1000)
+    _many(path, range(450, 451))
+    os.utime(path, ns=(0, 1))
+    with pytest.raises(FileFault, match="was rewritten"):
+        read_bytes(reference)
+    with again(is_=True), pytest.raises(LostTaskError, match="was rewritten"):
+        read_bytes(reference)
+    path.unlink()
+    with again(is_=True), pytest.raises(LostTaskError, match="was deleted"):
+        read_bytes(reference)
 
 
 def test_without_its_folder_the_epoch_waits_for_it(

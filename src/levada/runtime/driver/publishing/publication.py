@@ -90,6 +90,7 @@ class Publication:
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
         self._before = 0 if last is None else last.epoch  # the last epoch of the run before
+        self._plan_before = 0 if last is None else last.plan  # of the epoch before
         self._plan = -1  # that of the last epoch that was published
         if self.index is None:
             forget_index(self.checkpoint.root)
@@ -203,18 +204,26 @@ class Publication:
                 )
 
     def _forget_plans(self, manifest: Manifest) -> None:
-        """Plans older than what is held or published; readers of queries need none."""
+        """Plans older than what is held or published, or of the epoch before; readers of queries
+        need none.
+        """
         held = [h.plan for h in (*manifest.rolled, *manifest.held)]
-        plan = min([manifest.plan, *held, *(needed.plan for needed in self._needed_by_others())])
+        needed = (needed.plan for needed in self._needed_by_others())
+        plan = min([manifest.plan, self._plan_before, *held, *needed])
+        self._plan_before = manifest.plan
         if plan > self.oldest_plan:
             self.checkpoint.forget_plans(plan)
             self.oldest_plan = plan
 
     def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
-        """What no publication will read any more: segments older than what is held or published,
-        letters of before. ``gone``: what the index has just given up.
+        """What no publication will read any more, nor a query: segments older than what is held or
+        published or of the epoch before, letters of before. ``gone``: what the index has just given
+        up.
         """
-        first = min([oldest(manifest), *(needed.epoch for needed in self._needed_by_others())])
+        of_before = manifest.epoch - 1
+        first = min(
+            [of_before, oldest(manifest), *(needed.epoch for needed in self._needed_by_others())]
+        )
         self._forget_files("side", manifest.epoch)
         if self.index is None or manifest.epoch % SWEEP == 0:
             self._forget_files("results", first)

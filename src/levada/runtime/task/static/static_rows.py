@@ -22,6 +22,7 @@ from levada.intake.matching.first_rows import Patterns, match_, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks, cut, of_graphs
+from levada.intake.static_stamps import check_seen, seen_of
 from levada.kernels.keyed.groups import group
 from levada.model import columns as col
 from levada.model.arrays import Bools
@@ -38,13 +39,15 @@ Graphs = tuple[str | None, ...]
 
 class StaticPart(msgspec.Struct, array_like=True):
     """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before``
-    the replacement.
+    the replacement; ``seen``: the file's size (bytes) and time (ns) when the job was made, so that
+    all tasks read the same.
     """
 
     before: bool
     file: int
     start: int = 0
     stop: int | None = None
+    seen: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,12 @@ def readings(context: Context, plan: Plan) -> list[Reading]:
 def parts(context: Context, plan: Plan, size: int) -> list[StaticPart]:
     """All that is to be read, in pieces of about ``size`` bytes."""
     return [
-        StaticPart(reading.sign < 0, number, start, stop)
+        StaticPart(reading.sign < 0, number, start, stop, seen)
         for reading in readings(context, plan)
         for wanted in [reading.wanted(plan)]
         for number, file in enumerate(reading.files)
         if file.graphs & wanted
+        for seen in [seen_of(file)]
         for start, stop in cut(file, size)
     ]
 
@@ -110,6 +114,7 @@ def matching(
                 for node, frame in _match_(file, triples, tables, context.seed, pool):
                     signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
                     found.setdefault(node.id, []).append(signed)
+            check_seen(file, part.seen)
     return {number: concat(frames) for number, frames in found.items()}
 
 

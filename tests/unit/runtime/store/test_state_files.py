@@ -1,0 +1,34 @@
+"""A process holds open the state of partitions that it runs, and of no others for long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from levada.model.checked import checked_parts
+from levada.model.frame import Frame
+from levada.runtime.store import state_files
+
+
+def test_what_another_process_has_now_is_closed(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    (tmp_path / "state").mkdir()
+    data = checked_parts({"a": Frame({"x": np.arange(4)})})
+    name = state_files.write(root, "state", "1-1-0", data)
+    first = state_files.open_(root, 1, 0, 1)
+    first(name)
+    assert state_files.open_(root, 1, 0, 2) is first
+    for epoch in range(3, 3 + state_files.UNUSED):
+        state_files.open_(root, 1, 1, epoch)
+    assert state_files.open_(root, 1, 0, 3 + state_files.UNUSED - 1) is first
+    (tmp_path / name).unlink()
+    state_files.open_(root, 1, 1, 60)
+    assert name not in maps(), "a deleted file would keep its room on the disk"
+    del first
+    assert state_files.open_(root, 1, 0, 60)._files == {}
+
+
+def maps() -> str:
+    """What of this process's opened state is known."""
+    return " ".join(n for _, opened in state_files._opened.values() for n in opened._files)

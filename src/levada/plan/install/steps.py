@@ -39,7 +39,7 @@ _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _Above = _Border | _PerReport | _ByChanges
 # whose rows are others if elements before the start count
-_FROM_START = p.CountWindow | p.Session | p.SubqueryWindow | p.StaticSubplan
+_FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
 
 
 class Steps:
@@ -112,6 +112,12 @@ class Steps:
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
+            case p.Recent(_, window, _, keys, sources, past):
+                assert op.windows is not None, "event times"
+                told = [(p, ins[0].index(v)) for p, v in zip(past, sources, strict=True)]
+                out = tuple([told[op.variables.index(v)] for v in names])
+                by = tuple(map(ins[0].index, keys))
+                return s.Recent(by, out, op.windows.index(window)), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
             case p.SubqueryWindow(_, _, weighted):

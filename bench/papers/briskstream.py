@@ -100,19 +100,23 @@ def _problem(app: str, server: str, sockets: int) -> Problem:
 
 def scaling(app: str, server: str, search: Search) -> dict[int, dict[str, float]]:
     """Fig. 9, 10: of RLAS' plan on so many sockets, million tuples/s by the model ``sustainable``;
-    what part that is of as many single sockets; and the same where no tuple comes from afar.
+    what part that is of the fewest sockets' rate, as many times over; and the same where no tuple
+    comes from afar. Sockets with fewer cores than operators are left out.
     """
     found: dict[int, dict[str, float]] = {}
+    each = 0.0
     for sockets in SOCKETS:
         given = _problem(app, server, sockets)
+        if given.cores < given.operators:
+            continue
         plan = rlas(SUSTAINABLE, given, search)
         near = problem(given.graph, given.machine, distance="none")
         free = judged(SUSTAINABLE, near, plan.counts).throughput
-        rates = {"with": plan.throughput / 1e6, "without": free / 1e6}
-        one = found[1]["with"] if found else rates["with"]
+        each = each or plan.throughput / sockets
         found[sockets] = {
-            "with": round(rates["with"], 2),
-            **{f"{name}_of_ideal": round(r / one / sockets, 3) for name, r in rates.items()},
+            "with": round(plan.throughput / 1e6, 2),
+            "with_of_ideal": round(plan.throughput / each / sockets, 3),
+            "without_of_ideal": round(free / each / sockets, 3),
         }
     return found
 

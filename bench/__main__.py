@@ -39,6 +39,7 @@ class Name(StrEnum):
     KAFKA = "kafka"
     SERVE = "serve"
     APPLICATIONS = "applications"
+    BRISKSTREAM = "briskstream"
     PLACED = "placed"
     BALANCE = "balance"
     CHOICE = "choice"

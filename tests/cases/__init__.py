@@ -12,7 +12,7 @@ several queries a case (``most``), rather than more examples, make a test meet m
 
 from cases.case import Case, CaseQuery
 from cases.cql import cql_cases, cql_queries
-from cases.cql_views import cql_view_cases, cql_view_queries
+from cases.cql_views import cql_view_cases, cql_view_queries, recent_cases
 from cases.elements import elements, rows
 from cases.entailment import entailment_cases
 from cases.made import made_cases
@@ -36,6 +36,7 @@ __all__ = [
     "entailment_cases",
     "made_cases",
     "queries",
+    "recent_cases",
     "replaced_cases",
     "rows",
     "static_queries",

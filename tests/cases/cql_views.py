@@ -316,3 +316,67 @@ def cql_view_cases(draw: st.DrawFn, most: int = 3) -> Case:
         values = st.tuples(*(VALUES[kind] for kind in schema.values()))
         streams[name] = draw(rows(values, lateness=lateness, base=base, gap=False))
     return Case(streams, queries, lateness, {}, {**SCHEMAS, "R": RELATION}, frozenset({"R"}))
+
+
+@st.composite
+def recent_queries(draw: st.DrawFn, name: str) -> CaseQuery:
+    """Rows of now with the last rows of their key, of a stream or of a view that is one; mostly
+    such that the window and the join can be left out.
+    """
+    names, views, lines = _Names(), {}, []
+    known = tuple(Known(n, schema) for n, schema in SCHEMAS.items())
+    of, schema = draw(st.sampled_from(list(SCHEMAS.items())))
+    if draw(st.booleans()):
+        inner = draw(_query(known, names, nest=False, outermost=False))
+        output = draw(st.sampled_from(("ISTREAM", "DSTREAM", "RSTREAM")))
+        kinds = ", ".join(f"{c} {kind}" for c, kind in inner.columns)
+        lines.append(f"Register Stream V ({kinds}) As {_asked(inner, output)};")
+        views["V"] = _question(inner, output, {}, {})
+        of, schema = "V", dict(inner.columns)
+    keys = draw(st.lists(st.sampled_from(list(schema)), max_size=2, unique=True))
+    asked = draw(_with_last(of, schema, tuple(keys)))
+    output = draw(st.sampled_from(("RSTREAM", "RSTREAM", "ISTREAM", "DSTREAM", "RELATION")))
+    text = "\n".join([*lines, _asked(asked, output)])
+    return CaseQuery(name, text, "cql", {}, _question(asked, output, {}, views))
+
+
+@st.composite
+def _with_last(draw: st.DrawFn, of: str, schema: Mapping[str, str], keys: tuple[str, ...]) -> Query:
+    """The query of two windows on the rows of one table; sometimes with another key beside."""
+    count = Clause("count", count=draw(st.integers(1, 4)))
+    by = f"Partition By {', '.join(f'r.{c}' for c in keys)} " if keys else ""
+    tables = [f"{of} [Now] As l", f"{of} [{by}Rows {count.count}] As r"]
+    columns = [(f"{a}.{c}", kind) for a in "lr" for c, kind in schema.items()]
+    numbers = [text for text, kind in columns if kind in _NUMBERS]
+    where = [f"l.{c} = r.{c}" for c in keys]
+    further = [f"{n} {sign} 2" for n in numbers for sign in (">", "<=")]
+    further += [f"r.{c} < l.{c}" for c, kind in schema.items() if kind in _NUMBERS]
+    further += [f"l.{c} = r.{c}" for c in schema]
+    where += draw(st.lists(st.sampled_from(further), max_size=2)) if further else []
+    if draw(st.integers(0, 2)):
+        items = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=3))
+        tail = ""
+    else:
+        items, tail = draw(_grouped(columns, numbers, True))
+    shown = ", ".join(f"{text} As c{i}" for i, (text, _) in enumerate(items))
+    rest = (f" Where {' And '.join(where)}" if where else "") + tail
+    turned = draw(st.booleans())
+    return Query(
+        f"Select {shown} From {', '.join(tables[::-1] if turned else tables)}{rest}",
+        f"Select {shown} From l, r{rest}",
+        tuple((f"c{i}", kind) for i, (_, kind) in enumerate(items)),
+        {"l": (of, Clause("now")), "r": (of, count)},
+        {"r": keys} if keys else {},
+    )
+
+
+@st.composite
+def recent_cases(draw: st.DrawFn, most: int = 2) -> Case:
+    """A case of such queries over all streams, with many rows of one instant and key."""
+    queries = tuple(draw(recent_queries(f"q{i}")) for i in range(draw(st.integers(1, most))))
+    lateness, base = draw(st.sampled_from(LATENESSES)), draw(st.sampled_from(BASES))
+    streams = {}
+    for name, schema in SCHEMAS.items():
+        values = st.tuples(*(VALUES[kind] for kind in schema.values()))
+        streams[name] = draw(rows(values, lateness=lateness, base=base, gap=False))
+    return Case(streams, queries, lateness, {}, dict(SCHEMAS))

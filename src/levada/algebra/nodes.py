@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from levada.algebra.reporting import Reporting as Reporting
 from levada.algebra.sources import InGraph as InGraph
 from levada.algebra.sources import InMerge as InMerge
 from levada.algebra.sources import InWindow as InWindow
@@ -16,7 +17,6 @@ from levada.algebra.sources import Source as Source
 from levada.model.expression import Aggregate, Expression, Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
-from levada.model.time import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +313,17 @@ class Conjunction:
 
 
 @dataclass(frozen=True, slots=True)
+class Recent:
+    """CQL: each row of a window [Now] with the last rows of its key, itself among them: the join of
+    two leaves over the same rows, ``right`` with a count window of each value of the columns that
+    both bind. The optimizer makes it.
+    """
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Top:
     """ORDER BY, OFFSET and LIMIT in one; ties are broken by the variables ``shown`` first, None: by
     all alike. The optimizer makes it.
@@ -358,21 +369,10 @@ Node = (
     | OrderBy
     | Slice
     | Conjunction
+    | Recent
     | Top
     | Static
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Reporting:
-    """When a query is evaluated beside what its windows' kinds say.
-
-    ``clock`` (kind CLOCK): at its closes and nowhere else. ``nonempty``: not where all windows are
-    empty.
-    """
-
-    clock: Window | None = None
-    nonempty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,5 +392,5 @@ class Query:
     template: tuple[TriplePattern, ...] = ()
     graphs: tuple[str, ...] | None = None
     text: str = ""
-    reports: Reporting = Reporting()
+    reports: Reporting = Reporting()  # noqa: RUF009 a frozen value
     registered: str = ""

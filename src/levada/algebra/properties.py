@@ -174,7 +174,7 @@ def _is_snapshot(node: a.Node, late: bool, windowed: bool) -> bool:
 
 def _is_free(node: a.Node, below: Sequence[Properties]) -> bool:
     match node:
-        case a.Join() | a.Conjunction():
+        case a.Join() | a.Conjunction() | a.Recent():
             return all(p.free for p in below)
         case a.Union() | a.Closure():
             return any(p.free for p in below)
@@ -185,7 +185,7 @@ def _is_free(node: a.Node, below: Sequence[Properties]) -> bool:
 def _is_momentary(node: a.Node, below: Sequence[Properties]) -> bool:
     """Whether each solution contains a row of a window [Now]."""
     match node:
-        case a.Join() | a.Conjunction():
+        case a.Join() | a.Conjunction() | a.Recent():
             return any(p.momentary for p in below)
         case a.Union():
             return all(p.momentary for p in below)
@@ -199,7 +199,7 @@ def _is_momentary(node: a.Node, below: Sequence[Properties]) -> bool:
 
 def _is_timed(node: a.Node, late: bool) -> bool:
     """Whether rows with event times below give such here."""
-    kinds = (a.Join, a.Conjunction, a.Union, a.Filter, a.Extend, a.Project)
+    kinds = (a.Join, a.Conjunction, a.Recent, a.Union, a.Filter, a.Extend, a.Project)
     return isinstance(node, kinds) and not late
 
 

@@ -38,6 +38,7 @@ from levada.algebra.nodes import (
     OrderBy,
     Project,
     Query,
+    Recent,
     Scan,
     Slice,
     Source,
@@ -105,7 +106,7 @@ def show_node(node: Node, depth: int = 0) -> str:
 
 def _head(node: Node) -> str:
     match node:
-        case Unit() | Join() | Minus() | Union() | Except() | Distinct() | Static():
+        case Unit() | Join() | Recent() | Minus() | Union() | Except() | Distinct() | Static():
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"

@@ -32,6 +32,7 @@ def children(node: a.Node) -> tuple[a.Node, ...]:
             | a.Mark(left, right)
             | a.Union(left, right)
             | a.Except(left, right)
+            | a.Recent(left, right)
         ):
             return (left, right)
         case _:
@@ -55,7 +56,16 @@ def with_children(node: a.Node, others: Sequence[a.Node]) -> a.Node:
             return replace(node, child=others[0], zero=others[1] if len(others) > 1 else None)
         case a.Unit() | a.Bgp() | a.Entailed() | a.Came() | a.Scan() | a.Values():
             return node
-        case a.Join() | a.LeftJoin() | a.Minus() | a.Exists() | a.Mark() | a.Union() | a.Except():
+        case (
+            a.Join()
+            | a.LeftJoin()
+            | a.Minus()
+            | a.Exists()
+            | a.Mark()
+            | a.Union()
+            | a.Except()
+            | a.Recent()
+        ):
             return replace(node, left=others[0], right=others[1])
         case _:
             return replace(node, child=others[0])

@@ -17,6 +17,7 @@ from levada.operators.group.panes import panes, rgroup
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join
 from levada.operators.interval.occur import occur
+from levada.operators.interval.recent import recent
 from levada.operators.interval.session import session
 from levada.operators.interval.static_side import once
 from levada.operators.interval.subquery_window import lift
@@ -36,6 +37,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Hold: hold,
     s.Join: join,
     s.CountWindow: count_window,
+    s.Recent: recent,
     s.Session: session,
     s.SubqueryWindow: lift,
     s.StaticSubplan: once,

@@ -3,7 +3,7 @@
 What a query means comes first (entailment). Then the tree is brought into a form in which little is
 left to say: no empty groups, conjunctions flat, single rows as constants, filters where their
 variables are bound, all that commutes in one order, ORDER and LIMIT in one, what static data answer
-marked. The order of joins and
+marked, the last rows of a key looked up where one comes. The order of joins and
 the places of exchanges are decided when the algebra is lowered (``plan.lowering``), where the facts
 about streams are known.
 
@@ -29,6 +29,7 @@ from levada.optimizer.rules.hoist_static import hoist_static
 from levada.optimizer.rules.merge_slices import merge_slices
 from levada.optimizer.rules.one_row_values import one_row_values
 from levada.optimizer.rules.push_filters import push_filters
+from levada.optimizer.rules.recent_rows import recent_rows
 from levada.optimizer.verify import verify
 
 RULES: tuple[Rule, ...] = (
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     Rule(canonical_order),
     Rule(merge_slices),
     Rule(hoist_static),
+    Rule(recent_rows),
 )
 OPTIONAL = frozenset(rule.name for rule in RULES if not rule.needed)
 """The names of the rules that can be switched off."""

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine
+from levada.kernels.keyed.order import in_order
 from levada.kernels.time.interval import Params, enter, leave
 from levada.model.arrays import Words
 from levada.model.frame import Frame, concat
@@ -95,7 +96,7 @@ def together(frames: Sequence[Frame]) -> Frame:
 
 def _each_once(rows: Frame) -> Frame:
     """Equal triples of one time once; the numbers of tuples and sums of one time added."""
-    order = np.lexsort((rows["h"], rows["k"], rows["ts"]))
+    order = in_order(rows["h"], rows["k"], rows["ts"])
     rows = rows.take(order)
     same = (np.diff(rows["ts"]) == 0) & (np.diff(rows["k"]) == 0) & (np.diff(rows["h"]) == 0)
     first = np.flatnonzero(np.concatenate([np.ones(min(rows.n, 1), bool), ~same]))
@@ -120,7 +121,7 @@ def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) 
     known_rows = concat([f.where(f["ts"] >= least) for f in _same_columns(kept, counted=True)])
     both = concat([known_rows, rows])
     new = np.arange(both.n) >= known_rows.n
-    order = np.lexsort((new, both["h"], both["k"], both["ts"]))
+    order = in_order(new, both["h"], both["k"], both["ts"])
     same = np.zeros(both.n, bool)
     same[1:] = True
     for column in ("ts", "k", "h"):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame
@@ -52,7 +53,7 @@ def taken_back(key: tuple[Words, Words], at: Times, weight: Weights) -> tuple[Lo
     """
     codes, _ = group(*key)
     # at one instant what goes is first: what comes again then is a version of its own
-    order = np.lexsort((weight, at, codes))
+    order = in_order(weight, at, codes)
     of, sign = codes[order], weight[order]
     comes = np.flatnonzero((of[1:] == of[:-1]) & (sign[:-1] > 0) & (sign[1:] < 0))
     return order[comes], order[comes + 1]

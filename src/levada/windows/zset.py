@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.order import in_order
 from levada.kernels.keyed.sums import net
 from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Frame
@@ -81,7 +82,7 @@ def steps(codes: Ints, instants: Longs) -> Steps:
     >>> found.of.tolist(), found.at.tolist(), found.net(np.array([1, 1, 1, -1])).tolist()
     ([0, 1, 1], [9, 2, 5], [1, -1, 2])
     """
-    order = np.lexsort((instants, codes))
+    order = in_order(instants, codes)
     of, at = codes[order], instants[order]
     ends = ends_segment(of, at)
     last = np.flatnonzero(ends)

@@ -66,6 +66,7 @@ CQL = [
     "Istream(Select k, Count(*) From S [Range 4 s] Group By k)",
     "Istream(Select Distinct k From S [Range 4 s])",
     "Dstream(Select k, v From S [Partition By k Rows 2])",
+    "Rstream(Select a.v, b.v As w From S [Now] As a, S [Rows 2] As b)",
     "Register Relation V (k Integer) As Select Distinct k From S [Range 4 s]; "
     "Rstream(Select k From V)",
 ]

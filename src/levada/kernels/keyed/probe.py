@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from levada.kernels import I32, I64, INT, OUT_I32, U64, fused, kernel
 from levada.kernels.keyed.keyed import bits_for, bucket_order
+from levada.kernels.keyed.order import in_order
 from levada.model.arrays import Ints, Words
 from levada.model.time import MAX, MIN, Times
 
@@ -71,7 +72,7 @@ def longest_of(s: Times, e: Times) -> int:
 def arrange(k: Words, h: Words, s: Times, e: Times) -> tuple[npt.NDArray[np.int64], Buckets]:
     """Rows as ``Buckets``, with the order that puts further columns of theirs in the same order."""
     in_time = bool((s[:-1] <= s[1:]).all())
-    by_time = None if in_time else np.argsort(s, kind="stable")
+    by_time = None if in_time else in_order(s)
     bits = bits_for(len(k))
     order, directory = bucket_order(k if by_time is None else k[by_time], bits)
     rows = order.astype(np.int64) if by_time is None else by_time[order]

@@ -155,6 +155,23 @@ def running_sums(
     return before, after, of_group[:found].copy(), of_limb[:found].copy(), change[:found].copy()
 
 
+@kernel((I64, I64, I64))
+def points_of(of: Longs, base: Longs, changes: Longs) -> Longs:
+    """What groups stand at before and after each of their steps: ``of`` each step its group (in
+    order, each has some), ``base`` what a group stood at. The twin is a cumulative sum.
+    """
+    out = np.empty(base.size + of.size, np.int64)
+    at, group = 0, np.int64(-1)
+    for i in range(of.size):
+        if of[i] != group:
+            group = of[i]
+            out[at] = base[group]
+            at += 1
+        out[at] = out[at - 1] + changes[i]
+        at += 1
+    return out
+
+
 @inlined
 def _highest(counts: Longs, low: int, top: int) -> int:
     while top >= low and counts[top] <= 0:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
@@ -159,7 +160,7 @@ def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: T
 
 
 def _sort(state: State, column: str, rows: Frame) -> Piece:
-    ordered = rows.take(np.argsort(rows[column], kind="stable"))
+    ordered = rows.take(in_order(rows[column]))
     at = ordered[column]
     return state.put({"": ordered}, ordered.n, (int(at[-1]), int(at[0]), int(at[-1])))
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.kernels.keyed.order import in_order
 from levada.kernels.time.running import running_best
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs, Words
@@ -169,11 +170,11 @@ def _rank(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
     by = values[col.GROUP] * (int(rank.max()) + 1) + (
         rank.max() - rank if best is AggregateFunction.MIN else rank
     )
-    order = np.argsort(by, kind="stable")
+    order = in_order(by)
     if (by[order[1:]] != by[order[:-1]]).all():
         return order
     x, y = _halves(values)
-    return np.lexsort((~x, ~y, by))
+    return in_order(~x, ~y, by)
 
 
 def _remember(

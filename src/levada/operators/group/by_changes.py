@@ -27,7 +27,7 @@ from levada.kernels.keyed.groups import group
 from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.expression import AggregateFunction
-from levada.model.frame import Column, Frame, concat
+from levada.model.frame import Column, Frame
 from levada.operators.border import report_buffer
 from levada.operators.env import Env, Inputs
 from levada.operators.group.best_by_changes import best_values
@@ -68,8 +68,7 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
         if kept is not None:
             np.add.at(base, kept[0], kept[1][name])
         points[name] = runs.at_points(base, changes)
-        totals[name] = np.zeros(runs.groups, np.int64)
-        np.add.at(totals[name], runs.of, changes)
+        totals[name] = runs.by_group(changes)
     tallies.insert(
         state,
         key,
@@ -224,11 +223,9 @@ def _merge(
 def _changed(values: Frame, runs: Runs, there: npt.NDArray[np.bool_]) -> Frame | None:
     """The row before each run out, the row after it in, where the group is there."""
     after = runs.after
-    before = after - 1
-    parts = []
-    for at, weight in ((before, -1), (after, 1)):
-        real = np.flatnonzero(there[at])
-        if len(real):
-            rows = values.take(at[real])
-            parts.append(rows.with_(r=runs.r[real], w=np.full(len(real), weight, np.int8)))
-    return concat(parts) if parts else None
+    gone, come = np.flatnonzero(there[after - 1]), np.flatnonzero(there[after])
+    if not len(gone) and not len(come):
+        return None
+    rows = values.take(np.concatenate([after[gone] - 1, after[come]]))
+    sign = np.repeat(np.array([-1, 1], np.int8), (len(gone), len(come)))
+    return rows.with_(r=np.concatenate([runs.r[gone], runs.r[come]]), w=sign)

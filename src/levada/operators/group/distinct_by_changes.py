@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.kernels.keyed.order import in_order
 from levada.kernels.time.running import running_counts
 from levada.model import columns as col
 from levada.model.arrays import Longs
@@ -46,7 +47,7 @@ def distinct_weights(
     x, y = (rows[f"{name}{slot}"][at[there]] for name in "xy")
     k, h = combine(of[col.KEY][there], of[col.CHECK][there], x, y)
     codes, first = group(k, h)
-    order = np.argsort(codes, kind="stable")
+    order = in_order(codes)
     before = tallies.sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)

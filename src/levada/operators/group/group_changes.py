@@ -8,17 +8,20 @@ what held before, and the runs up to there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.kernels.time.running import points_of
 from levada.model import columns as col
 from levada.model.arrays import Longs, Places, Words
 from levada.model.frame import Column
+from levada.model.segments import starts_segment
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runs:
     """The changes in order of (group, report).
 
@@ -47,25 +50,29 @@ class Runs:
         """The keys and places of these groups, as state has them."""
         return {col.KEY: self.k[of], col.CHECK: self.h[of], col.PLACE: self.place[of]}
 
-    @property
+    @cached_property
     def before(self) -> Longs:
         """The point of each group before its first run; the points of its runs follow."""
         return np.searchsorted(self.of, np.arange(self.groups)) + np.arange(self.groups)
 
-    @property
+    @cached_property
     def after(self) -> Longs:
         """The point after each run."""
         return np.arange(len(self.of)) + self.of + 1
 
     def at_points(self, base: Longs, changes: Longs) -> Longs:
         """The value at each point, from that before and the change of each run."""
-        out = np.zeros(self.groups + len(self.of), np.int64)
-        out[self.before], out[self.after] = base, changes
-        sums = np.cumsum(out)
-        earlier = sums[self.before] - base
-        sums[self.before] -= earlier
-        sums[self.after] -= earlier[self.of]
-        return sums
+        return points_of(self.of, base, changes)
+
+    def by_group(self, changes: Longs) -> Longs:
+        """The sum of the changes of each group's runs."""
+        first = np.searchsorted(self.of, np.arange(self.groups))
+        return np.add.reduceat(changes, first) if len(first) else np.zeros(0, np.int64)
+
+    @cached_property
+    def first_of_run(self) -> Longs:
+        """The first change of each run."""
+        return np.flatnonzero(starts_segment(self.run))
 
     def placed(self, base: Column, values: Column) -> Column:
         """Values at each point, those before and those after each run."""
@@ -77,6 +84,8 @@ class Runs:
         self, changes: npt.NDArray[Any], among: npt.NDArray[np.bool_] | slice = slice(None)
     ) -> Longs:
         """Per run the sum of what its changes (those ``among`` all) change."""
+        if len(changes) == len(self.run) and len(changes):
+            return np.add.reduceat(changes, self.first_of_run, dtype=np.int64)
         out = np.zeros(len(self.of), np.int64)
         np.add.at(out, self.run[among], changes)
         return out

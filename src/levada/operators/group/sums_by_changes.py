@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from levada.kernels.keyed.order import in_order
 from levada.kernels.time.running import running_sums
 from levada.model import columns as col
 from levada.model.frame import Column, Frame
@@ -116,7 +117,7 @@ def double_sums(
         if kept is None
         else (kept[0], kept[1][col.SUM], kept[1][col.COUNT])
     )
-    order = np.argsort(of, kind="stable")
+    order = in_order(of)
     base_starts = np.searchsorted(of[order], np.arange(runs.groups + 1))
     before, after, changed, place, change = running_sums(
         runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of)

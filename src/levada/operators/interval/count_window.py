@@ -17,7 +17,7 @@ continued. Cost: the rows that are new and those that they push out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,18 +25,18 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs, Places, Words
 from levada.model.frame import Frame, concat
 from levada.model.segments import ranges, starts_segment
 from levada.model.time import MAX
 from levada.operators.env import Env, Inputs
+from levada.operators.interval.sequences import Sequences, in_sequences
 from levada.operators.rows.constants import identities
 from levada.operators.rows.edges import gather, key_of
-from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.numbered import came, count, number
 from levada.windows.state.pieces import State
@@ -44,14 +44,14 @@ from levada.windows.state.pieces import State
 
 def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Frame | None:
     """New rows of streams -> changes of their count windows."""
-    step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
+    step, state, (frame,) = node.step, env.state, inputs
     if frame is None:
         return None
     key = f"{node.id}.last"
     sizes = _Sizes.of(node)
-    fresh = ordered(node, _occurrences(node, frame, step.bag), pool, step.keys)
-    fresh, new = _New.of(state, key, fresh, step.keys)
-    rows = fresh.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
+    fresh = in_sequences(node, _occurrences(node, frame, step.bag), env.pool, step.keys)
+    new = _New.of(state, key, fresh)
+    rows = fresh.rows.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
     there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
     rows = rows.where(there)
     before = np.zeros(rows.n, np.int64) if step.bag else _continue_(node, state, key, rows, sizes)
@@ -96,6 +96,8 @@ class _Sizes:
         return kept
 
     def _up(self, op: Ints, q: Longs) -> Longs:
+        if (self.step == 1).all():
+            return q
         m = self.step[op]
         up: Longs = -(-q // m) * m
         return up
@@ -122,21 +124,14 @@ class _New:
     top: Longs
 
     @staticmethod
-    def of(state: State, key: str, fresh: Frame, keys: Sequence[int]) -> tuple[Frame, _New]:
-        """Rows that are in order, by sequence, are numbered on from those of before."""
-        k, h = key_of(fresh, keys)
-        codes, first = group(k, h)
-        if keys:
-            by_sequence = np.argsort(codes, kind="stable")
-            fresh, codes = fresh.take(by_sequence), codes[by_sequence]
-        of = codes.astype(np.int64)
-        size = np.bincount(codes, minlength=len(first))
-        starts = np.cumsum(size) - size
-        k, h = k[first], h[first]
+    def of(state: State, key: str, fresh: Sequences) -> _New:
+        """Rows by sequence are numbered on from those of before."""
+        k, h, starts = fresh.k, fresh.h, fresh.starts
+        of = fresh.of.astype(np.int64)
         base = came(state, f"{key}.count", k, h)
-        q = (base - starts)[of] + np.arange(1, fresh.n + 1)
-        op, place = (fresh[name][starts] for name in ("op", col.PLACE))
-        return fresh, _New(of, q, fresh["lo0"], k, h, op, place, starts, base, base + size)
+        q = (base - starts)[of] + np.arange(1, len(of) + 1)
+        op, place, ts = (fresh.rows[name] for name in ("op", col.PLACE, col.least(0)))
+        return _New(of, q, ts, k, h, op[starts], place[starts], starts, base, base + fresh.size)
 
     def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
         """The time of occurrence ``number`` of each sequence, and whether these rows have it."""
@@ -154,32 +149,6 @@ def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
     return frame.take(group(k, h)[1])
 
 
-def ordered(node: PlanNode, frame: Frame, pool: Pool, keys: Sequence[int] = ()) -> Frame:
-    """By (member, ts, text). Texts are looked at only where several rows of one sequence (those
-    that agree in ``keys``) have one ts: the order across sequences decides nothing.
-    """
-    frame = frame.take(np.lexsort((frame[col.least(0)], frame["op"])))
-    tied = np.flatnonzero(_tied(frame, keys))
-    if not len(tied):
-        return frame
-    some = frame.take(tied)
-    slots = range(len(node.input_layouts[0].slots))
-    texts = [column(some, i, pool).texts().fill_null("") for i in slots]
-    ranks = [t.rank("dense").to_numpy() for t in reversed(texts)]
-    order = np.arange(frame.n)
-    order[tied] = tied[np.lexsort((*ranks, some[col.least(0)], some["op"]))]
-    return frame.take(order)
-
-
-def _tied(frame: Frame, keys: Sequence[int]) -> Bools:
-    """Whether another row of the same sequence has the same ts."""
-    k, h = key_of(frame, keys)
-    k, h = combine(k, h, frame[col.least(0)].view(np.uint64), np.zeros(frame.n, np.uint64))
-    codes, first = group(k, h)
-    tied: Bools = np.bincount(codes, minlength=len(first))[codes] > 1
-    return tied
-
-
 def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
     """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
     all of it that are ever there.
@@ -189,7 +158,7 @@ def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Size
     found = tallies.find(state, f"{key}.latest", *_triple(node, rows.take(first)))
     if found is not None:
         np.maximum.at(latest, found[0], found[1][col.NUMBER])
-    order = np.argsort(codes, kind="stable")
+    order = in_order(codes)
     previous = np.empty(rows.n, np.int64)
     previous[order[1:]] = rows[col.NUMBER][order[:-1]]
     new = order[starts_segment(codes[order])]
@@ -231,6 +200,8 @@ def _remember(
     k, h = number(new.k[of], new.h[of], rows[col.NUMBER])
     tallies.insert(state, f"{key}.rows", left(plain.with_(**{col.KEY: k, col.CHECK: h})), left)
     on = np.flatnonzero(before)
+    if not len(on):
+        return
     some = rows.select(("op", col.PLACE)).take(on).with_(**{col.NUMBER: before[on]})
     k, h = number(new.k[of[on]], new.h[of[on]], before[on])
     tallies.insert(state, f"{key}.on", some.with_(**{col.KEY: k, col.CHECK: h}), left)
@@ -283,8 +254,8 @@ def _changes(
     begin, comes = new.instants(of, sizes.enters(op, q))
     end, goes = new.instants(of, sizes.leaves(op, q))
     entering = comes & (rows[col.STOOD] == 0)
-    on = np.flatnonzero(before)
-    goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
+    if len(on := np.flatnonzero(before)):
+        goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
     leaving = np.flatnonzero(goes)
     found = tallies.find(
         state, f"{key}.on", *number(new.k[of[leaving]], new.h[of[leaving]], q[leaving])

@@ -33,6 +33,7 @@ STEPS: dict[str, type] = {
     "scan": s.Scan,
     "constant": s.Constant,
     "count window": s.CountWindow,
+    "recent": s.Recent,
     "session": s.Session,
     "select": s.Select,
     "lift": s.SubqueryWindow,

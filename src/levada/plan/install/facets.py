@@ -192,8 +192,14 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.ROrder(keys, _, _, _):
             own = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
+        case p.CountWindow(keys=keys, bag=True):  # whose rows all count, equal ones as well
+            return [merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))]
         case p.Select():
             return [_select_needs(spec, out)]
+        case p.Recent(keys=keys):  # of one time rows are in the order of their texts
+            own = merge(dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))
+            shown = [{spec.sources[op.variables.index(v)]: f} for v, f in out.items()]
+            return [merge(own, *shown)]
         case Plain():
             return _every(op, out, read_of_all(op))
         case _:

@@ -43,7 +43,15 @@ from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
 
-WHOLE = p.Closure | p.StaticSubplan | p.SubqueryWindow | p.CountWindow | p.Session | p.Applied
+WHOLE = (
+    p.Closure
+    | p.StaticSubplan
+    | p.SubqueryWindow
+    | p.CountWindow
+    | p.Recent
+    | p.Session
+    | p.Applied
+)
 """What is below these is as it is."""
 
 

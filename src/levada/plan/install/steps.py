@@ -39,7 +39,7 @@ _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _Above = _Border | _PerReport | _ByChanges
 # whose rows are others if elements before the start count
-_FROM_START = p.CountWindow | p.Session | p.SubqueryWindow | p.StaticSubplan
+_FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
 
 
 class Steps:
@@ -112,6 +112,8 @@ class Steps:
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
+            case p.Recent():
+                return self._recent(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
             case p.SubqueryWindow(_, _, weighted):
@@ -150,14 +152,10 @@ class Steps:
             case p.Join():
                 return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
-                member = (
-                    self._schedule()._replace(query=self.name)
-                    if self.show_empty
-                    else Member(query=self.name)
-                )
-                return s.Emit(
-                    op.inputs[0].weighted, self.show_empty, self.kinds if self.show_empty else ()
-                ), member
+                member = self._schedule() if self.show_empty else Member()
+                kinds = self.kinds if self.show_empty else ()
+                emit = s.Emit(op.inputs[0].weighted, self.show_empty, kinds)
+                return emit, member._replace(query=self.name)
             case p.Rename() | p.Applied():
                 raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
             case _:
@@ -169,6 +167,14 @@ class Steps:
         """A first operator; its member is the query's own if it shares nothing."""
         step, member = leaf(spec, variables, names, self.since, self.timing.reread_graphs)
         return step, member._replace(query=self.name) if self.apart else member
+
+    def _recent(
+        self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> s.Recent:
+        assert op.windows is not None, "event times"
+        told = [(past, ins.index(v)) for past, v in zip(spec.past, spec.sources, strict=True)]
+        out = tuple([told[op.variables.index(v)] for v in names])
+        return s.Recent(tuple(map(ins.index, spec.keys)), out, op.windows.index(spec.window))
 
     def _join(
         self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]

@@ -20,7 +20,6 @@ from levada.algebra.properties import Analysis
 from levada.algebra.tree import children
 from levada.model.expression import AggregateFunction, Call, Function, Var
 from levada.model.query import Form, Output
-from levada.model.time import WindowKind
 from levada.plan.lowering.levels import Level, LevelQuery, Mode, level_of, top
 from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
@@ -123,13 +122,8 @@ class _Lowering:
         seen = tuple(dict.fromkeys(c for c, _ in node.columns))
         names = seen if node.output is Output.RELATION and not outer.whole else _outputs(node.child)
         rows = self._level(at, names)
-        lifted = build_changes.lift(
+        return build_changes.lift(
             rows, node.source.index, node.level, weighted=node.output is Output.RELATION
-        )
-        if self.q.windows[node.source.index].window.kind is WindowKind.COUNT:
-            lifted = self.leaves.last(lifted, node.source.index, node.partition)
-        return build_changes.named(
-            lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
         )
 
     def _ask(self, inner: PatternLowering) -> Op:

@@ -18,6 +18,7 @@ from levada.algebra import nodes as a
 from levada.algebra.properties import Analysis, Properties, adds_up
 from levada.algebra.tree import level
 from levada.model.expression import Expression, Var, per_report, random, variables
+from levada.model.time import WindowKind
 from levada.plan.lowering.join_order import connected, join_all
 from levada.plan.lowering.levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
@@ -43,7 +44,9 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class PatternLowering:
-    """Lowers the nodes of one level of a query; ``derived``: a query within it."""
+    """Lowers the nodes of one level of a query; ``derived``: what a query within it reports, as
+    content of its window.
+    """
 
     q: a.Query
     at: Level
@@ -63,7 +66,9 @@ class PatternLowering:
             case a.Scan(source, columns, partition):
                 return self.leaves.scan(source, columns, partition)
             case a.SubQuery():
-                return self.derived(node, self.at)
+                return self._content(node)
+            case a.Recent():
+                return self._recent(node)
             case a.Came():
                 return self.leaves.came(node)
             case a.Bgp(source, patterns):
@@ -131,6 +136,30 @@ class PatternLowering:
         parts = level(self.at.asked.pattern)
         leaves = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
         return tuple(build_changes.nonempty_marks(self.node(leaf)) for leaf in leaves)
+
+    def _content(self, node: a.SubQuery) -> Op:
+        """A query within the query as a window of this level."""
+        rows, index = self.derived(node, self.at), node.source.index
+        if self.q.windows[index].window.kind is WindowKind.COUNT:
+            rows = self.leaves.last(rows, index, node.partition)
+        names, sources = tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
+        return build_changes.named(rows, names, sources)
+
+    def _recent(self, node: a.Recent) -> Op:
+        """Rows of now with the last ones of their keys."""
+        left, right = node.left, node.right
+        if isinstance(left, a.Scan) and isinstance(right, a.Scan):
+            columns = [c for c, _ in (*left.columns, *right.columns)]
+            rows, variable = self.leaves.every_row(right, columns)
+        else:
+            assert isinstance(left, a.SubQuery) and isinstance(right, a.SubQuery), "two leaves"
+            rows, variable = self.derived(right, self.at), str
+        both = {v for _, v in right.columns}
+        shown = [(v, variable(c), True) for c, v in right.columns]
+        shown += [(v, variable(c), False) for c, v in left.columns if v not in both]
+        windows = left.source.index, right.source.index
+        count = self.q.windows[right.source.index].window.count
+        return build.recent(rows, windows, count, tuple(map(variable, right.partition)), shown)
 
     def _static(self, node: a.Node) -> Op:
         """A part that reads static data alone: lowered as a query without windows. Paths over data

@@ -13,7 +13,7 @@ in the patterns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.algebra import nodes as a
@@ -110,6 +110,16 @@ class Leaves:
         )
         last = self.last(rows, source.index, tuple(dict(whole)[c] for c in partition))
         return build.rename(last, [v for _, v in used])
+
+    def every_row(self, scan: a.Scan, columns: Collection[str]) -> tuple[Op, Callable[[str], str]]:
+        """All rows of a tuple stream, whole, with these ``columns``; and the variable of each."""
+        on = self.q.windows[scan.source.index]
+        facts = self.streams[on.stream]
+        assert facts.schema is not None, "a scan reads a tuple stream"
+        times = {facts.time, *({"ts"} - facts.schema.keys())}
+        whole = [(c, f".{c}") for c in (*facts.schema, *([p.TIME] if times & {*columns} else ()))]
+        rows = _scan_op(on.stream, scan.source.index, whole, {p.TIME: "integer", **facts.schema})
+        return rows, lambda column: f".{p.TIME if column in times else column}"
 
     def bgp(self, source: a.Source, patterns: Sequence[TriplePattern]) -> list[Op]:
         """The leaves of a basic graph pattern: a star for each subject where elements are closed,

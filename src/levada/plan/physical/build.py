@@ -89,6 +89,34 @@ def count_window(rows: Op, window: int, count: int, keys: tuple[str, ...], *, ba
     )
 
 
+def recent(
+    rows: Op,
+    windows: tuple[int, int],
+    count: int,
+    keys: tuple[str, ...],
+    shown: Sequence[tuple[str, str, bool]],
+) -> Op:
+    """Each row with the last ones of its key; ``rows`` are all of the stream, ``windows`` [Now] and
+    the count window. ``shown``: a variable, that of the input, and whether it is of a past row.
+    """
+    rows = require(rows, keys)
+    stage, exchange, at = grouped(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
+    names, sources, past = zip(*shown, strict=True) if shown else ((), (), ())
+    to = dict(zip(sources, names, strict=True))
+    placed = at if at in (HOME, LOST) else tuple(to[v] for v in at) if to.keys() >= {*at} else LOST
+    return Op(
+        p.Recent(*windows, count, keys, sources, past),
+        (rows,),
+        names,
+        tuple(sorted(windows)),
+        stage,
+        exchange,
+        placed,
+        frozenset(name for name, source, _ in shown if source in rows.maybe),
+        typed=frozenset(name for name, source, _ in shown if source in rows.typed),
+    )
+
+
 def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
     """The rows of a session window; equal ones are together, unless it is a bag."""
     always = tuple(v for v in rows.variables if v not in rows.maybe)

@@ -86,6 +86,26 @@ class CountWindow(Counting):
 
 
 @dataclass(frozen=True, slots=True)
+class Recent(Traits):
+    """Each row of a stream, at its instant, with each of the last ``count`` ones of its ``keys``,
+    as they are then: what the windows ``now`` and ``window`` of it would give to a join.
+
+    Of each variable its ``sources`` in the input, and whether it is of the row that is ``past``.
+    """
+
+    now: int
+    window: int
+    count: int
+    keys: tuple[str, ...]
+    sources: tuple[str, ...]
+    past: tuple[bool, ...]
+
+    def source(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """That."""
+        return self.sources[variables.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
 class Session(Passing):
     """The rows of a session window: as they come, weighted, or ``ended``, at its end.
 

@@ -14,6 +14,9 @@ def column_type(op: Op, name: str) -> str:
         return column_type(
             op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, "")
         )
+    if isinstance(op.spec, p.Recent):  # the names below are others
+        source = op.spec.source(name, op.variables) if name in op.variables else None
+        return column_type(op.inputs[0], source or "")
     for child in op.inputs:
         if name in child.variables:
             return column_type(child, name)

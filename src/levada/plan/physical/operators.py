@@ -5,7 +5,7 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 output is partitioned. ``lower`` builds the tree, ``topology`` turns it into shared nodes with
 slots.
 
-    below the report   Match Entailed Star Scan Constant CountWindow Session Select Lift Once
+    below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select Lift Once
                        -> Filter Extend Union Occur Join
     the border         Report (rows at their report times), Panes (groups),
                        Changes (I, D, relation), Deltas
@@ -33,6 +33,7 @@ from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import CountWindow as CountWindow
 from levada.plan.physical.leaves import Entailed as Entailed
 from levada.plan.physical.leaves import Match as Match
+from levada.plan.physical.leaves import Recent as Recent
 from levada.plan.physical.leaves import Scan as Scan
 from levada.plan.physical.leaves import Select as Select
 from levada.plan.physical.leaves import Session as Session
@@ -313,7 +314,7 @@ class Emit(t.Passing):
 
 Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
-    | SubqueryWindow | StaticSubplan
+    | SubqueryWindow | StaticSubplan | Recent
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit

@@ -78,6 +78,21 @@ class Join(Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class Recent(Traits):
+    """Each row with the last ones of its key slots. Of each output slot: whether it is of a past
+    row, and the slot there. ``window``: where the count window stands among those of the result.
+    """
+
+    keys: tuple[int, ...]
+    out: tuple[tuple[bool, int], ...]
+    window: int
+
+    def row_windows(self, i: int, width: int) -> Places:
+        """The count window."""
+        return (self.window,)
+
+
+@dataclass(frozen=True, slots=True)
 class Pick(OwnWindows):
     """Rows that are the member's by all keys and tests and that count in its windows; ``kept``
     input slots form the output. ``tuples``: as in ``Extend``.

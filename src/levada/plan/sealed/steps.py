@@ -19,6 +19,7 @@ from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
 from levada.plan.sealed.joins import Pick as Pick
+from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
 from levada.plan.sealed.joins import Side as Side
 from levada.plan.sealed.kinds import Shown
@@ -328,6 +329,7 @@ class Emit(Reporting, Listing):
 Step = (
     Leaf
     | CountWindow
+    | Recent
     | Session
     | Select
     | SubqueryWindow

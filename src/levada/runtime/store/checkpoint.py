@@ -49,7 +49,7 @@ from levada.runtime.store.reign.leavings import leavings, orphans
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 
-FORMAT = 12
+FORMAT = 13
 LACKS = "No command brings it over: what it holds is laid out otherwise."
 SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
 CHAIN = 128  # versions of the plan after one that is written whole

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, Times
@@ -153,7 +154,7 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
 
 def _in_order(frame: Frame) -> Frame:
     ts = frame[col.least(0)]
-    return frame if (ts[1:] >= ts[:-1]).all() else frame.take(np.argsort(ts, kind="stable"))
+    return frame if (ts[1:] >= ts[:-1]).all() else frame.take(in_order(ts))
 
 
 def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:

@@ -26,6 +26,7 @@ from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
 from levada.operators.group.panes import fold
 from levada.operators.interval.join import join_in_pieces
+from levada.operators.interval.recent import recent_in_pieces
 from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -324,6 +325,8 @@ class StageTask:
         try:
             if (joined := node.of(s.Join)) is not None:
                 yield from join_in_pieces(joined, frames, self.env)
+            elif (paired := node.of(s.Recent)) is not None:
+                yield from recent_in_pieces(paired, frames, self.env)
             elif (out := evaluate(node, frames, self.env)) is not None and out.n:
                 yield out if col.PLACE in out else self._at_home(node, out)
         except ExcessError as error:

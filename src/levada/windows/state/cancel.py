@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine, mix
+from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.arrays import Bools, Words
 from levada.model.frame import Frame
@@ -59,7 +60,7 @@ def _from_the_end(
     codes: npt.NDArray[np.int32], weights: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int64]:
     """How many rows of the same group and weight follow each row."""
-    order = np.lexsort((weights, codes))
+    order = in_order(weights, codes)
     new = (np.diff(codes[order]) != 0) | (np.diff(weights[order]) != 0)
     last = np.flatnonzero(np.concatenate([new, np.ones(min(len(order), 1), bool)]))
     of = np.concatenate([np.zeros(min(len(order), 1), np.int64), np.cumsum(new)])

@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 
 from levada.kernels.keyed.keyed import combine
+from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat
@@ -123,7 +124,7 @@ def _directory(rows: Frame) -> Frame:
         },
         len(at),
     )
-    return directory.take(np.argsort(directory[col.KEY], kind="stable"))
+    return directory.take(in_order(directory[col.KEY]))
 
 
 def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Longs]:

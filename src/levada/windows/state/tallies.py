@@ -14,6 +14,7 @@ import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.kernels.keyed.order import in_order, spans_of
 from levada.model import columns as col
 from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat
@@ -28,14 +29,15 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
     """The rows that are kept for these distinct keys, each with the place of its key among them;
     None if there are none.
     """
+    if not state.pieces(key):
+        return None
     places: list[Longs] = []
     rows: list[Frame] = []
-    order = np.argsort(k)  # looked up in order, neighbours in memory come one after the other
+    order = in_order(k)  # looked up in order, neighbours in memory come one after the other
     wanted = k[order]
     for piece in state.pieces(key):
         kept = state.frame(piece)
-        first = np.searchsorted(kept[col.KEY], wanted, "left")
-        counts = np.searchsorted(kept[col.KEY], wanted, "right") - first
+        first, counts = spans_of(kept[col.KEY], wanted)
         of = np.repeat(order, counts)
         at = ranges(first, counts)
         same = kept[col.CHECK][at] == h[of]
@@ -64,7 +66,7 @@ def insert(state: State, key: str, rows: Frame, merge: Merge) -> None:
     while pieces and pieces[-1].rows <= 2 * rows.n:
         rows = merge(concat([state.whole(pieces.pop()).select(rows.columns), rows]))
     if rows.n:
-        ordered = rows.take(np.argsort(rows[col.KEY], kind="stable"))
+        ordered = rows.take(in_order(rows[col.KEY]))
         pieces.append(state.put({"": ordered}, rows.n, (MAX, 0, 0)))
     state.replace(key, pieces)
 

@@ -119,7 +119,7 @@ class DeathError(Exception):
 
 def run_moved(
     case: Case, dealing: Dealing, starts: Sequence[tuple[int, int | None]],
-    dies: Mapping[int, bool], *, epoch_rows: int = 1000
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str | None = None
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of a case whose groups go where ``dealing`` says before each epoch; the rest as
     in ``run_between``.
@@ -128,12 +128,12 @@ def run_moved(
     def deal(engine: Engine) -> None:
         engine._open().tables.dealing = dealing
 
-    return run_between(case, deal, starts, dies, epoch_rows=epoch_rows)
+    return run_between(case, deal, starts, dies, epoch_rows=epoch_rows, sharing=sharing)
 
 
 def run_between(
     case: Case, prepare: Callable[[Engine], None], starts: Sequence[tuple[int, int | None]],
-    dies: Mapping[int, bool], *, epoch_rows: int = 1000
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str | None = None
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of a case whose engines stop, die and go on; each is prepared before it starts.
 
@@ -147,7 +147,7 @@ def run_between(
             epochs, partitions = starts[number % len(starts)]
             number += 1
             assert number < 500, "it comes to its end"
-            with _engine(case, root, sink, (epoch_rows, partitions)) as engine:
+            with _engine(case, root, sink, (epoch_rows, partitions), sharing=sharing) as engine:
                 checkpoint = engine._open()
                 prepare(engine)
                 checkpoint.commit = partial(_die, checkpoint.commit, left)
@@ -188,8 +188,9 @@ def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
 
 
 def _engine(
-    case: Case, root: Path, sink: MemorySink, size: tuple[int, int | None], spark: object = False
-) -> Engine:
+    case: Case, root: Path, sink: MemorySink, size: tuple[int, int | None], spark: object = False,
+    *, sharing: str | None = None,
+) -> Engine:  # fmt: skip
     """An engine on the checkpoint of a case; ``size``: elements in an epoch, partitions."""
     epoch_rows, partitions = size
     return Engine(
@@ -200,6 +201,7 @@ def _engine(
         sink=sink,
         seed=7,
         ontology=_ontology(case, root),
+        **({} if sharing is None else {"sharing": sharing}),
     )
 
 

@@ -77,7 +77,11 @@ class World:
             counted = self.rng.poisson(self.rows) if i % 5 == 0 else None
             rows = np.bincount(self.table.partition, self.rows, minlength=len(seconds))
             cpu = seconds if self.speed is None else seconds * self.speed
-            joined = None if counted is None or self.joined is None else self.joined
+            joined = (
+                None
+                if counted is None or self.joined is None
+                else np.rint(self.joined).astype(np.int64)
+            )
             load = Load(seconds, cpu, rows.astype(np.int64), counted, joined)
             span = max(self.least, float(seconds.max()) * 1.2 + self.driver)
             self.round.add(load, span, self.least, hurried=not self.least)

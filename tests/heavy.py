@@ -4,6 +4,7 @@ joins that may divide them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,7 +81,7 @@ def groups_of(case: Case) -> tuple[int, ...]:
     return tuple(sorted(found - {-1}))
 
 
-def _of_triples(triples: tuple[str, ...]) -> set[int]:
+def _of_triples(triples: Sequence[str]) -> set[int]:
     text = "".join(f"{t} .\n" for t in triples)
     terms = [x for q in ox.parse(text, format=ox.RdfFormat.N_QUADS) for x in (q.subject, q.object)]
     return {_of(str(t)) for t in terms if isinstance(t, ox.NamedNode | ox.Literal)}

@@ -5,6 +5,7 @@ stay one occurrence; it costs no row to begin and to end it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_it_comes_and_goes(tmp_path: Path) -> None:
     ],
 )
 def test_who_needs_equal_rows_together_keeps_a_join_whole(
-    tmp_path: Path, select: str, body: str, more: dict[str, str], why: str
+    tmp_path: Path, select: str, body: str, more: dict[str, Any], why: str
 ) -> None:
     asked_ = query(select, body, name="q", windows=WINDOWS, **more)
     _, plan = asked(tmp_path, [asked_], {2: (0, 1, 2, 3)}, rows=50)

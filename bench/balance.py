@@ -10,6 +10,8 @@ and one that has half of them in the first partition. A reorganization every 5 e
     moving          the slowest epoch that groups moved before, by the median of the others
     cost            CPU with loads measured and nothing moved, by that without balance; medians of
                     three runs each in turn
+    heavy           W1 with one key that has 30 % of all events, the others even: by how far apart
+                    in ms events of a pair may be (so pairs are many, or few)
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from levada.runtime.store.manifest import Manifest
 EVERY, ROUNDS, PARTITIONS = 5, 7, 4
 EPOCH, BITS, BIAS = 100_000, 23, 0.8  # the keys are 0 to 10**7, as the paper has them
 WIDTH = 4_000
+HEAVY, KEYS, WIDTHS = 0.3, 100_000, (50, 4)
 GROUPS = 1 << 16
 NEVER = {"reorganize_every": EVERY, "supplier_threshold": 1.0}
 MOVES = {"reorganize_every": EVERY}
@@ -44,6 +47,13 @@ def b_model(seed: int, n: int, bits: int = BITS, bias: float = BIAS) -> Events:
     k = np.zeros(n, np.int64)
     for bit in range(bits):
         k |= (rng.random(n) >= bias).astype(np.int64) << bit
+    return Events(k, np.round(rng.random(n) * 1000, 3), np.arange(n, dtype=np.int64))
+
+
+def one_key(seed: int, n: int, share: float = HEAVY, keys: int = KEYS) -> Events:
+    """``n`` events, one a millisecond: a key has this share of them, all others the rest."""
+    rng = np.random.default_rng(seed)
+    k = np.where(rng.random(n) < share, 0, rng.integers(1, keys, n))
     return Events(k, np.round(rng.random(n) * 1000, 3), np.arange(n, dtype=np.int64))
 
 
@@ -78,13 +88,16 @@ class Watch:
             "before": ratios[0] if ratios else None,
             "after": ratios[5] if len(ratios) > 5 else None,
             "by_round": ratios,
+            "busiest_ms": [round(max(cpu) * 1000, 1) for cpu in self.rounds],
             "moving_epochs": int(moved.sum()),
             "moving": round(slowest / median, 2),
             "epoch_ms": round(median * 1000, 1),
         }
 
 
-def _run(root: Path, expected: int, epoch: int, half: bool, **given_: Any) -> dict[str, Any]:
+def _run(
+    root: Path, expected: int, epoch: int, *, half: bool = False, width: int = WIDTH, **given_: Any
+) -> dict[str, Any]:
     """One run over the streams below ``root``; ``half``: of the groups in the first partition."""
     watch, tree = Watch(), Tree()
     with (
@@ -103,7 +116,7 @@ def _run(root: Path, expected: int, epoch: int, half: bool, **given_: Any) -> di
             watch._groups = tables.current
         for name in "ab":
             engine.stream(name.upper(), root / name)
-        engine.register(query(WIDTH), name="w1", dialect="cql")
+        engine.register(query(width), name="w1", dialect="cql")
         engine._on_epoch(watch.see)
         engine._on_epoch(lambda manifest: engine._await_spark())
         before = tree.cpu()
@@ -128,10 +141,27 @@ def run(scale: float, stepped: bool) -> Result:
         expected = pairs_within(streams[0], streams[1], WIDTH)
 
         def one(*, half: bool, balance: Any) -> dict[str, Any]:
-            return _run(Path(folder), expected, epoch, half, balance=balance, **how)
+            return _run(Path(folder), expected, epoch, half=half, balance=balance, **how)
 
         found = {name: one(half=name == "half", balance=MOVES) for name in ("dealt", "half")}
         still = [[one(half=False, balance=b)["cpu_s"] for b in (NEVER, "off")] for _ in range(3)]
     measured, without = (statistics.median(side) for side in zip(*still, strict=True))
     cost = {"measured_cpu_s": measured, "off_cpu_s": without, "cost": round(measured / without, 3)}
-    return Result("balance", found["dealt"], found["half"], more={"cost": cost, "runs": still})
+    more = {"cost": cost, "runs": still, "heavy": _heavy(n, epoch, **how)}
+    return Result("balance", found["dealt"], found["half"], more=more)
+
+
+def _heavy(n: int, epoch: int, **how: Any) -> dict[str, Any]:
+    """One key of 30 %, by the width of the windows."""
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="levada-w1-") as folder:
+        streams = [one_key(seed, n) for seed in (1, 2)]
+        for name, value, stream in zip("ab", "vw", streams, strict=True):
+            write(Path(folder) / name, stream, epoch // 2, value)
+        for width in WIDTHS:
+            expected = pairs_within(streams[0], streams[1], width)
+            found[f"{width} ms"] = {
+                name: _run(Path(folder), expected, epoch, width=width, balance=balance, **how)
+                for name, balance in (("whole", NEVER), ("divided", MOVES))
+            }
+    return found

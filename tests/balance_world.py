@@ -24,6 +24,7 @@ class World:
     """``weight``: seconds an epoch of each group; ``rows``: that come for it; ``noise``: of each
     partition's time in each epoch; ``speed``: of the machine of each partition. ``least``: seconds
     between epochs, if there is no backlog; ``driver``: that an epoch takes beside its stages.
+    ``joined``: of the rows, those that joins are given that may divide groups.
     """
 
     weight: Doubles
@@ -36,6 +37,7 @@ class World:
     driver: float = 0.0
     most: int = 0
     seed: int = 1
+    joined: Doubles | None = None
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -43,12 +45,19 @@ class World:
         self.round = self._next(np.zeros(self.table.groups), np.zeros(0))
         self.found: list[Reorganized] = []
 
-    def _next(self, groups: Doubles, queue: Doubles) -> Round:
-        return Round(self.table.partitions, groups, self.options, queue)
+    def _next(self, groups: Doubles, queue: Doubles, joined: Doubles | None = None) -> Round:
+        known = np.zeros(0) if joined is None else joined
+        return Round(self.table.partitions, groups, self.options, queue, joined=known)
 
     def true(self) -> Doubles:
         """The seconds of each partition, without noise."""
         own = np.bincount(self.table.partition, self.weight, minlength=self.table.partitions)
+        for h in self.table.division.heavy:
+            assert self.joined is not None, "what is divided is joined"
+            joined = self.joined[h.group] / self.rows[h.group]
+            part = joined + (1 - joined) / len(h.parts)
+            own[h.parts[0]] -= self.weight[h.group]
+            own[list(h.parts)] += self.weight[h.group] * part
         return np.asarray(own / (1.0 if self.speed is None else self.speed), np.float64)
 
     @property
@@ -68,7 +77,12 @@ class World:
             counted = self.rng.poisson(self.rows) if i % 5 == 0 else None
             rows = np.bincount(self.table.partition, self.rows, minlength=len(seconds))
             cpu = seconds if self.speed is None else seconds * self.speed
-            load = Load(seconds, cpu, rows.astype(np.int64), counted)
+            joined = (
+                None
+                if counted is None or self.joined is None
+                else np.rint(self.joined).astype(np.int64)
+            )
+            load = Load(seconds, cpu, rows.astype(np.int64), counted, joined)
             span = max(self.least, float(seconds.max()) * 1.2 + self.driver)
             self.round.add(load, span, self.least, hurried=not self.least)
         measured = self.round.measured(self.epoch + 1)
@@ -78,7 +92,7 @@ class World:
         queue = self.round.queue.copy()
         queue = queue if len(queue) == self.table.partitions else np.zeros(self.table.partitions)
         queue[list(found.standing.gave | found.standing.took)] = 0.0
-        self.round = self._next(self.round.groups, queue)
+        self.round = self._next(self.round.groups, queue, self.round.joined)
 
     @property
     def moves(self) -> list[int]:

@@ -14,6 +14,7 @@ from awaiting import PATIENCE
 from cases import Case, CaseQuery
 from levada.engine.engine import Engine
 from levada.errors import EngineError
+from levada.plan.install.sharing import DEFAULT
 from levada.runtime.store.group_tables import Dealing
 from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink
@@ -119,7 +120,7 @@ class DeathError(Exception):
 
 def run_moved(
     case: Case, dealing: Dealing, starts: Sequence[tuple[int, int | None]],
-    dies: Mapping[int, bool], *, epoch_rows: int = 1000
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str = DEFAULT
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of a case whose groups go where ``dealing`` says before each epoch; the rest as
     in ``run_between``.
@@ -128,12 +129,12 @@ def run_moved(
     def deal(engine: Engine) -> None:
         engine._open().tables.dealing = dealing
 
-    return run_between(case, deal, starts, dies, epoch_rows=epoch_rows)
+    return run_between(case, deal, starts, dies, epoch_rows=epoch_rows, sharing=sharing)
 
 
 def run_between(
     case: Case, prepare: Callable[[Engine], None], starts: Sequence[tuple[int, int | None]],
-    dies: Mapping[int, bool], *, epoch_rows: int = 1000
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str = DEFAULT
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of a case whose engines stop, die and go on; each is prepared before it starts.
 
@@ -147,7 +148,7 @@ def run_between(
             epochs, partitions = starts[number % len(starts)]
             number += 1
             assert number < 500, "it comes to its end"
-            with _engine(case, root, sink, (epoch_rows, partitions)) as engine:
+            with _engine(case, root, sink, (epoch_rows, partitions), sharing=sharing) as engine:
                 checkpoint = engine._open()
                 prepare(engine)
                 checkpoint.commit = partial(_die, checkpoint.commit, left)
@@ -188,8 +189,9 @@ def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
 
 
 def _engine(
-    case: Case, root: Path, sink: MemorySink, size: tuple[int, int | None], spark: object = False
-) -> Engine:
+    case: Case, root: Path, sink: MemorySink, size: tuple[int, int | None], spark: object = False,
+    *, sharing: str = DEFAULT,
+) -> Engine:  # fmt: skip
     """An engine on the checkpoint of a case; ``size``: elements in an epoch, partitions."""
     epoch_rows, partitions = size
     return Engine(
@@ -200,6 +202,7 @@ def _engine(
         sink=sink,
         seed=7,
         ontology=_ontology(case, root),
+        sharing=sharing,
     )
 
 

@@ -23,6 +23,7 @@ from levada.model.limits import MOST_ROWS
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import home_hash
+from levada.plan.sealed.group_table import WHOLE, Division
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.shares import Shares
 from levada.terms.term_pool import Pool
@@ -35,10 +36,13 @@ Inputs = Sequence[Frame | None]
 
 
 class Place(NamedTuple):
-    """Which partition this is; ``groups``: the partition of each group of keys."""
+    """Which partition this is; ``groups``: the partition of each group of keys; ``division``: which
+    groups are in several.
+    """
 
     partition: int
     groups: Shorts
+    division: Division = WHOLE
 
 
 class Home(NamedTuple):

@@ -158,9 +158,11 @@ class Done(msgspec.Struct):
     segment_size: int = 0
     received: dict[str, list[int]] = {}
     sent: list[Counted] = []
-    # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group
+    # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group, and of
+    # these what joins were given in which groups may be divided
     seconds: float = 0.0
     given: Counted | None = None
+    joined: Counted | None = None
 
 
 def encode(value: msgspec.Struct) -> bytes:

@@ -12,7 +12,8 @@ from levada.runtime.balance.told import Balanced
 @dataclass(frozen=True, slots=True)
 class DecisionStatus:
     """From ``epoch`` on so many ``groups`` are another partition's: ``what`` is a move from
-    ``supplier`` to ``consumer``, or grow or shrink (both are -1), to so many ``partitions``.
+    ``supplier`` to ``consumer``, or grow or shrink (both are -1), to so many ``partitions``; divide
+    or unite: one of the ``supplier`` is shared by several, or no longer (``consumer`` is -1).
     ``before``, ``expected``, ``seen``: the time of the busiest partition by the mean one, in the
     round before, as it was to become, and in the round after (None: that is not over). ``why``: in
     words.

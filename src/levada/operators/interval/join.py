@@ -8,7 +8,7 @@ or the other way round: of a side whose rows take others back, old and new are p
 Pairs have equal keys (the member is part of the key) and instants in common; times are joined by
 min and max, so a row of the result counts exactly while both its parts do. Raw sides are made sets
 on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24. Runs
-in place of block lists: ``windows/state/runs``.)
+in place of block lists: ``windows/state/runs``. Heavy keys: ``divide``.)
 
 Cost: by the new rows and the result, a probe per run; never by the window.
 """
@@ -28,6 +28,7 @@ from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, WindowKind
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import too_many
+from levada.operators.interval.divide import own
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.operators.rows import sift
@@ -100,8 +101,8 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
     found = chain(
-        _meet(step, one.new, other.met(state), turned=turned),
-        _meet(step, other.new, one.old, turned=not turned),
+        _meet(step, own(node, one.new, env), other.met(state), turned=turned),
+        _meet(step, own(node, other.new, env), one.old, turned=not turned),
     )
     for pairs in _batched(node, found, env):
         if (joined := _pair(node, step, pairs, left, right)) is not None:

@@ -19,7 +19,7 @@ from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.change import PlanChange, Revised
-from levada.plan.sealed.group_table import GroupTable
+from levada.plan.sealed.group_table import DividedTable, Division, GroupTable, Heavy
 from levada.plan.sealed.layout import Layout, Span
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan
 from levada.plan.sealed.schedules import Schedule, Schedules
@@ -98,7 +98,10 @@ RECORDS: dict[str, type] = {
     "plan change": PlanChange,
 }
 _PLANS = Registry(VALUES, RECORDS)
-_GROUPS = Registry({}, {"group table": GroupTable})
+_GROUPS = Registry(
+    {"heavy group": Heavy, "division": Division},
+    {"group table": GroupTable, "divided table": DividedTable},
+)
 
 
 def encode_plan(plan: Plan | PlanChange) -> bytes:

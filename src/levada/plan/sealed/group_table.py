@@ -4,6 +4,10 @@ Groups are dealt to partitions round robin, which is even; a table says which of
 It is a file like the plan and never changes: another dealing is the next version. An intention
 names the version by which its rows go, so that a replay routes alike. All rows of a group, and so
 all rows of a key, are in one partition, whatever a table says: it moves work, never results.
+
+But for groups that are *divided* (Parallel windowed joins, W54): one with a heavy key may be more
+work than a partition has time for. Some joins have the rows of such a group in several partitions
+alike, and each of these has its part of the new rows meet others (``operators/interval/divide``).
 """
 
 from __future__ import annotations
@@ -14,6 +18,34 @@ from functools import cached_property
 import numpy as np
 
 from levada.model.arrays import Ints, Shorts
+
+
+@dataclass(frozen=True, slots=True)
+class Heavy:
+    """A group that is divided, and the partitions that share its work, its own one first."""
+
+    group: int
+    parts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.parts) > 1 and len(set(self.parts)) == len(self.parts), (
+            "a divided group is in several partitions"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The groups that are divided, and the nodes of the plan in which they are."""
+
+    heavy: tuple[Heavy, ...] = ()
+    joins: tuple[int, ...] = ()
+
+    def of(self, node: int) -> tuple[Heavy, ...]:
+        """The groups that are divided in a node."""
+        return self.heavy if node in self.joins else ()
+
+
+WHOLE = Division()
 
 
 @dataclass(frozen=True)
@@ -49,6 +81,51 @@ class GroupTable:
         table: Shorts = (np.arange(self.groups) % self.partitions).astype(np.int16)
         table[self.moved] = self.to.astype(np.int16)
         return table
+
+    @property
+    def division(self) -> Division:
+        """Which groups are divided, and where."""
+        return WHOLE
+
+
+@dataclass(frozen=True)
+class DividedTable(GroupTable):
+    """A table some of whose groups are divided. It is a class of its own so that a table without
+    any is written as ever.
+
+    >>> heavy = Division((Heavy(2, (0, 1)),))
+    >>> divided(dealt(4, 2), heavy).division.of(7)
+    ()
+    """
+
+    by: Division
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        heavy = self.by.heavy
+        assert len({h.group for h in heavy}) == len(heavy), "a group is divided once"
+        for h in heavy:
+            assert 0 <= h.group < self.groups, "a group that is divided is one of those there are"
+            assert min(h.parts) >= 0 and max(h.parts) < self.partitions, (
+                "a group's partition is one of those there are"
+            )
+            assert h.parts[0] == self.partition[h.group], "a group's own partition is the first"
+
+    @property
+    def division(self) -> Division:
+        """Which groups are divided, and where."""
+        return self.by
+
+
+def divided(table: GroupTable, by: Division) -> GroupTable:
+    """The table with these groups divided, and no others.
+
+    >>> some = divided(dealt(4, 2), Division((Heavy(2, (0, 1)),)))
+    >>> some.division.heavy[0].parts, divided(some, WHOLE).division.heavy
+    ((0, 1), ())
+    """
+    base = (table.version, table.groups, table.partitions, table.moved, table.to)
+    return DividedTable(*base, by) if by.heavy else GroupTable(*base)
 
 
 def dealt(groups: int, partitions: int) -> GroupTable:

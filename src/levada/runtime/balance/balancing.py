@@ -15,11 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from levada.plan.sealed.group_table import GroupTable
+from levada.plan.sealed.heavy.divisible import divisible
 from levada.runtime.balance.load import Round, load_of
 from levada.runtime.balance.options import BalanceOptions
 from levada.runtime.balance.reorganize import Standing, reorganized
-from levada.runtime.balance.told import Balanced, after
-from levada.runtime.context import ROWS, TIMES, Context, Done, load_groups
+from levada.runtime.balance.told import Balanced, after, remarked
+from levada.runtime.context import ROWS, TIMES, Context, Done, load_groups, load_plan
 
 COUNTED = 5
 """One epoch in so many has its rows counted by group."""
@@ -36,6 +37,7 @@ class Balancing:
         self._standing = Standing()
         self._wall = -1  # ms, of the epoch before
         self._known: Balanced | None = None
+        self._whole: tuple[str, ...] = ()  # why joins of the plan divide no group
         self.news: Balanced | None = None
         """What the next intention is to tell; None: nothing."""
 
@@ -54,11 +56,12 @@ class Balancing:
             return None
         measured = now.measured(epoch)
         found = reorganized(measured, table, self._options, self._standing, self._most)
-        self._standing, self.news = found.standing, after(self._known, found.told)
+        told = remarked(found.told, self._whole)
+        self._standing, self.news = found.standing, after(self._known, told)
         new = found.table or table
         queue = now.queue.copy() if new.partitions == table.partitions else np.zeros(0)
         queue[list(found.standing.gave | found.standing.took)] = 0.0
-        self._round = Round(new.partitions, now.groups, self._options, queue)
+        self._round = Round(new.partitions, now.groups, self._options, queue, joined=now.joined)
         return found.table
 
     def see(
@@ -69,10 +72,12 @@ class Balancing:
         """
         self._known, self.news = told, None
         table, before, self._wall = load_groups(context.groups), self._wall, context.wall
+        if context.measured == ROWS:
+            self._whole = tuple(divisible(load_plan(context.plan)).whole.values())
         if self._round is None or self._round.partitions != table.partitions:
             known = np.zeros(table.groups) if self._round is None else self._round.groups
             self._round = Round(table.partitions, known, self._options)
         if before >= 0:  # in the first epoch of a process kernels are loaded
-            load = load_of(done, table.partitions, table.groups)
+            load = load_of(done, table)
             span = max(context.wall - before, 0) / 1000
             self._round.add(load, span, self._least, hurried=hurried)

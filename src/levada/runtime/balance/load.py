@@ -22,15 +22,16 @@ and a tenth more, so what is a queue is to be busier than the others by more tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from levada.model.arrays import Doubles, Longs
+from levada.plan.sealed.group_table import GroupTable
 from levada.runtime.balance.options import BalanceOptions, Measure
-from levada.runtime.context import Done
+from levada.runtime.context import Counted, Done
 
 TOLERANCE = 1.1
 """How much busier than the mean a partition may be before it holds others up."""
@@ -43,37 +44,54 @@ that is loaded, a disk that stalls."""
 
 class Load(NamedTuple):
     """An epoch by partition: seconds of its stages' tasks as they passed, of CPU, rows that
-    operators were given; rows by group, if they were counted.
+    operators were given; rows by group, if they were counted, and those of them that joins were
+    given in which groups may be divided: both as they would be if no group were.
     """
 
     seconds: Doubles
     cpu: Doubles
     rows: Longs
     groups: Longs | None
+    joined: Longs | None = None
 
 
-def load_of(done: Sequence[Done], partitions: int, groups: int) -> Load:
+def load_of(done: Sequence[Done], table: GroupTable) -> Load:
     """The load that tasks have told."""
-    seconds, cpu = np.zeros(partitions), np.zeros(partitions)
-    rows = np.zeros(partitions, np.int64)
-    counted: Longs | None = None
-    for d in done:
-        if d.stage:  # not a reader
-            seconds[d.partition] += d.seconds
-            cpu[d.partition] += d.cpu
-            rows[d.partition] += d.rows_in
-            if d.given is not None:
-                counted = np.zeros(groups, np.int64) if counted is None else counted
-                at = np.frombuffer(d.given.groups, np.uint16)
-                counted[at] += np.frombuffer(d.given.rows, np.uint32)
-    return Load(seconds, cpu, rows, counted)
+    seconds, cpu = np.zeros(table.partitions), np.zeros(table.partitions)
+    rows = np.zeros(table.partitions, np.int64)
+    stages = [d for d in done if d.stage]  # not a reader
+    for d in stages:
+        seconds[d.partition] += d.seconds
+        cpu[d.partition] += d.cpu
+        rows[d.partition] += d.rows_in
+    counted = _sum([d.given for d in stages], table.groups)
+    if counted is None:
+        return Load(seconds, cpu, rows, None)
+    joined = _sum([d.joined for d in stages], table.groups)
+    if joined is not None:
+        for h in table.division.heavy:  # its rows have come to each of these joins
+            again = joined[h.group] - joined[h.group] // len(h.parts)
+            joined[h.group] -= again
+            counted[h.group] -= again
+    return Load(seconds, cpu, rows, counted, joined)
+
+
+def _sum(told: Iterable[Counted | None], groups: int) -> Longs | None:
+    """Rows of each group; None: nobody has counted."""
+    total: Longs | None = None
+    for each in told:
+        if each is not None:
+            total = np.zeros(groups, np.int64) if total is None else total
+            total[np.frombuffer(each.groups, np.uint16)] += np.frombuffer(each.rows, np.uint32)
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
     """A round by partition: means an epoch of what was taken (``seconds``: of CPU, or passed, as is
     asked for), of seconds that passed, of CPU seconds, of rows; occupancies. ``groups``: the rows
-    that operators were given of each group, lately.
+    that operators were given of each group, lately; ``joined``: of which joins in which groups may
+    be divided (empty: there are none).
 
     ``available``: seconds that an epoch may take; ``span``: that passed from one start to the next;
     ``hurried``: most epochs began at once, since there was a backlog. ``epoch``: the next one.
@@ -89,6 +107,7 @@ class Measured:
     available: float
     span: float
     hurried: bool
+    joined: Doubles = field(default_factory=lambda: np.zeros(0))
 
     @property
     def ratio(self) -> float:
@@ -120,6 +139,7 @@ class Round:
     loads: list[Load] = field(default_factory=list)
     full: list[Doubles] = field(default_factory=list)
     spans: list[tuple[float, float, bool]] = field(default_factory=list)
+    joined: Doubles = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if len(self.queue) != self.partitions:
@@ -143,6 +163,8 @@ class Round:
         self.spans.append((available, span, hurried))
         if load.groups is not None:
             self.groups = self.groups * FORGET + load.groups
+            before = self.joined if len(self.joined) else np.zeros(len(load.groups))
+            self.joined = before * FORGET + (0 if load.joined is None else load.joined)
 
     def _taken(self, load: Load) -> Doubles:
         return load.cpu if self.options.measure == Measure.CPU else load.seconds
@@ -171,6 +193,7 @@ class Round:
             float(available.mean()),
             float(spans.mean()),
             bool(hurried.mean() > 0.5),
+            self.joined,
         )
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levada.model.arrays import Doubles, Longs, Shorts
+from levada.model.arrays import Doubles, Longs
+from levada.plan.sealed.group_table import GroupTable
 from levada.runtime.balance.choice import chosen
 from levada.runtime.balance.classes import Kind
 from levada.runtime.balance.load import Measured
@@ -33,20 +34,37 @@ class Move(NamedTuple):
     seconds: float
 
 
-def weights_of(measured: Measured, partition: Shorts) -> Doubles:
-    """The seconds an epoch of each group: its part of those of its partition, by rows."""
-    parts = len(measured.seconds)
-    whole = np.bincount(partition, measured.groups, minlength=parts)
+def weights_of(measured: Measured, table: GroupTable) -> Doubles:
+    """The seconds an epoch of each group: its part of those of its partition, by rows; of a divided
+    one what it takes in each.
+    """
+    parts, rows = len(measured.seconds), measured.groups.copy()
+    for h in table.division.heavy:
+        rows[h.group] = rows_of_part(measured, h.group, len(h.parts))
+    whole = np.bincount(table.partition, rows, minlength=parts)
+    for h in table.division.heavy:
+        whole[list(h.parts[1:])] += rows[h.group]
     rate = np.divide(measured.seconds, whole, out=np.zeros(parts), where=whole > 0)
-    return np.asarray(measured.groups * rate[partition])
+    return np.asarray(rows * rate[table.partition])
+
+
+def rows_of_part(measured: Measured, group: int, parts: int) -> float:
+    """The rows of a group in each of so many partitions: those that joins were given come to all,
+    what these put out is divided.
+    """
+    joined = (
+        float(measured.joined[group]) if len(measured.joined) else float(measured.groups[group])
+    )
+    return joined + (float(measured.groups[group]) - joined) / parts
 
 
 def moves(
-    measured: Measured, kinds: Sequence[Kind], weights: Doubles, partition: Shorts,
+    measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: GroupTable,
     options: BalanceOptions,
 ) -> list[Move]:  # fmt: skip
-    """The moves of a reorganization."""
-    seconds = measured.seconds
+    """The moves of a reorganization; what is divided stays."""
+    seconds, stays = measured.seconds, np.zeros(table.groups, np.bool_)
+    stays[[h.group for h in table.division.heavy]] = True
     order = np.argsort(-seconds, kind="stable").tolist()
     suppliers = [p for p in order if kinds[p] is Kind.SUPPLIER]
     consumers = [p for p in reversed(order) if kinds[p] is Kind.CONSUMER]
@@ -54,7 +72,7 @@ def moves(
     for supplier, consumer in zip(suppliers, consumers, strict=False):
         rng = np.random.default_rng((options.seed, measured.epoch, supplier))
         amount = float(seconds[supplier] - seconds[consumer]) / 2
-        (own,) = np.nonzero(partition == supplier)
+        (own,) = np.nonzero((table.partition == supplier) & ~stays)
         groups = own[chosen(weights[own], amount, options.choice, rng)]
         weight = float(weights[groups].sum())
         busier = max(seconds[supplier] - weight, seconds[consumer] + weight)

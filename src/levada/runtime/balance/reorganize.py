@@ -2,11 +2,12 @@
 
     classes   who gives, who takes
     degree    another number of partitions, and nothing else in that reorganization
+    heavy     groups that are divided or united, and nothing else either
     moves     a set of groups from each supplier to a consumer
 
 A function of its arguments alone, so what it does in a run can be done again from the figures; and
 it changes where work is done, never what comes of it (Parallel windowed joins, 4.3; W12 to W18,
-W27, W28).
+W27, W28, W54).
 """
 
 from __future__ import annotations
@@ -17,17 +18,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from levada.model.arrays import Doubles
-from levada.plan.sealed.group_table import GroupTable, given
+from levada.plan.sealed.group_table import GroupTable, divided, given
 from levada.runtime.balance.classes import Kind, classes
 from levada.runtime.balance.degree import degree, spread
+from levada.runtime.balance.heavy import Step, expected, stepped, steps
 from levada.runtime.balance.load import Measured, ratio_of
 from levada.runtime.balance.moves import Move, moved, moves, weights_of
 from levada.runtime.balance.options import BalanceOptions
 from levada.runtime.balance.told import (
+    DIVIDE,
     GROW,
+    MOST_DECIDED,
     MOST_LOADS,
     MOVE,
     SHRINK,
+    STAYS_WHOLE,
+    UNITE,
     Balanced,
     Decision,
     PartitionLoad,
@@ -62,12 +68,14 @@ def reorganized(
     """
     kinds = classes(measured.occupancy, options, before.gave, before.took)
     quiet = 0 if Kind.SUPPLIER in kinds else before.quiet + 1
-    weights = weights_of(measured, table.partition)
+    weights = weights_of(measured, table)
     parts = degree(measured, kinds, options, most, quiet)
     told = _told(measured, table, kinds, options, most)
     if parts != table.partitions:
         return _regrouped(measured, table, weights, parts, told)
-    found = moves(measured, kinds, weights, table.partition, options)
+    if heavy := steps(measured, weights, table, _suppliers(kinds)):
+        return _divided(measured, table, heavy, told, quiet)
+    found = moves(measured, kinds, weights, table, options)
     if not found:
         remark = _stuck(measured, kinds, weights, table)
         return Reorganized(None, _with(told, [], remark), Standing(quiet=quiet))
@@ -77,7 +85,42 @@ def reorganized(
     gave, took = frozenset(m.supplier for m in found), frozenset(m.consumer for m in found)
     decided = _decisions(measured, found, kinds, table.partitions)
     standing = Standing(gave, took, quiet)
-    return Reorganized(given(out, table.partitions), _with(told, decided), standing)
+    new = divided(given(out, table.partitions), table.division)
+    return Reorganized(new, _with(told, decided), standing)
+
+
+def _suppliers(kinds: Sequence[Kind]) -> set[int]:
+    return {p for p, kind in enumerate(kinds) if kind is Kind.SUPPLIER}
+
+
+def _divided(
+    measured: Measured, table: GroupTable, heavy: Sequence[Step], told: Balanced, quiet: int
+) -> Reorganized:
+    """Groups that are divided or united, and nothing else."""
+    ratio = ratio_of(expected(measured, table, heavy))
+    mean = float(measured.seconds.mean())
+    decided = []
+    for step in heavy[:MOST_DECIDED]:
+        many, share = len(step.parts), step.seconds / mean if mean else 0.0
+        why = f"group {step.group} takes {share:.2f} times what a partition does on average"
+        sharing = ", ".join(map(str, step.parts))
+        then = f"partitions {sharing} share it" if many > 1 else "it is whole again"
+        decided.append(
+            Decision(
+                measured.epoch,
+                DIVIDE if many > 1 else UNITE,
+                step.parts[0],
+                -1,
+                1,
+                table.partitions,
+                _round(measured.ratio),
+                _round(ratio),
+                f"{why}; {then}",
+            )
+        )
+    gave = frozenset(step.parts[0] for step in heavy)
+    took = frozenset(p for step in heavy for p in step.parts[1:]) - gave
+    return Reorganized(stepped(table, heavy), _with(told, decided), Standing(gave, took, quiet))
 
 
 def _regrouped(
@@ -146,7 +189,7 @@ def _stuck(measured: Measured, kinds: Sequence[Kind], weights: Doubles, table: G
     heavy = _part(float(own.max()), measured.seconds[busiest])
     return (
         f"Partition {busiest} would give groups, and no set of them makes it even: "
-        f"the heaviest is {heavy} of its work, and a group stays whole."
+        f"the heaviest is {heavy} of its work, {STAYS_WHOLE}"
     )
 
 

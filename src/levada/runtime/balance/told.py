@@ -6,17 +6,21 @@ Bounded: the busiest partitions, the latest decisions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 MOST_DECIDED, MOST_LOADS = 32, 16
 MOVE, GROW, SHRINK = "move", "grow", "shrink"
+DIVIDE, UNITE = "divide", "unite"
 
 
 class Decision(msgspec.Struct, frozen=True):
     """From ``epoch`` on so many ``groups`` are another partition's: those of a ``supplier`` that a
     ``consumer`` took (a move), or those that follow from another number of ``partitions`` (grow,
-    shrink; ``supplier`` and ``consumer`` are -1). ``before``, ``expected``, ``seen``: the time of
-    the busiest partition by the mean one, in the round before, as it was to become, and in the
+    shrink; ``supplier`` and ``consumer`` are -1); or one of the ``supplier`` is shared by several,
+    or no longer (divide, unite; ``consumer`` is -1). ``before``, ``expected``, ``seen``: the time
+    of the busiest partition by the mean one, in the round before, as it was to become, and in the
     round after (None: that is not over).
     """
 
@@ -59,6 +63,17 @@ class Balanced(msgspec.Struct, frozen=True):
     remark: str = ""
     loads: list[PartitionLoad] = []
     decided: list[Decision] = []
+
+
+STAYS_WHOLE = "and a group stays whole."
+"""How a remark ends of a group that no move helps with."""
+
+
+def remarked(told: Balanced, whole: Sequence[str]) -> Balanced:
+    """What is told, with why joins do not divide a group that no move helps with."""
+    if not whole or not told.remark.endswith(STAYS_WHOLE):
+        return told
+    return msgspec.structs.replace(told, remark=f"{told.remark} A join is not divided: {whole[0]}.")
 
 
 def after(before: Balanced | None, now: Balanced) -> Balanced:

@@ -162,7 +162,7 @@ class Epochs:
             gone,
             broken,
             until=MIN if flush and last.behind else self.limit.until,
-            groups=self.checkpoint.tables.of_epoch(last.epoch + 1),
+            groups=self.checkpoint.tables.of_epoch(last.epoch + 1, plan),
             slices=self.slices,
             balanced=self.balancing.news if self.balancing is not None else None,
         )

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.route import count_groups
+from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
@@ -29,8 +30,10 @@ from levada.runtime.store import state_files
 
 MOST_NODES = 64
 """That a task counts apart; rows for others are counted as those of ``OTHERS``."""
-OTHERS, CHECKS = -1, -2
-"""Nodes that are none: all further ones together; what closed elements are checked by."""
+OTHERS, CHECKS, JOINS = -1, -2, -3
+"""Nodes that are none: all further ones together; what closed elements are checked by; all joins
+in which groups may be divided.
+"""
 MOST_FILES = 16
 """Of a slice, before they become one."""
 FOLDER = "graph"
@@ -53,6 +56,17 @@ class Counter:
         count_groups(groups, self._rows[at])
         width = sum(column.dtype.itemsize for column in frame.columns.values())
         self._size[at] = self._size.get(at, 0) + width * frame.n
+
+    def count_given(self, frames: Iterable[Frame], *, joins: bool) -> None:
+        """Counts rows that an operator is given; ``joins``: it is a join that may be divided."""
+        for frame in frames:
+            for to in (OTHERS, JOINS) if joins else (OTHERS,):
+                self.count(to, frame[col.PLACE], frame)
+
+    def given(self) -> tuple[Counted | None, Counted | None]:
+        """What has been counted of rows that operators were given, and of those such joins were."""
+        of = {told.node: told for told in self.told()}
+        return of.get(OTHERS), of.get(JOINS)
 
     def told(self) -> list[Counted]:
         """What has been counted."""

@@ -15,6 +15,8 @@ from pathlib import Path
 from levada.model.arrays import Ints
 from levada.plan.encoding.plans import encode_groups
 from levada.plan.sealed.group_table import GroupTable, dealt
+from levada.plan.sealed.heavy.divisible import fitting
+from levada.plan.sealed.plan import Plan
 from levada.runtime.context import load_groups
 from levada.runtime.store.durable import write_once
 
@@ -58,10 +60,11 @@ class GroupTables:
         if (wanted.partition != now.partition).any():
             self._write(wanted)
 
-    def of_epoch(self, epoch: int) -> int:
-        """The version by which an epoch is to go."""
-        table = self.dealing(epoch, self.load(self.current))
-        if table is not None:
+    def of_epoch(self, epoch: int, plan: Plan) -> int:
+        """The version by which an epoch of a plan is to go."""
+        now = self.load(self.current)
+        table = fitting(self.dealing(epoch, now) or now, plan)
+        if table is not now:
             self._write(table)
         return self.current
 

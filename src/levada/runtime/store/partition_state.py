@@ -1,21 +1,30 @@
 """A partition's state as an epoch begins: its own list of pieces, or, where groups have moved,
 what the new table says of the lists of all who had its groups (``windows/state/taken_over``).
+
+What is kept of a divided group, and who takes it:
+
+    by a join in which it is divided   all who share it have all of it; who begins to takes it from
+                                       the first of them
+    by what follows from that join     each has what it has put out; when the group is shared by
+                                       others, or by nobody any more, all goes to its own partition
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from levada.model.arrays import Bools
 from levada.model.frame import Frame
+from levada.plan.sealed.group_table import Division, GroupTable, Heavy
 from levada.runtime.context import Context, load_groups
 from levada.windows.state.pieces import State, read_head
 from levada.windows.state.taken_over import Part, taken_over
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+Taken = tuple[bool, Bools | None]
+"""Whether anything is taken, and which groups (None: all that there are)."""
 
 
 def open_state(context: Context, stage: int, partition: int, opener: Opener) -> State:
@@ -36,17 +45,94 @@ def _moved(
     what it had.
     """
     before, now = load_groups(context.lies), load_groups(context.groups)
-    mine = now.partition == partition
-    owners = np.unique(before.partition[mine]).tolist()
-    if owners == [partition] and (before.partition[~mine] != partition).all():
+    takes = list(_takes(before, now, partition))
+    if [t.owner for t in takes] == [partition] and takes[0].is_all:
         return None
-    parts = []
-    for owner in owners:
-        theirs = before.partition == owner
-        if (part := had(owner)) is not None:
-            groups = None if mine[theirs].all() else theirs & mine
-            parts.append(part._replace(groups=groups))
+    parts = [
+        part._replace(groups=take.groups, joins=take.joins)
+        for take in takes
+        if (part := had(take.owner)) is not None
+    ]
     return had(partition if partition < before.partitions else 0), parts
+
+
+class _Take(NamedTuple):
+    """What is taken from an old owner, as in ``Part``."""
+
+    owner: int
+    groups: Bools | None
+    joins: Mapping[int, Bools | None]
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it is all that the owner had."""
+        return self.groups is None and all(g is None for g in self.joins.values())
+
+
+def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Take]:
+    """From whom a partition takes something."""
+    mine = now.partition == partition
+    ways = _ways(before.division, now.division)
+    for owner in range(before.partitions):
+        theirs = before.partition == owner
+        rest = _taken(theirs, mine, _passed_on(before, now, owner, partition))
+        joins = {
+            node: _taken(theirs, mine, _shared(before, now, node, owner, partition))
+            for node in ways
+        }
+        if rest[0] or any(some for some, _ in joins.values()):
+            yield _Take(owner, rest[1], {node: groups for node, (_, groups) in joins.items()})
+
+
+def _ways(before: Division, now: Division) -> list[int]:
+    """The joins in which groups are divided, or were."""
+    there = {join for by in (before, now) if by.heavy for join in by.joins}
+    return sorted(there)
+
+
+Heavies = Iterator[tuple[int, bool, bool]]
+"""Of each group that is divided or was: whether the owner had rows of it, whether these go."""
+
+
+def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Taken:
+    taken, had = theirs & mine, theirs.copy()
+    for group, was, goes in heavy:
+        had[group], taken[group] = was, goes
+    if not taken.any():
+        return False, taken
+    return True, None if (taken == had).all() else taken
+
+
+def _passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
+    """What follows from divided joins."""
+    old, new = _by_group(before), _by_group(now)
+    for group in sorted({*old, *new}):
+        had = owner in _parts(before, old, group)
+        if old.get(group) == new.get(group):
+            yield group, had, had and owner == partition
+        else:
+            yield group, had, had and partition == int(now.partition[group])
+
+
+def _shared(
+    before: GroupTable, now: GroupTable, node: int, owner: int, partition: int
+) -> Heavies:  # fmt: skip
+    """What a divided join keeps."""
+    old = _by_group(before) if node in before.division.joins else {}
+    new = _by_group(now) if node in now.division.joins else {}
+    for group in sorted({h.group for t in (before, now) for h in t.division.heavy}):
+        had, has = _parts(before, old, group), _parts(now, new, group)
+        source = partition if partition in had else had[0]
+        yield group, owner in had, partition in has and owner == source
+
+
+def _by_group(table: GroupTable) -> dict[int, Heavy]:
+    return {h.group: h for h in table.division.heavy}
+
+
+def _parts(table: GroupTable, heavy: Mapping[int, Heavy], group: int) -> tuple[int, ...]:
+    """The partitions that have rows of a group, its own one first."""
+    return heavy[group].parts if group in heavy else (int(table.partition[group]),)
 
 
 def _had(context: Context, stage: int, opener: Opener, partition: int) -> Part | None:

@@ -3,7 +3,7 @@
 
 A blob holds the rows for all nodes of the next stages at one target, the texts that these rows
 need, and the control records of the epoch; every target gets one, also without rows. Static rows
-and rows of windows travel alike.
+and rows of windows travel alike; those of a divided group to several targets (``copies``).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from levada.operators.rows.edges import along, placing
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.heavy.copies import Copies
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shares import Shares, shares_of
@@ -49,7 +50,8 @@ class Exchange:
         self.stage = stage
         self.pool = pool
         self.frames: list[dict[Address, list[Frame]]] = [{} for _ in range(context.partitions)]
-        self.table = load_groups(context.groups).partition
+        groups = load_groups(context.groups)
+        self.table, self.copies = groups.partition, Copies(groups)
         self.name = ""  # of the task, where what it sends is counted
         self.counter = Counter(len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
@@ -156,11 +158,14 @@ class Exchange:
         if self.context.partitions == 1:
             self.frames[0].setdefault(to, []).append(frame)
             return
+        copied = self.copies.of(node, group, target) if to.what is What.ROWS else None
+        target = target if copied is None else copied.target
         order, offsets = scatter_order(target, self.context.partitions)
         for t in range(self.context.partitions):
             rows = order[offsets[t] : offsets[t + 1]]
             if len(rows):
-                self.frames[t].setdefault(to, []).append(frame.take(rows))
+                own = frame.take(rows if copied is None else copied.rows[rows])
+                self.frames[t].setdefault(to, []).append(own)
 
     def counted(self) -> list[Counted]:
         """How many rows went to each group, if that is counted."""

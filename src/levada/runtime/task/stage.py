@@ -29,6 +29,7 @@ from levada.operators.interval.join import join_in_pieces
 from levada.operators.interval.recent import recent_in_pieces
 from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.heavy.divisible import divisible
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.shares import shares_of
 from levada.plan.sealed.window_table import WindowTable
@@ -42,7 +43,7 @@ from levada.runtime.context import (
     old_watermarks,
     over,
 )
-from levada.runtime.graph.group_counts import OTHERS, Counter
+from levada.runtime.graph.group_counts import Counter
 from levada.runtime.graph.send_graph import received
 from levada.runtime.graph.task_graph import task
 from levada.runtime.store import state_files
@@ -170,12 +171,13 @@ class StageTask:
     def _env(self) -> Env:
         """What the operators of this task may ask."""
         context, replacement = self.context, self.context.replacement
+        table = load_groups(context.groups)
         return Env(
             self.state,
             self.pool,
             self.progress,
             self._element_times(),
-            Place(self.partition, load_groups(context.groups).partition),
+            Place(self.partition, table.partition, table.division),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
             most_rows=context.most_rows,
@@ -307,8 +309,8 @@ class StageTask:
         rows, name = sum(f.n for f in given), str(node.id)
         self.rows[name] = self.rows.get(name, 0) + rows
         self.touched += rows
-        for f in given if self.context.measured == ROWS else ():
-            self.given.count(OTHERS, f[col.PLACE], f)
+        if self.context.measured == ROWS:
+            self.given.count_given(given, joins=node.id in divisible(self.plan).joins)
         made = self._made(node, frames)
         first = next(made, None)
         if first is None:
@@ -385,7 +387,7 @@ class StageTask:
         done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
         if self.context.measured:
             done.seconds = time.perf_counter() - self.started
-            done.given = next(iter(self.given.told()), None)
+            done.given, done.joined = self.given.given()
         if self.context.counted:
             done.received = self.received
             done.segment_size = state_files.size_of(self.context.root, done.segment)

@@ -20,7 +20,7 @@ Cost: by the number of pieces; no row is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -30,16 +30,25 @@ from levada.windows.state.group_sets import decode, encode
 from levada.windows.state.pieces import TERMS, TIMES, Head, Piece
 
 ALL = ""  # of a set: all groups that there are
+PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
 
 
 class Part(NamedTuple):
     """What one old owner had: its list, the file that this is in, and which of its groups are taken
-    over (None: all that it had).
+    over (None: all that it had); ``joins``: the same of nodes that have or had divided groups.
     """
 
     head: Head
     file: str
     groups: Bools | None
+    joins: Mapping[int, Bools | None] = {}
+
+    def of(self, key: str) -> Bools | None:
+        """The groups that are taken over of what is kept under a key."""
+        words = key.split(".")
+        number = words[1] if words[0] == PENDING else words[0]
+        whole = not self.joins or not number.isdigit()
+        return self.groups if whole else self.joins.get(int(number), self.groups)
 
 
 def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
@@ -55,7 +64,7 @@ def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
                 if key == TERMS:
                     own += _texts(part, own, pieces)
                 else:
-                    _merge(own, _rows(part, pieces, sets), sets)
+                    _merge(own, _rows(part, part.of(key), pieces, sets), sets)
     if alike is not None:
         for key, pieces in alike.head.pieces.items():
             if key.startswith(TIMES):
@@ -117,24 +126,24 @@ def _merge(own: list[Piece], more: Iterable[Piece], sets: Sets) -> None:
     own[:] = out
 
 
-def _rows(part: Part, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
+def _rows(part: Part, groups: Bools | None, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
     """The pieces restricted to what is taken over; those without any of it are left out."""
     out: list[Piece] = []
     new: dict[int, int] = {}  # place of a set before -> now; -1: nothing is left of it
     for piece in _named(part, pieces):
         if piece.kept not in new:
-            new[piece.kept] = _restricted(part, piece.kept, sets)
+            new[piece.kept] = _restricted(part, groups, piece.kept, sets)
         if new[piece.kept] >= 0:
             out.append(msgspec.structs.replace(piece, kept=new[piece.kept]))
     return out
 
 
-def _restricted(part: Part, kept: int, sets: Sets) -> int:
+def _restricted(part: Part, groups: Bools | None, kept: int, sets: Sets) -> int:
     """The place among ``sets`` of what is taken over of a set of the old owner; -1: nothing."""
     before = part.head.sets[kept - 1] if kept else ALL
     text = before
-    if part.groups is not None:
-        left = part.groups & decode(before) if before else part.groups
+    if groups is not None:
+        left = groups & decode(before) if before else groups
         if not left.any():
             return -1
         text = encode(left)

@@ -29,12 +29,12 @@ def table_of(parts: int, groups: int = 40) -> GroupTable:
 def found(seconds: list[float], kinds: list[Kind], groups: Doubles | None = None) -> list[Move]:
     table = table_of(len(seconds))
     now = measured(seconds, np.ones(table.groups) if groups is None else groups)
-    return moves(now, kinds, weights_of(now, table.partition), table.partition, OPTIONS)
+    return moves(now, kinds, weights_of(now, table), table, OPTIONS)
 
 
 def test_a_group_weighs_its_part_of_its_partitions_time() -> None:
     groups = np.array([1.0, 0.0, 3.0, 0.0])
-    weights = weights_of(measured([8.0, 5.0], groups), table_of(2, 4).partition)
+    weights = weights_of(measured([8.0, 5.0], groups), table_of(2, 4))
     assert weights.tolist() == [2.0, 0.0, 6.0, 0.0], "5 s of no rows are nobody's"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from levada.plan.sealed.group_table import dealt
 from levada.runtime.balance.load import Load, Round, load_of
 from levada.runtime.balance.options import BalanceOptions, Measure
 from levada.runtime.context import Counted, Done
@@ -32,13 +33,13 @@ def test_stages_of_a_partition_add_up_and_readers_are_none() -> None:
         Done(2, 0, cpu=0.25, seconds=0.5, rows_in=2, given=counted([3], [2])),
         Done(2, 1, seconds=0.25),
     ]
-    found = load_of(done, 2, 4)
+    found = load_of(done, dealt(4, 2))
     assert found.seconds.tolist() == [1.5, 1.75]
     assert found.cpu.tolist() == [0.75, 1.0]
     assert found.rows.tolist() == [12, 5]
     assert found.groups is not None
     assert found.groups.tolist() == [4, 5, 0, 8]
-    assert load_of(done[4:], 2, 4).groups is None
+    assert load_of(done[4:], dealt(4, 2)).groups is None
 
 
 def test_a_queue_is_what_does_not_fit_into_an_epoch() -> None:

@@ -108,6 +108,52 @@ def test_a_key_that_is_a_group_by_itself_is_not_passed_around(choice: str) -> No
     assert told.remark.endswith("% of its work, and a group stays whole.")
 
 
+def with_heavy_key(parts: int, share: float, partners: float, **more: Any) -> World:
+    """A group that has this share of all time; each row of it that a join is given has partners."""
+    weight = np.full(FEW, 1e-3)
+    weight[8] = share / (1 - share) * FEW * 1e-3
+    rows = weight * 2e4
+    return World(weight, rows, dealt(FEW, parts), joined=rows / (1 + partners), **more)
+
+
+def decided(world: World) -> list[tuple[str, int]]:
+    every = [d for f in world.found for d in f.told.decided]
+    return [(d.what, d.supplier) for d in every if d.what in ("divide", "unite")]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize(("parts", "share"), [(2, 0.6), (4, 0.3), (4, 0.8), (8, 0.3)])
+def test_a_heavy_key_is_divided_once(parts: int, share: float, noise: float) -> None:
+    world = with_heavy_key(parts, share, 29.0, noise=noise)
+    before = world.ratio
+    world.reorganize(30)
+    assert decided(world) == [("divide", 0)]
+    assert before > 1.15 and world.ratio <= 1.25
+    (heavy,) = world.table.division.heavy
+    assert heavy.group == 8 and heavy.parts[0] == 0
+    assert len(heavy.parts) == min(parts, round(share * parts * 4 + 0.49))
+
+
+def test_a_key_that_cools_down_is_whole_again() -> None:
+    world = with_heavy_key(4, 0.5, 29.0)
+    world.reorganize(8)
+    assert world.table.division.heavy
+    weight, rows = world.weight[8], world.rows[8]
+    world.weight[8], world.rows[8] = weight / 100, rows / 100
+    world.joined = world.rows / 30
+    world.reorganize(12)
+    assert decided(world) == [("divide", 0), ("unite", 0)]
+    assert not world.table.division.heavy and world.ratio <= 1.25
+
+
+@pytest.mark.parametrize(("share", "partners"), [(0.5, 0.0), (0.5, 3.0), (0.1, 29.0)])
+def test_what_gains_nothing_is_not_divided(share: float, partners: float) -> None:
+    """Rows that meet nobody, or a key that is little of the work."""
+    world = with_heavy_key(4, share, partners)
+    world.reorganize(20)
+    assert decided(world) == []
+
+
 def test_it_is_a_function_of_its_arguments() -> None:
     first, second = (even(lopsided(FEW, 4), options=BalanceOptions(choice="random")) for _ in "ab")
     for world in (first, second):

@@ -1,0 +1,82 @@
+"""Which joins of a plan may have the rows of a heavy key in several partitions at once (Parallel
+windowed joins, W54).
+
+What such a join puts out lies wherever its pairs were found, and not where its key is. So it must
+be nobody's business below: rows go on one by one, wait for their report, are results, or are
+exchanged anew. Whoever needs equal rows together, and takes them where the join has left them,
+keeps the join whole; so does an input that is there without an exchange, since its rows are in one
+partition only. Every reason is a sentence, which ``levada status`` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.group_table import GroupTable, divided
+from levada.plan.sealed.plan import Consumer, Plan, PlanNode
+
+
+@dataclass(frozen=True)
+class Divisible:
+    """The joins of a plan: those that may be divided, in order, and why the others may not."""
+
+    joins: tuple[int, ...]
+    whole: Mapping[int, str]
+
+
+def divisible(plan: Plan) -> Divisible:
+    """Which joins of a plan may be divided; found once."""
+    if Divisible not in plan.facts:
+        joins = [n for n in map(plan.nodes.__getitem__, plan.order) if isinstance(n.step, s.Join)]
+        why = {node.id: _why_whole(plan, node) for node in joins}
+        may = tuple(sorted(number for number, reason in why.items() if not reason))
+        plan.facts[Divisible] = Divisible(may, {n: reason for n, reason in why.items() if reason})
+    found: Divisible = plan.facts[Divisible]
+    return found
+
+
+def fitting(table: GroupTable, plan: Plan) -> GroupTable:
+    """The table with its heavy groups divided in the joins of this plan that may be; itself if it
+    says so already.
+    """
+    by, joins = table.division, divisible(plan).joins
+    if not by.heavy or by.joins == joins:
+        return table
+    return divided(table, replace(by, joins=joins))
+
+
+def _why_whole(plan: Plan, node: PlanNode) -> str:
+    """Why a join stays whole; "": it may be divided."""
+    if not node.layout.windows:
+        return "it joins static data alone"
+    if node.layout.weighted or any(layout.weighted for layout in node.input_layouts):
+        return "rows of it are taken back"
+    for i, number in enumerate(node.inputs):
+        edges = [c for c in plan.nodes[number].consumers if (c.node, c.input) == (node.id, i)]
+        if not all(c.edge.exchange for c in edges):
+            return "not all of its rows come by their key from other tasks"
+    return _why_not_below(plan, node)
+
+
+def _why_not_below(plan: Plan, node: PlanNode) -> str:
+    """Whom it matters where a node's rows are; "": nobody."""
+    reasons = (_why_not(plan, plan.nodes[c.node]) for c in _here(node))
+    return next((reason for reason in reasons if reason), "")
+
+
+def _here(node: PlanNode) -> list[Consumer]:
+    """Who takes rows where they are."""
+    return [c for c in node.consumers if c.edge.exchange is None]
+
+
+def _why_not(plan: Plan, node: PlanNode) -> str:
+    step = node.step
+    if isinstance(step, s.Emit):
+        return ""
+    alone = step.rowwise or isinstance(step, s.Report | s.Pick)
+    alone |= isinstance(step, s.Changes) and step.certain and step.rows is not None
+    if not alone or node.layout.weighted:
+        return f"equal rows of it must be together for the {type(step).__name__} above it"
+    return _why_not_below(plan, node)

@@ -4,8 +4,7 @@
     lines     the same cut by line: every file has every key, and no placement can help
     stations  SRBench's query 3 as an aggregation over rows, in 12 files by station
     q3        the same over RDF, stars joined where they are read
-    opengov   KATTS' OpenGov over rows, in 12 + 12 files by company: an aggregation, then a join
-    contracts the same over RDF
+    opengov   KATTS' OpenGov over RDF, in 12 + 12 files by company: an aggregation, then a join
 
 Each workload is read once in this process, its send graph measured by group, and placed. Then the
 same runs on ``local-cluster[4,1,1024]``, always spread over tasks: by Spark's own choice, by the
@@ -59,12 +58,6 @@ W1 = (
 Q3 = "Rstream(Select s, Min(v) From W [Range 3 hours Slide 1 hour] Group By s Having Min(v) >= 74)"
 
 
-VOLATILE = f"""Register Relation Volatile (symbol Integer, company String, low Float, high Float) As
-  Select symbol, company, Min(price), Max(price) From Ticker [Range {RANGE} Days Slide 1 Day]
-  Group By symbol, company Having Max(price) > {FACTOR:.1f} * Min(price);
-Rstream(Select V.symbol, V.company, C.agency, C.number, V.low, V.high
-        From Volatile As V, Contracts [Range {RANGE} Days Slide 1 Day] As C
-        Where V.company = C.vendor)"""
 COMPANIES, DAYS, CONTRACTS = 1_000, 60, 250
 UNITS = (8, 16, 48)
 
@@ -139,22 +132,15 @@ def _shape(scale: float) -> Shape:
 
 
 def _trades(folder: Path, scale: float) -> int:
-    """Rows, a company in one file of each stream."""
+    """A company in one file of each stream."""
     shape = _shape(scale)
-    given = [(int(p.symbol[1:]), p.company, p.price, p.ts) for p in opengov.prices(shape, 4)]
-    ticker = pl.DataFrame(given, ["symbol", "company", "price", "ts"], orient="row")
-    some = [(c.number, c.vendor, c.agency, c.ts) for c in opengov.contracts(shape, 4)]
-    contracts = pl.DataFrame(some, ["number", "vendor", "agency", "ts"], orient="row")
-    for name, frame, key in (("Ticker", ticker, "company"), ("Contracts", contracts, "vendor")):
-        of = {company: opengov.file_of(company) for company in frame[key].unique()}
-        _cut(folder / name, frame, np.array([of[company] for company in frame[key]]))
-    return _volatile(ticker, contracts)
-
-
-def _contracts(folder: Path, scale: float) -> int:
-    """The same as RDF."""
-    opengov.write(folder, _shape(scale), 4)
-    return _trades(folder / "rows", scale)
+    opengov.write(folder, shape, 4)
+    given = [(p.symbol, p.company, p.price, p.ts) for p in opengov.prices(shape, 4)]
+    some = [(c.vendor, c.ts) for c in opengov.contracts(shape, 4)]
+    return _volatile(
+        pl.DataFrame(given, ["symbol", "company", "price", "ts"], orient="row"),
+        pl.DataFrame(some, ["vendor", "ts"], orient="row"),
+    )
 
 
 def _volatile(ticker: pl.DataFrame, contracts: pl.DataFrame) -> int:
@@ -187,14 +173,6 @@ WORKS = {
     ),
     "opengov": Work(
         _trades,
-        _table("Ticker", "symbol:integer;company:string;price:double")
-        | _table("Contracts", "number:string;vendor:string;agency:string"),
-        VOLATILE,
-        "cql",
-        20_000,
-    ),
-    "contracts": Work(
-        _contracts,
         {
             opengov.NAME + name: {"files": "parallel", "element": "subject", "closed": "element"}
             for name in ("ticker", "contracts")

@@ -21,7 +21,7 @@ from levada.runtime.spark import placed as spark_placed
 from levada.runtime.spark.session import start_session, stop_session
 from levada.runtime.store.manifest import Manifest
 
-MACHINES, PARTITIONS, EPOCH = 4, 8, 160
+MACHINES, PARTITIONS, EPOCH = 4, 8, 320
 MASTER = f"local-cluster[{MACHINES},1,1024]"
 # executors of one host read each other's files; as on several hosts, they do not here
 APART = {"spark.shuffle.readHostLocalDisk": "false", "spark.locality.wait.process": "30s"}

@@ -14,7 +14,7 @@ CASES   ?= 10000
 FUZZ    ?= 100000
 SOAK    ?= 1h
 SEED    ?= $(shell date +%Y%m%d)
-RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements group_edges moving_groups)
+RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 sum      = $(shell cat $(1) | cksum | tr -d ' ')

@@ -55,7 +55,7 @@ def write(folder: Path) -> list[tuple[int, str, int]]:
 def run(
     root: Path, folder: Path, text: str = CHAIN, dealing: Dealing | None = None, **given: Any
 ) -> None:
-    options = {"partitions": 3, "epoch_rows": 100, "slices": "1d"} | given
+    options: dict[str, Any] = {"partitions": 3, "epoch_rows": 100, "slices": "1d"} | given
     with levada.Engine(
         spark=False, checkpoint=root, seed=5, keep_results=False, **options
     ) as engine:
@@ -170,7 +170,7 @@ def test_the_graph_by_group_has_the_rows_between_stages(tmp_path: Path) -> None:
         coarse: Edges = Counter()
         for (a, b), n in wanted.items():
             names = (group_name(g * groups // FINEST, groups) for g in (a, b))
-            coarse[tuple(place[name] for name in names)] += n  # type: ignore[index]
+            coarse[tuple(place[name] for name in names)] += n
         assert found == coarse
         assert graph.rows[~own].sum() == len(rows)
         machine = (np.arange(len(graph.tasks)) % 3).astype(np.int32)

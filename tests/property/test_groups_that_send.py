@@ -83,7 +83,7 @@ def sent(case: Case, dealing: Dealing, rows: int) -> Edges:
     return found
 
 
-@examples(6)
+@examples(4)
 @given(queries, st.sampled_from((5, 30)), st.integers(0, 2**32 - 1))
 def test_where_groups_are_changes_nothing_of_what_they_send(
     case: Case, rows: int, lot: int

@@ -82,7 +82,7 @@ starts = st.lists(
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 
 
-@examples(8)
+@examples(2)
 @given(both, st.sampled_from((3, 9)), st.integers(0, 2**32 - 1), starts, deaths)
 def test_no_placement_shows_through_moves_attempts_and_replays(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]], dies: dict[int, bool]

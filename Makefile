@@ -14,6 +14,7 @@ CASES   ?= 10000
 FUZZ    ?= 100000
 SOAK    ?= 1h
 SEED    ?= $(shell date +%Y%m%d)
+RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
@@ -50,7 +51,8 @@ chaos: setup  ## kills the driver at random points, KILLS times (20; in `make te
 
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
 	@echo "SEED=$(SEED) CASES=$(CASES)"
-	@LEVADA_CASES=$(CASES) $(PYTEST) tests/property/test_random_*.py --hypothesis-seed=$(SEED)
+	@LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
+	@LEVADA_CASES=20 $(PY) -m pytest tests/spark/test_placed.py tests/spark/test_learned.py
 
 fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"

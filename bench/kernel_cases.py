@@ -185,6 +185,20 @@ def count_groups(n: int) -> Case:
     return Case(counted, twin, n)
 
 
+def count_pairs(n: int) -> Case:
+    """As many pairs as a tenth of the rows."""
+    of = np.random.default_rng(8).integers(0, max(n // 10, 1), n)
+    source, target = (
+        (of * 7919 % 65_521).astype(np.uint16),
+        (of * 104_729 % 65_519).astype(np.uint16),
+    )
+    return Case(
+        lambda: keyed_route.count_pairs(source, target),
+        lambda: twins.count_pairs_twin(source, target),
+        n,
+    )
+
+
 def partition_of(n: int) -> Case:
     h, half, table = Rows(n).keys()[1], np.uint64(32), (np.arange(1 << 16) % 7).astype(np.int16)
     return Case(
@@ -257,6 +271,7 @@ CASES: tuple[tuple[Callable[[int], Case], bool], ...] = (
     (beside, False),
     (group_of, False),
     (count_groups, False),
+    (count_pairs, False),
     (partition_of, False),
     (number_alike, False),
     (one_time, False),

@@ -4,20 +4,25 @@
     lines     the same cut by line: every file has every key, and no placement can help
     stations  SRBench's query 3 as an aggregation over rows, in 12 files by station
     q3        the same over RDF, stars joined where they are read
+    opengov   KATTS' OpenGov over RDF, in 12 + 12 files by company: an aggregation, then a join
 
 Each workload is read once in this process, its send graph measured by group, and placed. Then the
 same runs on ``local-cluster[4,1,1024]``, always spread over tasks: by Spark's own choice, by the
 placer ``round_robin``, and by ``refined``. The bytes are Spark's own (``shuffleRemoteBytesRead``),
 with all heads of blobs. Executors of one host read each other's shuffle files over the network
 here, as hosts do. ``predicted`` is the share of rows that the send graph has across machines. All
-that is compared are bytes: four executors share two cores.
+that is compared are bytes: four executors share two cores. ``units`` are predicted, too: what is
+left if so many groups are placed, or so many partitions of groups that are dealt out.
+
+``LEVADA_PLACED="w1|opengov"`` runs some, ``LEVADA_PARTITIONS=48`` over other partitions.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,8 @@ import numpy as np
 import polars as pl
 
 from bench.data import events, pairs_within
+from bench.papers import opengov
+from bench.papers.opengov import DAY, FACTOR, RANGE, Shape
 from bench.result import Result, check_count
 from bench.srbench import MINUTE, STREAM, Weather, query
 from levada import Engine
@@ -32,12 +39,15 @@ from levada.cli.place.quiet import quiet
 from levada.engine.placing.measured import measured_by_group
 from levada.placement import placement as placements
 from levada.placement.cost import score
+from levada.placement.graph import SendGraph, add
+from levada.placement.placement import FINEST, group_number, is_group
 from levada.placement.placers import PLACERS
 from levada.placement.problem import BOUND, Problem
 from levada.placement.refined import evenest
 from levada.runtime.driver import task_count
 
-MACHINES, FILES, PARTITIONS = 4, 12, 8
+MACHINES, FILES = 4, 12
+PARTITIONS = int(os.environ.get("LEVADA_PARTITIONS", "8"))
 MASTER = f"local-cluster[{MACHINES},1,1024]"
 EVENTS, KEYS, WIDTH = 200_000, 5_000, 2_000
 STATIONS = 500
@@ -46,6 +56,10 @@ W1 = (
     "Where A.k = B.k)"
 )
 Q3 = "Rstream(Select s, Min(v) From W [Range 3 hours Slide 1 hour] Group By s Having Min(v) >= 74)"
+
+
+COMPANIES, DAYS, CONTRACTS = 1_000, 60, 250
+UNITS = (8, 16, 48)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,34 @@ def _weather(scale: float) -> Weather:
     return Weather(max(int(STATIONS * scale) // FILES * FILES, 4 * FILES))
 
 
+def _shape(scale: float) -> Shape:
+    return Shape(max(int(COMPANIES * scale), 24), DAYS, max(int(CONTRACTS * scale), 10))
+
+
+def _trades(folder: Path, scale: float) -> int:
+    """A company in one file of each stream."""
+    shape = _shape(scale)
+    opengov.write(folder, shape, 4)
+    given = [(p.symbol, p.company, p.price, p.ts) for p in opengov.prices(shape, 4)]
+    some = [(c.vendor, c.ts) for c in opengov.contracts(shape, 4)]
+    return _volatile(
+        pl.DataFrame(given, ["symbol", "company", "price", "ts"], orient="row"),
+        pl.DataFrame(some, ["vendor", "ts"], orient="row"),
+    )
+
+
+def _volatile(ticker: pl.DataFrame, contracts: pl.DataFrame) -> int:
+    """How many pairs of a share and a contract there are at all midnights."""
+    found = 0
+    for day in range(1, DAYS + RANGE + 1):
+        held = pl.col("ts").is_between((day - RANGE) * DAY, day * DAY, closed="left")
+        price, by = pl.col("price"), ["symbol", "company"]
+        shares = ticker.filter(held).group_by(by).agg(low=price.min(), high=price.max())
+        shares = shares.filter(pl.col("high") > FACTOR * pl.col("low"))
+        found += shares.join(contracts.filter(held), left_on="company", right_on="vendor").height
+    return found
+
+
 def _table(name: str, schema: str) -> dict[str, dict[str, Any]]:
     return {name: {"schema": schema, "files": "parallel"}}
 
@@ -129,7 +171,18 @@ WORKS = {
         "rspql",
         80_000,
     ),
+    "opengov": Work(
+        _trades,
+        {
+            opengov.NAME + name: {"files": "parallel", "element": "subject", "closed": "element"}
+            for name in ("ticker", "contracts")
+        },
+        opengov.query(),
+        "rspql",
+        60_000,
+    ),
 }
+WANTED = os.environ.get("LEVADA_PLACED", "|".join(WORKS)).split("|")
 
 
 def _run(work: Work, folder: Path, root: Path, scale: float, **given: Any) -> tuple[int, Engine]:
@@ -143,7 +196,8 @@ def _run(work: Work, folder: Path, root: Path, scale: float, **given: Any) -> tu
         **given,
     ) as engine:
         for name, options in work.streams.items():
-            engine.stream(name, folder / ("w3" if name == STREAM else name), **options)
+            last = "w3" if name == STREAM else name.rpartition("/")[2]
+            engine.stream(name, folder / last, **options)
         engine.register(work.text, name="q", dialect=work.dialect)
         engine.start(once=True)
         engine.await_end()
@@ -155,16 +209,39 @@ def _placed(work: Work, folder: Path, root: Path, expected: int, scale: float) -
     """Measures the send graph and writes the placements; what they predict."""
     count, _ = _run(work, folder, root / "learn", scale, spark=False, slices="1mo")
     check_count("the run that is measured", count, expected)
-    graph = measured_by_group(root / "learn", None, 1 << 16)
-    problem = Problem(graph, MACHINES)
-    problem = Problem(graph, MACHINES, bound=max(BOUND, evenest(problem)))
+    graph = measured_by_group(root / "learn", None, FINEST)
     found: dict[str, Any] = {}
     for name in ("round_robin", "refined"):
-        with quiet():
-            place = PLACERS[name](problem)
+        found[name], place = _scored(graph, name)
         placements.write(root / f"{name}.json", graph, place, MACHINES, name)
-        scored = score(graph, place, MACHINES)
-        found[name] = {"predicted": round(scored.share, 4), "rsd": round(scored.rsd, 4)}
+    return found
+
+
+def _scored(graph: SendGraph, name: str) -> tuple[dict[str, Any], Any]:
+    """What a placer predicts, and its placement."""
+    problem = Problem(graph, MACHINES)
+    problem = replace(problem, bound=max(BOUND, evenest(problem)))
+    with quiet():
+        place = PLACERS[name](problem)
+    scored = score(graph, place, MACHINES)
+    return {"predicted": round(scored.share, 4), "rsd": round(scored.rsd, 4)}, place
+
+
+def _units(root: Path) -> dict[str, Any]:
+    """What ``refined`` predicts where so many groups are placed, and where so many partitions are,
+    to which groups are dealt in turn.
+    """
+    fine = measured_by_group(root / "learn", None, FINEST)
+    found = {
+        f"{groups} groups": _scored(measured_by_group(root / "learn", None, groups), "refined")[0]
+        for groups in (64, 4_096, FINEST)
+    }
+    for parts in UNITS:
+        tasks = tuple(
+            f"partition {group_number(name) % parts}" if is_group(name) else name
+            for name in fine.tasks
+        )
+        found[f"{parts} partitions"] = _scored(add([replace(fine, tasks=tasks)]), "refined")[0]
     return found
 
 
@@ -199,6 +276,7 @@ def _compare(name: str, session: Any, remote: Remote, scale: float) -> dict[str,
         expected = work.write(root, scale)
         found: dict[str, Any] = {"spark": {}}
         found |= _placed(work, root, root, expected, scale)
+        units = _units(root)
         remote.more()
         for way, side in found.items():
             place = "" if way == "spark" else root / f"{way}.json"
@@ -213,7 +291,7 @@ def _compare(name: str, session: Any, remote: Remote, scale: float) -> dict[str,
     placed = found["refined"]["remote_mb"]
     for way in ("spark", "round_robin"):
         found[f"against_{way}"] = round(placed / max(found[way]["remote_mb"], 1e-9) - 1, 3)
-    return found
+    return found | {"units": units}
 
 
 def run(scale: float, stepped: bool) -> Result:
@@ -231,8 +309,8 @@ def run(scale: float, stepped: bool) -> Result:
         session = start_session(MASTER, config=config, scratch=Path(scratch))
         try:
             remote = Remote(session)
-            found = {name: _compare(name, session, remote, scale) for name in WORKS}
+            found = {name: _compare(name, session, remote, scale) for name in WANTED}
         finally:
             stop_session(session)
-    first = found["w1"]
+    first = found[WANTED[0]]
     return Result("placed", first["refined"], first["spark"], more=found)

@@ -272,7 +272,7 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._registry.begin()
-            placed, follow = settle(self._wish, self._open())
+            placed, follow = settle(self._wish, self._open(), self._registry.streams)
             own = cores(self._master) if self._master.startswith("local") else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,

@@ -93,10 +93,21 @@ def test_more_machines_than_tasks(graph: Path, capsys: pytest.CaptureFixture[str
     assert main(["place", "one.json", "--machines", "4", "--json"]) == 0
     told = capsys.readouterr()
     assert (
-        "3 machines stay empty" in told.err
+        "Of 4 machines 3 stay empty: one.json has fewer tasks (1)" in told.err
         and "link 0: a to a is from a task to itself" in told.err
     )
     assert json.loads(told.out)["placers"]["refined"]["share"] == 0
+
+
+def test_slices_without_messages_are_named(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (graph / "none.json").write_text(json.dumps({"nodes": [{"name": "0"}], "links": []}))
+    command = ["place", "--machines", "3", "--learn", "1"]
+    assert main([*command, "g.json", "none.json"]) == 2
+    assert "none.json has no messages, so there is nothing to place" in capsys.readouterr().err
+    assert main([*command, "none.json", "g.json"]) == 2
+    told = capsys.readouterr().err
+    assert "none.json has no messages: nothing is learned from it" in told
+    assert "No slice before the last has messages" in told
 
 
 def test_graphs_in_other_formats_come_back(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 
 from levada.kernels.keyed import keyed
 from levada.kernels.keyed import route as keyed_route
-from levada.kernels.keyed.keyed_twins import bucket_order_twin, scatter_order_twin
+from levada.kernels.keyed.keyed_twins import (
+    bucket_order_twin,
+    count_pairs_twin,
+    scatter_order_twin,
+)
 
 WORD = st.integers(0, 2**64 - 1)
 KEYS = st.lists(WORD | st.integers(0, 5).map(lambda b: b << 61), max_size=60).map(
@@ -134,6 +138,20 @@ def test_groups_are_counted_as_their_twin_counts_them(h: np.ndarray, bits: int) 
     found = keyed_route.group_of(h, 1 << bits).astype(np.uint16)
     keyed_route.count_groups(found, counts)
     assert counts.tolist() == (2 + np.bincount(found, minlength=1 << bits)).tolist()
+
+
+@settings(deadline=None)
+@given(
+    pairs=st.lists(st.tuples(*[st.integers(0, 2) | st.integers(0, 65_535)] * 2), max_size=60),
+    again=st.integers(1, 3),
+)
+def test_pairs_of_groups_are_counted_as_their_twin_counts_them(
+    pairs: list[tuple[int, int]], again: int
+) -> None:
+    source, target = np.array(pairs * again, np.uint16).reshape(-1, 2).T.copy()
+    found, twin = (f(source, target) for f in (keyed_route.count_pairs, count_pairs_twin))
+    for got, expected in zip(found, twin, strict=True):
+        assert got.tolist() == expected.tolist() and got.dtype == expected.dtype  # type: ignore[attr-defined]
 
 
 @settings(deadline=None)

@@ -79,7 +79,7 @@ def test_refined_is_within_one_per_cent_of_the_optimum(random_seed: int) -> None
     rng = np.random.default_rng(random_seed)
     tried = good = 0
     while tried < 40:
-        n = int(rng.integers(3, 10))
+        n = int(rng.integers(3, 11))
         pairs = rng.integers(0, n, (int(rng.integers(2, 3 * n)), 2)).tolist()
         edges = {(a, b): int(np.exp(rng.normal(4, 1.5))) + 1 for a, b in pairs if a != b}
         if not edges:

@@ -89,7 +89,10 @@ def _slices(wish: Wish) -> list[SendGraph]:
 
 def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
     """The problem on the slice that is scored; what is odd about it is told."""
-    graph = slices[-1]
+    graph, path = slices[-1], wish.graphs[-1]
+    if not graph.rows.sum():
+        hint = "Give one of a run or a slice in which something was sent."
+        raise UsageError(f"{path} has no messages, so there is nothing to place by.", hint=hint)
     problem = Problem(
         graph,
         wish.machines,
@@ -99,13 +102,15 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
         None if wish.distance is None else _distances(wish.distance),
         wish.seed,
     )
-    for path, part in zip(wish.graphs[-len(slices) :], slices[:-1], strict=False):
+    for before, part in zip(wish.graphs[-len(slices) :], slices[:-1], strict=False):
         if not part.rows.sum():
-            warnings.warn(f"{path} has no messages: nothing is learned from it.", stacklevel=2)
+            warnings.warn(f"{before} has no messages: nothing is learned from it.", stacklevel=2)
+    if slices[:-1] and not any(part.rows.sum() for part in slices[:-1]):
+        raise UsageError("No slice before the last has messages.", hint="Learn from more slices.")
     if wish.machines > len(graph.tasks):
         warnings.warn(
-            f"There are {wish.machines} machines and {len(graph.tasks)} tasks: "
-            f"{wish.machines - len(graph.tasks)} machines stay empty.",
+            f"Of {wish.machines} machines {wish.machines - len(graph.tasks)} stay empty: {path} "
+            f"has fewer tasks ({len(graph.tasks)}).",
             stacklevel=2,
         )
     if (wish.before is None) != (wish.moves is None):

@@ -24,7 +24,7 @@ from zlib import crc32
 
 import numpy as np
 
-from levada.engine.placing.measured import by_group, of_readers
+from levada.engine.placing.measured import by_group, known, still_there
 from levada.engine.placing.wish import LEARN, Wish, read_wish
 from levada.errors import UsageError
 from levada.model.arrays import Ints
@@ -136,20 +136,24 @@ class Learner:
         return wanted if lesson.moved else None
 
     def _blocks(self, manifest: Manifest, slice_: str) -> tuple[list[Block], str]:
-        """What readers have sent to operators that are there, and what of it is to be told."""
-        nodes = self._checkpoint.load_plan(manifest.plan).nodes
+        """What has been sent to operators that are there, and what of it is to be told."""
+        plan = self._checkpoint.load_plan(manifest.plan)
         root = str(self._checkpoint.root)
-        every = of_readers(list(group_counts.read(root, manifest.by_group[slice_])))
-        blocks = [b for b in every if b.node < 0 or b.node in nodes]
-        rows, all_rows = _rows(blocks), _rows(every)
-        if not rows:
+        every = list(group_counts.read(root, manifest.by_group[slice_]))
+        there = still_there(every, plan)
+        blocks = known(there)
+        if not _rows(blocks):
             return [], f"In the slice {slice_} nothing was sent to groups: nothing is learned."
-        if rows < all_rows:
-            return blocks, (
-                f"{1 - rows / all_rows:.0%} of what was sent in {slice_} was for operators that no "
-                "query has any more: it is learned from the rest."
+        told = [
+            f"{1 - _rows(some) / _rows(of):.0%} of what was sent in {slice_} {said}: it is learned "
+            "from the rest."
+            for some, of, said in (
+                (there, every, "was for operators that no query has any more"),
+                (blocks, there, "were partial aggregates of several groups"),
             )
-        return blocks, ""
+            if _rows(some) < _rows(of)
+        ]
+        return blocks, " ".join(told)
 
     def _placed(self, blocks: list[Block]) -> tuple[Wish, Ints, SendGraph]:
         """Where a graph's tasks would best be, from where they are now."""

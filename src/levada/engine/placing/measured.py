@@ -12,10 +12,11 @@ from levada.errors import UsageError, near
 from levada.model.arrays import Longs
 from levada.placement.graph import SendGraph
 from levada.placement.placement import FINEST, check_groups, group_name
+from levada.plan.sealed.plan import Plan
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.group_counts import Block
 from levada.runtime.graph.send_graph import Sent
-from levada.runtime.store.checkpoint import facts_of, newest_manifest
+from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest
 
 
@@ -28,38 +29,72 @@ def measured(root: Path, slice_: str | None) -> SendGraph:
 
 
 def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
-    """The send graph of a slice with groups as tasks: what each reader has sent to each. What tasks
-    of stages have sent is left out, with a warning: of what group they sent it is not known.
+    """The send graph of a slice with groups as tasks: what each reader and each group has sent to
+    each. Left out, with a warning, are operators that no query has any more, and partial aggregates
+    of several groups.
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
-    blocks = list(group_counts.read(str(root), manifest.by_group.get(name, ())))
-    read = of_readers(blocks)
-    rows, known = (sum(int(b.rows.sum()) for b in some) for some in (blocks, read))
-    if known < rows:
-        warnings.warn(
-            f"{1 - known / rows:.0%} of the rows are sent by tasks of stages, which have many "
-            "groups each: they are left out.",
-            stacklevel=2,
+    every = list(group_counts.read(str(root), manifest.by_group.get(name, ())))
+    there = still_there(every, plan_of(root, facts_of(root), manifest.plan))
+    if less := _less(every, there):
+        _tell(f"{less} were for operators that no query has any more: they are left out.")
+    sure = known(there)
+    if less := _less(there, sure):
+        _tell(
+            f"{less} are partial aggregates, each added up out of several groups: no group has "
+            "sent them, and they are left out."
         )
-    return by_group(read, groups)
+    return by_group(sure, groups)
 
 
-def of_readers(blocks: Iterable[Block]) -> list[Block]:
-    """What readers have sent: of what tasks of stages send it is not known of what group it was."""
-    return [block for block in blocks if not _flow(block.sender)[0]]
+def _less(every: list[Block], some: list[Block]) -> str:
+    """How much less some blocks are; "" if they are as much."""
+    rows, own = (sum(int(b.rows.sum()) for b in blocks) for blocks in (every, some))
+    return f"{rows - own:,} of {rows:,} rows ({1 - own / rows:.1%})" if own < rows else ""
+
+
+def _tell(sentence: str) -> None:
+    warnings.warn(sentence, stacklevel=3)
+
+
+def still_there(blocks: Iterable[Block], plan: Plan) -> list[Block]:
+    """What was sent to operators that a plan has."""
+    return [b for b in blocks if b.node < 0 or b.node in plan.nodes]
+
+
+def known(blocks: Iterable[Block]) -> list[Block]:
+    """What readers have sent, and what has been sent of which it is known from what group. What is
+    left are partial aggregates of several groups, which are by task.
+    """
+    return [b for b in blocks if b.sources is not None or not _flow(b.sender)[0]]
 
 
 def by_group(blocks: list[Block], groups: int) -> SendGraph:
-    """What readers have sent to groups as a graph: the readers, then the groups that got rows."""
-    readers = {name: i for i, name in enumerate(sorted({block.sender for block in blocks}))}
-    keys = [readers[b.sender] * groups + b.groups * groups // FINEST for b in blocks]
+    """What readers and groups have sent to groups as a graph: the readers, then the groups that
+    have sent or got rows.
+    """
+    names = sorted({b.sender for b in blocks if b.sources is None})
+    readers = {name: i for i, name in enumerate(names)}
+    every = len(readers) + groups  # vertices that there could be
+
+    def vertices(of: Longs) -> Longs:
+        return len(readers) + of * groups // FINEST
+
+    keys = [
+        vertices(b.groups)
+        + every * (np.int64(readers[b.sender]) if b.sources is None else vertices(b.sources))
+        for b in blocks
+    ]
     edges, at = np.unique(np.concatenate([*keys, np.empty(0, np.int64)]), return_inverse=True)
-    there, target = np.unique(edges % groups, return_inverse=True)
+    ends = np.concatenate([np.arange(len(readers)), edges // every, edges % every])
+    there, place = np.unique(ends, return_inverse=True)
+    source, target = place[len(readers) :].reshape(2, -1).astype(np.int32)
+    tasks = (group_name(group, groups) for group in (there[len(readers) :] - len(readers)).tolist())
     return SendGraph(
-        (*readers, *(group_name(group, groups) for group in there.tolist())),
-        (edges // groups).astype(np.int32),
-        (target + len(readers)).astype(np.int32),
+        (*readers, *tasks),
+        source,
+        target,
         _total(at, [b.rows for b in blocks], len(edges)),
         _total(at, [_dealt(b) for b in blocks], len(edges)),
     )

@@ -8,7 +8,8 @@ its groups are on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy as np
 from levada.engine.placing.wish import Learning, Wish
 from levada.errors import UsageError
 from levada.model.arrays import Ints, Shorts
+from levada.model.names import shown
 from levada.runtime.graph.placed import Placed
+from levada.runtime.graph.task_graph import OUTPUT, STATIC
 from levada.runtime.places import NOWHERE
 from levada.runtime.store.checkpoint import Checkpoint
 
@@ -26,17 +29,45 @@ Follow = Callable[[Callable[[Placed], None]], None]
 
 
 def settle(
-    wish: Wish | Learning | None, checkpoint: Checkpoint
+    wish: Wish | Learning | None, checkpoint: Checkpoint, streams: Iterable[str] = ()
 ) -> tuple[Placed | None, Follow | None]:
     """Has a checkpoint go by a placement: state moves with its groups; of one that is learned, also
-    who tells of new ones. Raises UsageError if the placement is for other partitions.
+    who tells of new ones. Raises UsageError if the placement is for other partitions; says what of
+    it is for other streams, and which of ``streams`` it does not know.
     """
     if isinstance(wish, Learning):
         from levada.engine.placing.learn import Learner  # here: other runs need no placer
 
         learner = Learner(checkpoint, wish.machines)
         return learner.now, learner.follow
-    return (None if wish is None else _settled(wish, checkpoint)), None
+    if wish is None:
+        return None, None
+    _tell_odd(wish, [shown(stream) for stream in streams])
+    return _settled(wish, checkpoint), None
+
+
+def _tell_odd(wish: Wish, streams: Sequence[str]) -> None:
+    """Says what a placement has that the run has not, and the reverse: it was made of another set
+    of queries.
+    """
+    readers = [n for n in wish.machine if not _TASK.fullmatch(n) and n not in (STATIC, OUTPUT)]
+    of = {
+        name: next((s for s in streams if f"{name} ".startswith(f"{s} ")), "") for name in readers
+    }
+    if gone := [name for name in readers if not of[name]]:
+        more = f" and {len(gone) - 1} more" if gone[1:] else ""
+        warnings.warn(
+            f"{wish.path} places {gone[0]}{more}, which this run has no stream for: it goes by the "
+            "rest.",
+            stacklevel=3,
+        )
+    if unknown := [stream for stream in streams if stream not in of.values()]:
+        said = (
+            f"the stream {unknown[0]}" if not unknown[1:] else "the streams " + ", ".join(unknown)
+        )
+        warnings.warn(
+            f"{wish.path} has no place for {said}: any executor may read it.", stacklevel=3
+        )
 
 
 def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:

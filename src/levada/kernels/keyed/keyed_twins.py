@@ -37,6 +37,16 @@ def scatter_order_twin(target: Ints, parts: int) -> tuple[Ints, Longs]:
     return np.argsort(target, kind="stable").astype(np.int32), offsets.astype(np.int64)
 
 
+def count_pairs_twin(
+    source: npt.NDArray[np.uint16], target: npt.NDArray[np.uint16]
+) -> tuple[npt.NDArray[np.uint32], Longs]:
+    """The distinct pairs by sorting, in the order of their first rows."""
+    pairs = source.astype(np.uint32) << np.uint32(16) | target
+    there, first, rows = np.unique(pairs, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return there[order], rows[order].astype(np.int64)
+
+
 def group_twin(k: Words, h: Words) -> tuple[Ints, Longs]:
     """The distinct keys by sorting, renumbered by their first rows."""
     _, first, codes = np.unique(np.rec.fromarrays([k, h]), return_index=True, return_inverse=True)

@@ -20,7 +20,7 @@ import polars as pl
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import beside, combine
 from levada.model import columns as col
-from levada.model.arrays import Ints
+from levada.model.arrays import Bools, Ints
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
@@ -73,8 +73,7 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fram
     has reached the rows, because a row that is ahead of it counts at no report that is due.
     """
     step = node.step
-    rows = report_buffer.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
-    codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
+    rows, codes, first = _in_panes(node, frame)
     if len(first) > most * frame.n:
         return None
     kept = group_columns(rows, step.keys, first)
@@ -83,6 +82,25 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fram
         {**kept, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
         len(first),
     )
+
+
+def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
+    """Of each partial that ``fold`` makes of these rows, whether all of its rows were of the one
+    partition-group that it says.
+    """
+    rows, codes, first = _in_panes(node, frame)
+    place = rows[col.PLACE]
+    alone = np.ones(len(first), np.bool_)
+    alone[codes[place != place[first][codes]]] = False
+    return alone
+
+
+def _in_panes(node: PlanNode[s.Panes], frame: Frame) -> tuple[Frame, Ints, npt.NDArray[np.int64]]:
+    """The rows that count at some time, the partial of each, and the first row of each partial."""
+    step = node.step
+    rows = report_buffer.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+    codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
+    return rows, codes, first
 
 
 def group_columns(

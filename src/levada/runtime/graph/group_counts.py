@@ -1,5 +1,6 @@
-"""How many rows each task has sent to each group of keys, by the node that gets them: what a placer
-needs that is to give groups to machines (KATTS: Fischer, Scharrenbach, Bernstein 2013, 3.3).
+"""How many rows each reader has sent to each group of keys, and each group to each other one, by
+the node that gets them: what a placer needs that is to give groups to machines (KATTS: Fischer,
+Scharrenbach, Bernstein 2013, 3.3).
 
 A task counts its rows where it finds out their targets anyway, and tells the counts with its
 outcome: an attempt that is not committed counts nothing. What tells of an epoch is a file, in
@@ -8,7 +9,12 @@ become one where they are many. A row is one that crosses an exchange (of what i
 a partial aggregate). Bytes are those of its columns; texts go once a blob, whatever group they are
 of.
 
-Cost: 1 ns a row, and where a task counts, half a megabyte a node while it runs.
+Behind an exchange each row knows its group, so what a stage sends counts from that group, whatever
+partition and machine had it (docs/decisions/0048-edges-between-groups.md). A partial aggregate of
+rows of several groups is of none: it counts as the task's. What stays in its group counts, too.
+
+Cost: 1 ns a row that is read, and where a task counts, half a megabyte a node while it runs; 6 to
+30 ns a row from one stage to the next, and 8 bytes a pair of groups.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.route import count_groups
+from levada.kernels.keyed.route import count_groups, count_pairs
 from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.checked import checked_parts
@@ -38,6 +44,10 @@ MOST_FILES = 16
 """Of a slice, before they become one."""
 FOLDER = "graph"
 FINEST = 1 << 16
+BY_GROUP = ""
+"""Who sends rows of which each knows its group."""
+
+Pairs = tuple[npt.NDArray[np.uint32], Longs]
 
 
 class Counter:
@@ -46,16 +56,26 @@ class Counter:
     def __init__(self, groups: int) -> None:
         self._groups = groups
         self._rows: dict[int, Longs] = {}
-        self._size: dict[int, int] = {}
+        self._pairs: dict[int, list[Pairs]] = {}
+        self._size: dict[tuple[int, bool], int] = {}  # of a node, from groups that are known or not
 
-    def count(self, node: int, groups: npt.NDArray[np.uint16], frame: Frame) -> None:
-        """Counts rows that go to a node, by their groups."""
-        at = node if node in self._rows or len(self._rows) < MOST_NODES else OTHERS
-        if at not in self._rows:
-            self._rows[at] = np.zeros(self._groups, np.int64)
-        count_groups(groups, self._rows[at])
+    def count(
+        self,
+        node: int,
+        groups: npt.NDArray[np.uint16],
+        frame: Frame,
+        sources: npt.NDArray[np.uint16] | None = None,
+    ) -> None:
+        """Counts rows that go to a node, by their groups there and, if these are known, before."""
+        there = self._rows.keys() | self._pairs.keys()
+        at = node if node in there or len(there) < MOST_NODES else OTHERS
+        if sources is not None:
+            self._pairs.setdefault(at, []).append(count_pairs(sources, groups))
+        else:
+            count_groups(groups, self._rows.setdefault(at, np.zeros(self._groups, np.int64)))
         width = sum(column.dtype.itemsize for column in frame.columns.values())
-        self._size[at] = self._size.get(at, 0) + width * frame.n
+        key = at, sources is not None
+        self._size[key] = self._size.get(key, 0) + width * frame.n
 
     def count_given(self, frames: Iterable[Frame], *, joins: bool) -> None:
         """Counts rows that an operator is given; ``joins``: it is a join that may be divided."""
@@ -70,7 +90,25 @@ class Counter:
 
     def told(self) -> list[Counted]:
         """What has been counted."""
-        return [_counted(node, rows, self._size[node]) for node, rows in self._rows.items()]
+        return [
+            *(_counted(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
+            *(_paired(node, parts, self._size[node, True]) for node, parts in self._pairs.items()),
+        ]
+
+
+def _paired(node: int, parts: Sequence[Pairs], size: int) -> Counted:
+    pairs, rows = _added([pairs for pairs, _ in parts], [rows for _, rows in parts])
+    sources, groups = ((pairs >> np.uint32(16)), pairs & np.uint32(FINEST - 1))
+    of, to = sources.astype(np.uint16).tobytes(), groups.astype(np.uint16).tobytes()
+    return Counted(node, to, rows.astype(np.uint32).tobytes(), size, of)
+
+
+def _added(
+    keys: Sequence[npt.NDArray[np.uint32]], rows: Sequence[Longs]
+) -> tuple[npt.NDArray[np.uint32], Longs]:
+    """Each key once, in their order, with its rows."""
+    there, at = np.unique(np.concatenate(keys), return_inverse=True)
+    return there, np.bincount(at, np.concatenate(rows), len(there)).astype(np.int64)
 
 
 def _counted(node: int, rows: Longs, size: int) -> Counted:
@@ -80,28 +118,36 @@ def _counted(node: int, rows: Longs, size: int) -> Counted:
 
 
 class Block(NamedTuple):
-    """What a task (by its name) has sent to a node: rows to each of these groups, bytes in all."""
+    """What a task (by its name) has sent to a node: rows to each of these groups, bytes in all; or
+    what groups have sent, each of ``sources`` to the one of ``groups`` beside it.
+    """
 
     sender: str
     node: int
     groups: Longs
     rows: Longs
     size: int
+    sources: Longs | None = None
 
 
 def blocks(done: Iterable[Done]) -> list[Block]:
-    """What tasks have told, by their names."""
+    """What tasks have told, by their names where they do not know the groups."""
     return [
         Block(
-            name_of(told),
+            BY_GROUP if each.sources else name_of(told),
             each.node,
-            np.frombuffer(each.groups, np.uint16).astype(np.int64),
-            np.frombuffer(each.rows, np.uint32).astype(np.int64),
+            _longs(each.groups, np.uint16),
+            _longs(each.rows, np.uint32),
             each.size,
+            _longs(each.sources, np.uint16) if each.sources else None,
         )
         for told in done
         for each in told.sent
     ]
+
+
+def _longs(column: bytes, kind: npt.DTypeLike) -> Longs:
+    return np.frombuffer(column, kind).astype(np.int64)
 
 
 def together(found: Iterable[Block]) -> list[Block]:
@@ -113,11 +159,21 @@ def together(found: Iterable[Block]) -> list[Block]:
 
 
 def _sum(parts: Sequence[Block]) -> Block:
+    size = sum(part.size for part in parts)
+    if parts[0].sources is not None:
+        keys = [
+            (part.sources * FINEST + part.groups).astype(np.uint32)
+            for part in parts
+            if part.sources is not None
+        ]
+        pairs, rows = _added(keys, [part.rows for part in parts])
+        there = pairs.astype(np.int64)
+        own = parts[0]
+        return Block(own.sender, own.node, there % FINEST, rows, size, there // FINEST)
     total = np.zeros(FINEST, np.int64)
     for part in parts:
         total[part.groups] += part.rows  # a group is in a block once
     (there,) = np.nonzero(total)
-    size = sum(part.size for part in parts)
     return Block(parts[0].sender, parts[0].node, there, total[there], size)
 
 
@@ -140,17 +196,23 @@ def _write(root: str, epoch: int, found: Sequence[Block]) -> str:
             "rows": np.concatenate([b.rows for b in found]),
         }
     )
+    frames = {"counts": frame}
+    if known := [b.sources for b in found if b.sources is not None]:
+        frames["from"] = Frame({"group": np.concatenate(known).astype(np.uint16)})
     meta = [[b.sender, b.node, len(b.groups), b.size] for b in found]
-    return state_files.write(root, FOLDER, str(epoch), checked_parts({"counts": frame}, meta))
+    return state_files.write(root, FOLDER, str(epoch), checked_parts(frames, meta))
 
 
 def read(root: str, files: Iterable[str]) -> Iterator[Block]:
     """What files tell, one after the other. Raises ``CheckpointError``."""
     for name in files:
         frames, meta = state_files.map_(root, name)
-        frame, at = frames["counts"], 0
+        frame, at, known = frames["counts"], 0, 0
         for sender, node, many, size in meta:
-            cut = slice(at, at + many)
-            groups = frame["group"][cut].astype(np.int64)
-            yield Block(sender, node, groups, frame["rows"][cut].astype(np.int64), size)
+            groups, rows = (frame[c][at : at + many].astype(np.int64) for c in ("group", "rows"))
+            sources = None
+            if sender == BY_GROUP:
+                sources = frames["from"]["group"][known : known + many].astype(np.int64)
+                known += many
+            yield Block(sender, node, groups, rows, size, sources)
             at += many

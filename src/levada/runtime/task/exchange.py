@@ -15,12 +15,12 @@ import numpy as np
 
 from levada.kernels.keyed.route import group_and_partition, scatter_order
 from levada.model import columns as col
-from levada.model.arrays import Longs, Words
-from levada.model.frame import Frame, concat, pack
+from levada.model.arrays import Bools, Longs, Words
+from levada.model.frame import Column, Frame, concat, pack
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.operators.excess import most_of
-from levada.operators.group.panes import fold
+from levada.operators.group.panes import fold, of_one_group
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
 from levada.operators.rows.pick import route
@@ -146,15 +146,29 @@ class Exchange:
             self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
             keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
-            self._scatter(Address(What.PANES, consumer.node), panes, keys, consumer.node)
+            counted = self.counter is not None and col.PLACE in frame
+            alone = of_one_group(target, frame) if counted else None
+            to = Address(What.PANES, consumer.node)
+            self._scatter(to, panes, keys, consumer.node, alone=alone)
 
-    def _scatter(self, to: Address, frame: Frame, slots: Sequence[int], node: int) -> None:
-        """To each partition its rows, which know their group from here on."""
+    def _scatter(
+        self,
+        to: Address,
+        frame: Frame,
+        slots: Sequence[int],
+        node: int,
+        *,
+        alone: Bools | None = None,
+    ) -> None:
+        """To each partition its rows, which know their group from here on. ``alone``: those that
+        were of one group before, if not all were.
+        """
         h = np.ascontiguousarray(placing(frame, slots, node))
         group, target = group_and_partition(h, self.table)
+        before = frame.columns.get(col.PLACE)
         frame = frame.with_(**{col.PLACE: group})
         if self.counter is not None:
-            self.counter.count(CHECKS if to.what is What.CLOSED else node, group, frame)
+            self._count(CHECKS if to.what is What.CLOSED else node, frame, before, alone)
         if self.context.partitions == 1:
             self.frames[0].setdefault(to, []).append(frame)
             return
@@ -166,6 +180,17 @@ class Exchange:
             if len(rows):
                 own = frame.take(rows if copied is None else copied.rows[rows])
                 self.frames[t].setdefault(to, []).append(own)
+
+    def _count(self, node: int, frame: Frame, before: Column | None, alone: Bools | None) -> None:
+        """Counts rows by their groups, from those that they were of before, where there was one."""
+        assert self.counter is not None, "what is sent is counted"
+        if before is None or alone is None or alone.all():
+            self.counter.count(node, frame[col.PLACE], frame, before)
+            return
+        for own, sources in ((alone, before[alone]), (~alone, None)):
+            if own.any():
+                some = frame.where(own)
+                self.counter.count(node, some[col.PLACE], some, sources)
 
     def counted(self) -> list[Counted]:
         """How many rows went to each group, if that is counted."""

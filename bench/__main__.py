@@ -42,6 +42,8 @@ class Name(StrEnum):
     PLACED = "placed"
     BALANCE = "balance"
     CHOICE = "choice"
+    COUNTING = "counting"
+    DELAY = "delay"
 
 
 def main(

@@ -122,14 +122,15 @@ class Control(msgspec.Struct):
 
 
 class Counted(msgspec.Struct, array_like=True):
-    """What a task has sent to a node, or given to operators: so many rows of each of some groups,
-    in so many bytes.
+    """What a task has sent to a node, or given to operators: so many rows of each of some groups
+    (b"": of all), in so many bytes.
     """
 
     node: int
     groups: bytes  # 16 bits each
-    rows: bytes  # 32 bits each
+    rows: bytes  # of so many bytes each
     size: int
+    width: int = 4
 
 
 class Done(msgspec.Struct):

@@ -24,7 +24,7 @@ from zlib import crc32
 
 import numpy as np
 
-from levada.engine.placing.measured import by_group, of_readers
+from levada.engine.placing.measured import by_group
 from levada.engine.placing.wish import LEARN, Wish, read_wish
 from levada.errors import UsageError
 from levada.model.arrays import Ints
@@ -139,7 +139,7 @@ class Learner:
         """What readers have sent to operators that are there, and what of it is to be told."""
         nodes = self._checkpoint.load_plan(manifest.plan).nodes
         root = str(self._checkpoint.root)
-        every = of_readers(list(group_counts.read(root, manifest.by_group[slice_])))
+        every = list(group_counts.read(root, manifest.by_group[slice_]))
         blocks = [b for b in every if b.node < 0 or b.node in nodes]
         rows, all_rows = _rows(blocks), _rows(every)
         if not rows:

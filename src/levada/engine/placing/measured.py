@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from levada.placement.placement import FINEST, check_groups, group_name
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.group_counts import Block
 from levada.runtime.graph.send_graph import Sent
+from levada.runtime.graph.task_graph import OUTPUT
 from levada.runtime.store.checkpoint import facts_of, newest_manifest
 from levada.runtime.store.manifest import Manifest
 
@@ -33,21 +33,25 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
-    blocks = list(group_counts.read(str(root), manifest.by_group.get(name, ())))
-    read = of_readers(blocks)
-    rows, known = (sum(int(b.rows.sum()) for b in some) for some in (blocks, read))
-    if known < rows:
+    rest = _of_stages(send_graph.read(root / manifest.slices[name]))
+    if rest:
         warnings.warn(
-            f"{1 - known / rows:.0%} of the rows are sent by tasks of stages, which have many "
-            "groups each: they are left out.",
+            f"{rest:.0%} of the rows are sent by tasks of stages, which have many groups each: "
+            "they are left out.",
             stacklevel=2,
         )
-    return by_group(read, groups)
+    return by_group(list(group_counts.read(str(root), manifest.by_group.get(name, ()))), groups)
 
 
-def of_readers(blocks: Iterable[Block]) -> list[Block]:
-    """What readers have sent: of what tasks of stages send it is not known of what group it was."""
-    return [block for block in blocks if not _flow(block.sender)[0]]
+def _of_stages(sent: Sent) -> float:
+    """The part of the rows between tasks that tasks of stages have sent."""
+    rows = [
+        (_flow(sender)[0] > 0, n)
+        for sender, to in sent.links.items()
+        for target, (n, _, _) in to.items()
+        if target != OUTPUT
+    ]
+    return sum(n for late, n in rows if late) / max(sum(n for _, n in rows), 1)
 
 
 def by_group(blocks: list[Block], groups: int) -> SendGraph:

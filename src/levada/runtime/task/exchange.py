@@ -51,7 +51,8 @@ class Exchange:
         self.frames: list[dict[Address, list[Frame]]] = [{} for _ in range(context.partitions)]
         self.table = load_groups(context.groups).partition
         self.name = ""  # of the task, where what it sends is counted
-        self.counter = Counter(len(self.table)) if context.counted else None
+        counts = context.counted and not stage  # of what group a row was before is not known later
+        self.counter = Counter(len(self.table)) if counts else None
         self._told: dict[tuple[int, Address], int] = {}
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
 
@@ -164,7 +165,7 @@ class Exchange:
 
     def counted(self) -> list[Counted]:
         """How many rows went to each group, if that is counted."""
-        return [] if self.counter is None else self.counter.told()
+        return [] if self.counter is None else self.counter.packed()
 
     def close(self, stream: int, subjects: Frame) -> None:
         """The subjects of closed elements, to where each is at home."""

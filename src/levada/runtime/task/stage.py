@@ -384,7 +384,6 @@ class StageTask:
         if self.context.counted:
             done.received = self.received
             done.segment_size = state_files.size_of(self.context.root, done.segment)
-            done.sent = exchange.counted()
             exchange.name = task(self.stage, self.partition)
         if self.stage < self.plan.stages:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)

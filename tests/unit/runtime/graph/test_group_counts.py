@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
 
+import msgspec
+import numpy as np
 import pytest
 from test_send_graph import PARTS, QUERY, run, run_again, write
 
@@ -16,10 +18,13 @@ import levada
 from levada.cli.main import main
 from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
+from levada.model.checked import checked_parts
+from levada.model.frame import Frame
 from levada.placement.placement import group_name
-from levada.runtime.context import load_groups
+from levada.runtime.context import Done, load_groups
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.group_counts import FINEST, read
+from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import facts_of, newest_manifest
 from levada.runtime.store.group_tables import name_of
 from levada.terms.group_of import group_of
@@ -74,6 +79,44 @@ def test_an_epoch_that_is_run_again_counts_once(when: str, tmp_path: Path) -> No
     found = write(tmp_path / "s")
     run_again(tmp_path, when)
     assert counted(tmp_path / "ck") == wanted(found)
+
+
+@pytest.mark.parametrize("most", [1, 200, 60_000, 2**31])
+@pytest.mark.parametrize("many", [0, 3, 40_000, FINEST])
+def test_what_is_packed_is_what_was_counted(many: int, most: int, tmp_path: Path) -> None:
+    """Whatever is shorter, in the width that the largest number needs; by way of JSON and a file;
+    and together with others in one file.
+    """
+    rng = np.random.default_rng(5)
+    groups = np.sort(rng.permutation(FINEST)[:many])
+    rows = np.zeros(FINEST, np.int64)
+    rows[groups] = rng.integers(1, most + 1, many)
+    told = Done(0, 0, reader="r", sent=[group_counts._packed(7, rows, 99)])
+    done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), Done)]
+    assert len(done[0].sent[0].rows) <= 8 * FINEST
+    (tmp_path / "graph").mkdir()
+    files: dict[str, list[str]] = {}
+    with patch.object(group_counts, "MOST_FILES", 2):
+        for epoch in range(3):
+            files = group_counts.keep(str(tmp_path), epoch, files, "day", done)
+    found = list(read(str(tmp_path), files["day"]))
+    assert {(block.sender, block.node) for block in found} == {("r", 7)}
+    assert sum(block.size for block in found) == 3 * 99
+    total = np.zeros(FINEST, np.int64)
+    for block in found:
+        assert (block.rows > 0).all(), "groups that got nothing are not told"
+        total[block.groups] += block.rows
+    assert (total == 3 * rows).all()
+
+
+def test_files_of_before_counts_were_packed_are_read(tmp_path: Path) -> None:
+    (tmp_path / "graph").mkdir()
+    counts = Frame({"group": np.array([3, 9], np.uint16), "rows": np.array([5, 1], np.int64)})
+    parts = checked_parts({"counts": counts}, [["r", 7, 2, 48]])
+    name = state_files.write(str(tmp_path), "graph", "1", parts)
+    (block,) = read(str(tmp_path), [name])
+    assert (block.sender, block.node, block.size) == ("r", 7, 48)
+    assert (block.groups.tolist(), block.rows.tolist()) == ([3, 9], [5, 1])
 
 
 def test_the_graph_by_group_adds_up_to_that_by_task(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ class Learner:
         """What readers have sent to operators that are there, and what of it is to be told."""
         nodes = self._checkpoint.load_plan(manifest.plan).nodes
         root = str(self._checkpoint.root)
-        every = list(group_counts.read(root, manifest.by_group[slice_]))
+        every = list(group_counts.of(root, manifest, slice_))
         blocks = [b for b in every if b.node < 0 or b.node in nodes]
         rows, all_rows = _rows(blocks), _rows(every)
         if not rows:

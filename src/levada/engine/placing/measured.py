@@ -24,7 +24,7 @@ def measured(root: Path, slice_: str | None) -> SendGraph:
     ``CheckpointError``.
     """
     manifest, name = _slice(root, slice_)
-    return graph_of(send_graph.read(root / manifest.slices[name]))
+    return graph_of(send_graph.of(str(root), manifest, name))
 
 
 def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
@@ -33,14 +33,14 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
-    rest = _of_stages(send_graph.read(root / manifest.slices[name]))
+    rest = _of_stages(send_graph.of(str(root), manifest, name))
     if rest:
         warnings.warn(
             f"{rest:.0%} of the rows are sent by tasks of stages, which have many groups each: "
             "they are left out.",
             stacklevel=2,
         )
-    return by_group(list(group_counts.read(str(root), manifest.by_group.get(name, ()))), groups)
+    return by_group(list(group_counts.of(str(root), manifest, name)), groups)
 
 
 def _of_stages(sent: Sent) -> float:

@@ -18,7 +18,7 @@ from levada.errors import unreadable
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
-from levada.runtime.context import Control, Replacement, StreamState
+from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
@@ -218,8 +218,12 @@ class Manifest(msgspec.Struct):
     gone: int = 0  # solutions of queries that have been taken out
     setup: str = ""  # which static files the state has seen
     groups: int = 1  # the version of the group table by which the state lies
-    slices: dict[str, str] = {}  # slice of event time -> the file of its send graph
-    by_group: dict[str, list[str]] = {}  # slice -> files of what was sent to each group
+    # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
+    slices: dict[str, str] = {}
+    sent: Any = None
+    # slice -> files of what was sent to each group; what is in no file yet, of the last slice
+    by_group: dict[str, list[str]] = {}
+    pending: list[tuple[str, Counted]] = []
     placed: Preferences | None = None  # of the last run that had a placement
     reign: int = 0  # that of the driver which committed it
     balanced: Balanced | None = None  # after the last reorganization

@@ -45,6 +45,8 @@ TASK = 5.0  # ms that another task that reads has to be worth
 NEAR = 1.3  # how much slower a way may be predicted to be, and yet be tried
 TRY = 32  # epochs between trials, times how much slower
 MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
+FIRST_OFF = 5.0  # .. of the first ones of a way, which are forgotten soonest
+SURE = 2  # epochs
 MOST_PARTS = 64  # of a plan's work that are told
 
 
@@ -118,7 +120,8 @@ class Pace:
             x = apart_ if choice.way == SPREAD else alone_
             trend = self._trends[choice.way]
             # one that was held up by something else says little: what lasts shows soon enough
-            trend.learn(x, min(choice.took, MOST_OFF * max(trend.at(x), 1.0)))
+            most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
+            trend.learn(x, min(choice.took, most * max(trend.at(x), 1.0)))
             epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
             guessed += choice.predicted[choice.way]
             self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]

@@ -118,6 +118,12 @@ def test_the_first_epochs_of_a_process_are_soon_forgotten() -> None:
     assert choice.predicted[ONE] == pytest.approx(60.0, rel=0.1)
 
 
+def test_on_a_machine_that_is_slower_than_was_guessed_both_ways_are_tried_soon() -> None:
+    took = {ONE: 8 * 22.0, SPREAD: 8 * 50.0}
+    ways = run(Pace(2), 30, 10_000, each=0.0002, took=took.__getitem__)
+    assert 1 <= ways[:8].count(SPREAD) <= 2 and SPREAD not in ways[8:]
+
+
 def test_epochs_that_are_alike_say_nothing_of_larger_ones_but_the_guess() -> None:
     """What differs by chance is hardly a slope: by points alone all sizes would take the same."""
     pace = Pace(2)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.result import Result
+from bench.result import CountError, Result
 from bench.srbench import HOUR, MINUTE, STREAM, Weather, _text, query
 from levada import Engine
 from levada.engine.query import Report
@@ -83,7 +83,7 @@ def capacity(folder: Path, made: Path, stepped: bool) -> float:
 
 
 def latencies(
-    folder: Path, made: Path, ends: list[int], rate: float, stepped: bool
+    folder: Path, made: Path, ends: list[int], rate: float, *, warm: float, stepped: bool
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """Seconds of each report behind the warm-up, and how the delay was kept, by epoch."""
     live, plan = folder / "live.nt", folder / "plan.json"
@@ -117,19 +117,23 @@ def latencies(
     found = []
     for close, at in sorted(seen.items()):
         minute = -(-(close - MINUTE // 2) // MINUTE)  # the first that is not before the close
-        if close % HOUR == 0 and minute < len(there) and there[minute] - there[0] >= WARM:
+        if close % HOUR == 0 and minute < len(there) and there[minute] - there[0] >= warm:
             found.append(at - there[minute])
     return found, told
 
 
 def run(scale: float, stepped: bool) -> Result:
-    """Both runs; ``scale`` is of the minutes that are made at most."""
+    """Both runs; ``scale`` is of the minutes that are made at most, and of the time."""
     with tempfile.TemporaryDirectory(prefix="levada-delay-") as scratch:
         folder = Path(scratch)
         ends = make(folder / "made.nt", int(MOST * scale))
         most = capacity(folder, folder / "made.nt", stepped)
-        many = min(int((WARM + SPAN) * most / 2), len(ends))
-        found, told = latencies(folder, folder / "made.nt", ends[:many], most / 2, stepped)
+        many = min(int((WARM + SPAN) * scale * most / 2), len(ends))
+        found, told = latencies(
+            folder, folder / "made.nt", ends[:many], most / 2, warm=WARM * scale, stepped=stepped
+        )
+    if not found:
+        raise CountError("Too little was made for a report behind the warm-up.")
     ms = np.array(found) * 1000
     more = {
         "triples_per_s": round(most * 3 * STATIONS),

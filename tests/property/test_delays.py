@@ -25,7 +25,7 @@ starts = st.lists(st.tuples(st.integers(2, 9), st.none()), min_size=1, max_size=
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 
 
-@examples(20)
+@examples(12)
 @given(
     cases(most=2) | cql_cases(most=2), st.integers(25, 400), st.integers(0, 2**32 - 1), starts,
     deaths,

@@ -43,6 +43,8 @@ class Name(StrEnum):
     PLACED = "placed"
     BALANCE = "balance"
     CHOICE = "choice"
+    COUNTING = "counting"
+    DELAY = "delay"
 
 
 def main(

@@ -5,14 +5,18 @@ elements) at three numbers of rows in an epoch, on Spark with two cores. Each ru
 epochs in turn as one task and spread over tasks, which says what either takes (the medians, in ms
 of wall clock: what else runs on the machine slows both); and as the engine chooses. An epoch counts
 as what its way takes, so ``loss`` says how much longer all epochs behind the first ``WARM`` are
-than if each had run the better way. ``off`` is what was predicted for these, by what they took, the
-median of the absolute values.
+than if each had run the better way.
+
+``time_off`` and ``cpu_off``: what was predicted for the epochs of a way, by what they took and by
+the CPU time of their tasks, less one; each is predicted before it runs. ``within_10`` counts those
+of all workloads, sizes and ways that are not further off, ``worst`` is the one that is furthest.
 """
 
 from __future__ import annotations
 
 import statistics
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -50,7 +54,7 @@ def _triples(folder: Path, rows: int) -> Streams:
     return {STREAM: {"source": folder / "w.nt", "element": "subject", "closed": "element"}}
 
 
-def _work(name: str, folder: Path, rows: int) -> tuple[Streams, str, str]:
+def work(name: str, folder: Path, rows: int) -> tuple[Streams, str, str]:
     """The streams, the query and its language."""
     if name == "w1":
         return _tuples(folder, "AB", rows), w1(10_000).replace("B.w", "B.v"), "cql"
@@ -59,9 +63,9 @@ def _work(name: str, folder: Path, rows: int) -> tuple[Streams, str, str]:
     return _triples(folder, rows), query(), "rspql"
 
 
-def _run(work: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int, list[Choice]]:
+def _run(asked: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int, list[Choice]]:
     """Some epochs: how many results, and how each epoch ran."""
-    streams, text, dialect = work
+    streams, text, dialect = asked
     found: list[Choice] = []
     # an observation is an element, of three triples
     elements = rows // 3 if STREAM in streams else rows
@@ -84,24 +88,41 @@ def _in_turn(self: Pace, one: float, spread: float) -> str:
 def compare(name: str, rows: int, session: Any) -> dict[str, Any]:
     """What a choice loses for one workload at one size."""
     with tempfile.TemporaryDirectory(prefix="levada-choice-") as folder:
-        work = _work(name, Path(folder), rows)
+        asked = work(name, Path(folder), rows)
         with patch.object(Pace, "_faster", _in_turn):
-            count, forced = _run(work, rows, session)
-        again, chosen = _run(work, rows, session)
+            count, forced = _run(asked, rows, session)
+        again, chosen = _run(asked, rows, session)
     check_count(f"{name} of {rows}", again, count)
     most = max(c.elements for c in forced)
     full = [c for c in forced[WARM:] if c.elements > most / 2]
     ms = {w: statistics.median(c.took for c in full if c.way == w) for w in (ONE, SPREAD)}
     own = [c for c in chosen[WARM:] if c.elements > most / 2][: EPOCHS - WARM]
     best = min(ms.values()) * len(own)
-    off = [abs(c.predicted[c.way] / c.took - 1) for c in own if c.way in c.predicted]
+    ways = {way: [c for c in full if c.way == way and c.predicted] for way in (ONE, SPREAD)}
     return {
         "count": count,
         **{f"{way}_ms": round(each, 1) for way, each in ms.items()},
         "best_ms": round(best, 1),
         "chosen_ms": round(sum(ms[c.way] for c in own), 1),
         "as_one": sum(c.way == ONE for c in own) / max(len(own), 1),
-        "off": round(statistics.median(off), 3) if off else None,
+        "time_off": {w: _off([(c.predicted[w], c.took) for c in own]) for w, own in ways.items()},
+        "cpu_off": {w: _off([(c.expected, c.worked) for c in own]) for w, own in ways.items()},
+    }
+
+
+def _off(pairs: Sequence[tuple[float, float]]) -> float:
+    """What was predicted, by what was measured, less one: of all epochs together."""
+    predicted, measured = (sum(column) for column in zip(*pairs, strict=True))
+    return round(predicted / measured - 1, 3)
+
+
+def quality(found: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
+    """How many predictions are within 10 %, and the one that is furthest off."""
+    off = [value for each in found for value in each[key].values()]
+    return {
+        "of": len(off),
+        "within_10": sum(abs(o) <= 0.1 for o in off),
+        "worst": max(map(abs, off)),
     }
 
 
@@ -121,4 +142,5 @@ def run(scale: float, stepped: bool) -> Result:
             stop_session(session)
     best, chosen = (sum(each[key] for each in found.values()) for key in ("best_ms", "chosen_ms"))
     total = {"count": sum(each["count"] for each in found.values())}
-    return Result("choice", total, more={"loss": round(chosen / best - 1, 4), **found})
+    told = {key: quality(list(found.values()), key) for key in ("time_off", "cpu_off")}
+    return Result("choice", total, more={"loss": round(chosen / best - 1, 4), **told, **found})

@@ -22,7 +22,7 @@ from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Done
 from levada.runtime.graph import group_counts
-from levada.runtime.graph.group_counts import Block
+from levada.runtime.graph.group_counts import Block, Packed
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.group_tables import Dealing
 from stepped import run_moved
@@ -54,10 +54,11 @@ def sent(case: Case, dealing: Dealing, rows: int) -> Edges:
     """
     told: list[Block] = []
     plans: list[Plan] = []
-    blocks, save = group_counts.blocks, Checkpoint.save_plan
+    told_by, save = group_counts.told_by, Checkpoint.save_plan
 
-    def keep_blocks(done: Iterable[Done]) -> list[Block]:
-        told.extend(found := blocks(done))
+    def keep_blocks(done: Iterable[Done]) -> list[Packed]:
+        found = list(told_by(done))
+        told.extend(map(group_counts._block, found))
         return found
 
     def keep_plan(self: Checkpoint, plan: Plan, *others: object) -> bool:
@@ -66,7 +67,7 @@ def sent(case: Case, dealing: Dealing, rows: int) -> Edges:
 
     with (
         patch("stepped.Engine", partial(Engine, slices="1d")),
-        patch.object(group_counts, "blocks", keep_blocks),
+        patch.object(group_counts, "told_by", keep_blocks),
         patch.object(Checkpoint, "save_plan", keep_plan),
     ):
         run_moved(case, dealing, [(10_000, None)], {}, epoch_rows=rows)

@@ -104,8 +104,9 @@ class QuerySource:
 class Options:
     """What holds for the whole application.
 
-    ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
-    the most elements in one. ``max_rows``: of an operator in one. ``partitions``: a number, auto.
+    ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
+    quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
+    results are to come, ms. ``max_rows``: of an operator in one. ``partitions``: a number, auto.
     ``slice``: of event time, in which what tasks send is counted. ``sharing``: what queries share.
     ``place``: a placement file, or off. ``balance``: by which groups move (None: they do not).
     ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
@@ -120,8 +121,9 @@ class Options:
     shape: str = "changes"
     checkpoint: str | None = None
     master: str | None = None
-    epoch: int = 1000
+    epoch: int | None = None
     epoch_rows: int = 1_000_000
+    delay: int | None = None
     max_rows: int = MOST_ROWS
     partitions: int | str | None = None
     slice: str = ""
@@ -385,6 +387,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "master": text_at,
     "epoch": _duration,
     "epoch_rows": count_at,
+    "delay": _duration,
     "max_rows": count_at,
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),

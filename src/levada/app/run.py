@@ -33,6 +33,8 @@ from levada.sinks.files import FileSink, Roll, claimed
 from levada.sinks.letters import Letter
 
 POLL = 0.2
+EPOCH = 1000
+"""ms between the starts of two epochs, unless something else is said."""
 LETTERS = "levada-dead-letters.ndjson"
 
 
@@ -105,8 +107,9 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
     return Engine(
         spark=spark,
         checkpoint=app.options.checkpoint,
-        epoch=app.options.epoch,
+        epoch=EPOCH if app.options.epoch is None and not app.options.delay else app.options.epoch,
         epoch_rows=app.options.epoch_rows,
+        delay=app.options.delay,
         max_rows=app.options.max_rows,
         partitions=check_partitions(app.options.partitions),
         slices=app.options.slice,

@@ -86,6 +86,7 @@ def _read(name: str, value: Any) -> Any:
     """The value of an option that is a text with a meaning."""
     readers: dict[str, Callable[[Any], Any]] = {
         "epoch": parse_duration,
+        "delay": parse_duration,
         "roll": parse_duration,
         "t0": parse_time,
         "balance": _balance,

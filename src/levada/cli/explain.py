@@ -66,9 +66,9 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
     return _json({"stage": "sharing", **tree(told)})
 
 
-def explain_placement(checkpoint: Path, *, as_json: bool) -> str:
-    """How the epochs of a run were placed, with what was predicted and what it took. Raises
-    ``CheckpointError`` and ``UsageError``.
+def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
+    """How the epochs of a run were placed, with what was predicted and what it took; also drawn as
+    a ``picture``. Raises ``CheckpointError`` and ``UsageError``.
     """
     # here: to explain a query the data path is not loaded
     from levada.engine.telling import choices
@@ -80,6 +80,10 @@ def explain_placement(checkpoint: Path, *, as_json: bool) -> str:
             f"The run on {checkpoint} has not told what its epochs cost.",
             hint="Run it with this version of Levada.",
         )
+    if picture is not None:
+        from levada.cli.place import picture as pictures
+
+        pictures.write(picture, costs, pictures.read_flow(checkpoint))
     if as_json:
         return _json({"stage": "placement", **asdict(costs)})
     if not costs.parts:  # nothing has been measured by parts yet

@@ -21,9 +21,11 @@ from levada.cli.assemble import Given, assemble, choose_queries
 from levada.cli.errors import report, warn
 from levada.cli.machine.commands import machines
 from levada.cli.place import commands as placing
+from levada.cli.place import options as w
 from levada.cli.serving import commands as serving
 from levada.cli.shared import takes_queries
 from levada.cli.talk.commands import Live, To, add_commands
+from levada.errors import UsageError
 
 app = typer.Typer(
     name="levada",
@@ -78,11 +80,12 @@ def _run(
     master: o.Master = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
+    delay: o.Delay = None,
     max_rows: o.MaxRows = None,
     partitions: o.Partitions = None,
-    slice_: o.Slice = None,
-    place: o.Place = None,
-    balance: o.Balance = None,
+    slice_: w.Slice = None,
+    place: w.Place = None,
+    balance: w.Balance = None,
     sharing: o.SharingMode = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
@@ -100,23 +103,11 @@ def _run(
     from levada.cli.run import Mode, run
 
     options = {
-        "out": out,
-        "format": result_format,
-        "roll": roll,
-        "terms": terms,
-        "as": shape,
-        "checkpoint": checkpoint,
-        "master": master,
-        "epoch": epoch,
-        "epoch_rows": epoch_rows,
-        "max_rows": max_rows,
-        "partitions": partitions,
-        "slice": slice_,
-        "place": place,
-        "balance": balance,
-        "sharing": sharing,
-        "summary": summary,
-    }
+        "out": out, "format": result_format, "roll": roll, "terms": terms, "as": shape,
+        "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
+        "delay": delay, "max_rows": max_rows, "partitions": partitions, "slice": slice_,
+        "place": place, "balance": balance, "sharing": sharing, "summary": summary,
+    }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
         Mode(
@@ -145,7 +136,8 @@ def _explain(
     stage: o.Stage = "physical",
     sharing: o.SharingMode = None,
     steps: o.Steps = False,
-    placement: o.PlacementOf = None,
+    placement: w.PlacementOf = None,
+    picture: w.Picture = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Show what becomes of queries: their syntax trees, algebra or operators, or the topology that
@@ -157,8 +149,10 @@ def _explain(
     from levada.cli.explain_steps import explain_steps
 
     if placement is not None:
-        print(explain_placement(placement, as_json=as_json))
+        print(explain_placement(placement, as_json=as_json, picture=picture))
         return
+    if picture is not None:
+        raise UsageError("--picture draws a placement.", hint="Say --placement CHECKPOINT, too.")
     whole, names = choose_queries(given)
     if sharing:
         print(explain_sharing(whole, names, sharing, as_json=as_json))

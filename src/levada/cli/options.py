@@ -14,7 +14,7 @@ from levada.model.counts import check_partitions
 from levada.plan.install.sharing import sharing_of
 from levada.streams.options import OPTIONS
 
-_SOURCES, _RESULTS, _MEANING, _RUNNING = (
+_SOURCES, _RESULTS, _MEANING, RUNNING = (
     "Streams and data",
     "Results",
     "Meaning of queries",
@@ -213,7 +213,7 @@ Checkpoint = Annotated[
     typer.Option(
         metavar="DIR",
         help="Where state lives, to go on later; else temporary.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 KeepResults = Annotated[
@@ -222,7 +222,7 @@ KeepResults = Annotated[
         "--keep",
         metavar="AGE|SIZE|REPORTS",
         help="How long results stay in the checkpoint for other processes, such as 1h,256MB.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 Master = Annotated[
@@ -230,25 +230,35 @@ Master = Annotated[
     typer.Option(
         metavar="URL",
         help="Spark's master; none: without Spark, in this process; else embedded.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 Epoch = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="Least time between the starts of two epochs, 0: at once (default 1s).",
-        rich_help_panel=_RUNNING,
+        help="Least time between the starts of two epochs, 0: at once (default 1s, with --delay a "
+        "quarter of it).",
+        rich_help_panel=RUNNING,
     ),
 ]
 EpochRows = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=_RUNNING),
+    typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=RUNNING),
+]
+Delay = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Within which results are to come, such as 250ms: epochs have no more elements than "
+        "lets them.",
+        rich_help_panel=RUNNING,
+    ),
 ]
 MaxRows = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=_RUNNING
+        min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=RUNNING
     ),
 ]
 Sample = Annotated[
@@ -266,34 +276,7 @@ Partitions = Annotated[
         parser=_partitions,
         metavar="N|auto",
         help="Into how many parts state is divided, from here on; auto: the cores.",
-        rich_help_panel=_RUNNING,
-    ),
-]
-Slice = Annotated[
-    Literal["1d", "1mo"] | None,
-    typer.Option(
-        "--slice",
-        help="Count what tasks send each other, by days or months of event time.",
-        rich_help_panel=_RUNNING,
-    ),
-]
-Place = Annotated[
-    str | None,
-    typer.Option(
-        "--place",
-        metavar="FILE|learn|off",
-        help="Which executor has which work: a placement of levada place, or one that is learned "
-        "(learn:N, on N machines); else Spark's choice.",
-        rich_help_panel=_RUNNING,
-    ),
-]
-Balance = Annotated[
-    str | None,
-    typer.Option(
-        "--balance",
-        metavar="on|off|windowed-joins[,key=value...]",
-        help="Whether work goes to where there is time (default off), and by which thresholds.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 SharingMode = Annotated[
@@ -303,13 +286,13 @@ SharingMode = Annotated[
         parser=_sharing,
         metavar="off|exact|relax",
         help="What queries share: the intake, what is equal, also joins that differ in constants.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 Once = Annotated[
     bool,
     typer.Option(
-        "--once", help="Read what is there, then end the streams.", rich_help_panel=_RUNNING
+        "--once", help="Read what is there, then end the streams.", rich_help_panel=RUNNING
     ),
 ]
 KeepOpen = Annotated[
@@ -317,7 +300,7 @@ KeepOpen = Annotated[
     typer.Option(
         "--keep-open",
         help="With --once: leave windows open for the next run.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 Standby = Annotated[
@@ -325,7 +308,7 @@ Standby = Annotated[
     typer.Option(
         "--standby",
         help="Wait, and go on when the engine on the checkpoint falls silent.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 Lease = Annotated[
@@ -334,7 +317,7 @@ Lease = Annotated[
         "--lease",
         metavar="DURATION",
         help="With --standby: for how long it must be silent (default 10s).",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 ShowProgress = Annotated[
@@ -342,7 +325,7 @@ ShowProgress = Annotated[
     typer.Option(
         "--progress/--no-progress",
         help="Show progress; else on terminals only.",
-        rich_help_panel=_RUNNING,
+        rich_help_panel=RUNNING,
     ),
 ]
 Watch = Annotated[
@@ -361,14 +344,6 @@ Stage = Annotated[
     typer.Option(
         help="How far to go: a query's tree, algebra, algebra after the rules, operators; or the "
         "topology that all given queries share."
-    ),
-]
-PlacementOf = Annotated[
-    Path | None,
-    typer.Option(
-        "--placement",
-        metavar="CHECKPOINT",
-        help="How a run's epochs were spread, and what was predicted.",
     ),
 ]
 Steps = Annotated[

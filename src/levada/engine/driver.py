@@ -158,7 +158,7 @@ class Driver:
             sourcing,
             executor,
             publish=self._publish,
-            epoch_rows=self._tempo.epoch_rows,
+            admission=self._tempo.admission(),
             wall=wall,
             due=self.publication.due,
             most_rows=self._tempo.most_rows,
@@ -254,7 +254,7 @@ class Driver:
             return None
         self._last_start = now
         elements = sum(r.elements for r in intention.references)
-        self._full = elements >= self._tempo.epoch_rows // 2
+        self._full = elements >= self.epochs.admission.rows // 2
         return msgspec.json.encode(intention).decode()
 
     def _replan(self) -> None:

@@ -29,7 +29,7 @@ from levada.engine.asked import Asked
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
 from levada.engine.driver import Driver, Inputs, Tell
-from levada.engine.driving.tempo import Tempo, wall
+from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
@@ -48,7 +48,6 @@ from levada.engine.since_last_run import columns_of
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import check_count, check_partitions
-from levada.model.durations import parse_duration
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_stream_name
 from levada.plan.install.sharing import DEFAULT, sharing_of
@@ -81,7 +80,9 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
     this process without Spark, as the master ``none`` says too. One of our own starts beside the
     first epochs, which are run in this process until it is there; what hinders it ends the engine.
     ``checkpoint``: a folder that survives; None for a temporary one. ``epoch``: the least time
-    between the starts of two epochs (ms, or "1s"). ``epoch_rows``: the most elements in one.
+    between the starts of two epochs (ms, or "1s"; else at once). ``epoch_rows``: the most elements
+    in one. ``delay``: within which results are to come ("250ms"): epochs have no more elements than
+    lets them, and begin a quarter of it apart.
     ``sink``: where results are published beside the Python readers.
     ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
@@ -97,8 +98,9 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
         *,
         spark: SparkSession | Literal[False] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        epoch: int | str = 0,
+        epoch: int | str | None = None,
         epoch_rows: int = 1_000_000,
+        delay: int | str | None = None,
         master: str = "local[*]",
         partitions: int | Literal["auto"] | None = None,
         sink: Sink | None = None,
@@ -115,7 +117,7 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
         balance: Wanted = None,
     ) -> None:
         regime, schema, mode = regime_of(entailment), ontology_files(ontology), sharing_of(sharing)
-        self._interval = parse_duration(epoch)
+        self._interval, self._delay = paced(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
@@ -276,7 +278,7 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
             own = cores(self._master) if self._master.startswith("local") else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,
-                placed, self._balancing, own, follow,
+                placed, self._balancing, own, follow, self._delay,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:

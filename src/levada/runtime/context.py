@@ -124,14 +124,16 @@ class Control(msgspec.Struct):
 
 
 class Counted(msgspec.Struct, array_like=True):
-    """What a task has sent to a node, or given to operators: so many rows of each of some groups,
-    in so many bytes. ``sources``: of what group the rows were before, where that is known.
+    """What a task has sent to a node, or given to operators: so many rows of each of some groups
+    (b"": of all), in so many bytes. ``sources``: of what group the rows were before, where that is
+    known.
     """
 
     node: int
     groups: bytes  # 16 bits each
-    rows: bytes  # 32 bits each
+    rows: bytes  # of so many bytes each
     size: int
+    width: int = 4
     sources: bytes = b""  # 16 bits each
 
 

@@ -96,6 +96,13 @@ def runs_here(executor: Executor, job: Job) -> bool:
     return isinstance(executor, LocalExecutor)
 
 
+def all_here(executor: Executor) -> bool:
+    """Whether any job would run in this process now."""
+    return isinstance(executor, LocalExecutor) or (
+        isinstance(executor, Late) and not executor.there
+    )
+
+
 def is_here(executor: Executor) -> bool:
     """Whether light jobs run on the thread that asks for them: their cost is its CPU time, and not
     what others let it wait.

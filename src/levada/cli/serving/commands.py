@@ -65,6 +65,7 @@ def _serve(
     master: o.Master = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
+    delay: o.Delay = None,
     max_rows: o.MaxRows = None,
     partitions: o.Partitions = None,
     progress: o.ShowProgress = None,
@@ -84,6 +85,7 @@ def _serve(
         "master": master,
         "epoch": epoch,
         "epoch_rows": epoch_rows,
+        "delay": delay,
         "max_rows": max_rows,
         "partitions": partitions,
     }

@@ -6,15 +6,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from levada.errors import UsageError
+from levada.model.durations import parse_duration
 from levada.model.limits import MOST_ROWS
 from levada.runtime.balance.balancing import Balancing
+from levada.runtime.driver.costs.admission import ASKED, Admission
 from levada.runtime.graph.placed import Placed
+
+SHARE = 4
+"""What part of a delay lies between the starts of two epochs, unless somebody says more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tempo:
     """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
-    ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
+    ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
+    whenever). ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
@@ -32,6 +39,37 @@ class Tempo:
     balancing: Balancing | None = None
     cores: int = 0
     follow: Callable[[Callable[[Placed], None]], None] | None = None
+    delay: int = 0
+
+    def admission(self) -> Admission:
+        """What decides how many elements an epoch has."""
+        return Admission(self.epoch_rows, self.delay, self.interval)
+
+
+def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int, int]:
+    """The least time between the starts of two epochs and the delay, ms: an interval that nobody
+    says is a quarter of the delay, so that few elements do not cost an epoch each. Raises
+    ``UsageError`` if no result could come within the delay.
+
+    >>> paced(None, "250ms"), paced("100ms", 250), paced(None, None)
+    ((62, 250), (100, 250), (0, 0))
+    """
+    within = 0 if delay is None else parse_duration(delay)
+    interval = within // SHARE if epoch is None else parse_duration(epoch)
+    if delay is None:
+        return interval, 0
+    if within <= ASKED:
+        raise UsageError(
+            f"The delay is {within} ms, and no result comes that soon: what is new is looked for "
+            f"every {ASKED:.0f} ms.",
+            hint="Say for example 250ms or 1s.",
+        )
+    if interval >= within - ASKED:
+        raise UsageError(
+            f"Epochs begin {interval:,} ms apart, so no result could come within {within:,} ms.",
+            hint=f"Leave epoch out, or say {within // 2}ms at most.",
+        )
+    return interval, within
 
 
 def wall() -> int:

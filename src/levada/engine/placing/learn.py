@@ -139,7 +139,7 @@ class Learner:
         """What has been sent to operators that are there, and what of it is to be told."""
         plan = self._checkpoint.load_plan(manifest.plan)
         root = str(self._checkpoint.root)
-        every = list(group_counts.read(root, manifest.by_group[slice_]))
+        every = list(group_counts.of(root, manifest, slice_))
         there = still_there(every, plan)
         blocks = known(there)
         if not _rows(blocks):

@@ -25,7 +25,7 @@ def measured(root: Path, slice_: str | None) -> SendGraph:
     ``CheckpointError``.
     """
     manifest, name = _slice(root, slice_)
-    return graph_of(send_graph.read(root / manifest.slices[name]))
+    return graph_of(send_graph.of(str(root), manifest, name))
 
 
 def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
@@ -35,7 +35,7 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
-    every = list(group_counts.read(str(root), manifest.by_group.get(name, ())))
+    every = list(group_counts.of(str(root), manifest, name))
     there = still_there(every, plan_of(root, facts_of(root), manifest.plan))
     if less := _less(every, there):
         _tell(f"{less} were for operators that no query has any more: they are left out.")

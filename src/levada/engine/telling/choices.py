@@ -5,12 +5,13 @@ last epoch and of all since the engine began; and what each part of the work cos
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 
 import msgspec
 
 from levada.plan.sealed.plan import Plan
-from levada.runtime.store.manifest import Costs, Lesson
+from levada.runtime.driver.costs.admission import sentence
+from levada.runtime.store.manifest import Costs, Delayed, Lesson
 
 WORDS = {"here": "in the driver's process", "one": "as one task", "spread": "spread over tasks"}
 SHOWN = 5
@@ -30,18 +31,37 @@ class ChoiceStatus:
     readers: int
     predicted: Mapping[str, float]
     took: float
+    expected: float = 0.0
+    worked: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DelayStatus:
+    """How results are to come within a ``delay`` (ms): epochs of so many ``rows``, whose elements
+    are ``expected`` to wait so long at most (0: nothing is known yet); whether that ``keeps`` it.
+    """
+
+    delay: int
+    rows: int
+    expected: float
+    keeps: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CostsStatus:
     """How epochs ran: the ``last`` one; of each way the epochs of the run, ms that were predicted
     and taken (``sums``); of the dearest ``parts`` of the work, operators by their names, a (ms a
-    call), b (ns a row), rows for each element, ms as predicted for the last epoch and as measured.
+    call), b (ns a row), rows for each element, ms as predicted for the last epoch and as measured;
+    ms that it would take over other numbers of ``partitions`` than those that it went ``over``; the
+    ``delay`` that is kept.
     """
 
     last: ChoiceStatus
     sums: Mapping[str, Sequence[float]]
     parts: Mapping[str, Sequence[float]]
+    partitions: Mapping[int, float] = field(default_factory=dict)
+    delay: DelayStatus | None = None
+    over: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +100,24 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
         off = f" ({predicted / took - 1:+.1%})" if took else ""
         words = WORDS[way][0].upper() + WORDS[way][1:]
         yield f"{words}: {epochs:,.0f} epochs, {took:,.0f} ms, predicted {predicted:,.0f}{off}."
+    if costs.partitions:
+        yield _over(costs.partitions, costs.over)
+    if costs.delay is not None:
+        yield sentence(Delayed(**asdict(costs.delay)))
+
+
+def _over(partitions: Mapping[int, float], now: int) -> str:
+    """What the last epoch would take by the number of partitions.
+
+    >>> _over({1: 25.04, 2: 27.3}, 2)
+    'It would take 25.0 ms over 1 partition, 27.3 over 2 (as now).'
+    """
+    each = [
+        f"{ms:,.1f}{' ms' * (i == 0)} over {n}{' partition' * (i == 0)}"
+        f"{'s' * (i == 0 and n > 1)}{' (as now)' * (n == now)}"
+        for i, (n, ms) in enumerate(sorted(partitions.items()))
+    ]
+    return f"It would take {', '.join(each)}."
 
 
 def _last(choice: ChoiceStatus) -> str:
@@ -104,7 +142,8 @@ def named(costs: Costs, plan: Plan) -> CostsStatus:
         for name, values in costs.parts.items()
     }
     last = ChoiceStatus(**msgspec.structs.asdict(costs.last))
-    return CostsStatus(last, costs.sums, parts)
+    delay = None if costs.delay is None else DelayStatus(**msgspec.structs.asdict(costs.delay))
+    return CostsStatus(last, costs.sums, parts, costs.partitions, delay, costs.over)
 
 
 def rows(costs: CostsStatus) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ once take from each other, is a line over it (``trend``). Times are in ms. Cost:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +53,20 @@ def apart(load: Load, partitions: int, cores: int, readers: int) -> float:
     share = 1.0 / min(cores, partitions)
     return load.reading / max(min(readers, cores), 1) + sum(
         waves * stage.fixed + stage.rows * max(stage.fullest, share) for stage in load.stages
+    )
+
+
+def over(load: Load, now: int, partitions: int) -> Load:
+    """The same epoch over another number of partitions: the fullest has as much more than its share
+    as it has now.
+
+    >>> over(Load(5.0, (StageLoad(1.0, 10.0, 0.6),)), 2, 4).stages[0].fullest
+    0.3
+    """
+    return replace(
+        load,
+        stages=tuple(
+            replace(stage, fullest=min(stage.fullest * now / partitions, 1.0))
+            for stage in load.stages
+        ),
     )

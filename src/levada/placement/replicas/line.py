@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BLUR = 0.01
+"""By how much x varies (squared, relative) where points and a known slope count alike."""
+
 
 @dataclass(slots=True)
 class Line:
@@ -66,6 +69,25 @@ class Line:
         if b < 0.0:
             return self.y / self.weight, 0.0
         return (a, b) if a >= 0.0 else (0.0, self.xy / self.xx)
+
+    def near(self, slope: float | None = None) -> tuple[float, float]:
+        """a and b where points that lie close together are not asked for a slope: it tends to one
+        that is known (None: that of the line through the origin).
+
+        >>> line = Line()
+        >>> for x, y in ((100, 30.0), (101, 28.0), (99, 32.0)):
+        ...     line.add(x, y)
+        >>> [round(v, 1) for v in line.fit()], [round(v, 1) for v in line.near(0.1)]
+        ([30.0, 0.0], [21.4, 0.1])
+        """
+        if not self.x or not self.xx:
+            return self.fit()
+        wanted = self.y / self.x if slope is None else slope
+        known = BLUR * self.xx
+        spread = self.xx - self.x * self.x / self.weight
+        b = (self.xy - self.x * self.y / self.weight + known * wanted) / (spread + known)
+        a = (self.y - max(b, 0.0) * self.x) / self.weight
+        return (a, max(b, 0.0)) if a >= 0.0 else (0.0, self.xy / self.xx)
 
     def at(self, x: float) -> float:
         """What the line says of x."""

@@ -24,6 +24,7 @@ from levada.plan.sealed.plan import Plan
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.context import Context, Control, Done, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
+from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.records import (
@@ -38,7 +39,7 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import ONE, Pace, bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import is_here, runs_here
+from levada.runtime.late import all_here, is_here, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
@@ -64,7 +65,7 @@ class Epochs:
         executor: Executor,
         *,
         publish: Publish,
-        epoch_rows: int,
+        admission: Admission,
         wall: Callable[[], int],
         due: Due = at_once,
         most_rows: int = MOST_ROWS,
@@ -73,12 +74,9 @@ class Epochs:
         balancing: Balancing | None = None,
         cores: int = 0,
     ) -> None:
-        self.checkpoint = checkpoint
-        self.configs = list(configs)
-        self.sourcing = sourcing
-        self.executor = executor
-        self.publish = publish
-        self.epoch_rows, self.most_rows = epoch_rows, most_rows
+        self.checkpoint, self.configs = checkpoint, list(configs)
+        self.sourcing, self.executor, self.publish = sourcing, executor, publish
+        self.admission, self.most_rows = admission, most_rows
         self.wall, self.due = wall, due
         self.slices = slices
         self.placed, self.tally, self.balancing = placed, Tally(), balancing
@@ -90,9 +88,8 @@ class Epochs:
         self.plan_is_new = False
         self.statics = statics
         self._saved: tuple[StaticFile, ...] = ()
-        self._setup, self._swept = "", False
+        self._setup, self._swept, self._gathered = "", False, list[str]()
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
-        self._gathered: list[str] = []
 
     @property
     def last(self) -> Manifest:
@@ -117,7 +114,7 @@ class Epochs:
         if not flush:
             self.sourcing.discover(last.positions, wall)
         overtaken = {} if flush else self.sourcing.overtaken()
-        rows = 0 if flush or last.behind else self.epoch_rows
+        rows = 0 if flush or last.behind else self.admission.rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
         references += derived_streams.references(
             plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan)
@@ -232,6 +229,7 @@ class Epochs:
         self._gathered = []
         if intention.replacement is not None or not self._swept:
             self._sweep(manifest.setup)
+        self._see(intention)
 
     def examine(self, intention: Intention) -> Intention:
         """The intention of an epoch in which a process died, without what it died of."""
@@ -251,10 +249,16 @@ class Epochs:
             return
         raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
 
+    def _see(self, intention: Intention) -> None:
+        """How long an epoch took says how much the next one may read."""
+        if self.admission.delay:
+            choice, ways = self.pace.choice, self.pace.ways(here=all_here(self.executor))
+            self.admission.see(choice.elements, self.wall() - intention.wall, choice.took, ways)
+
     def _hurries(self, intention: Intention) -> bool:
         """Whether there was more to read than an epoch reads, or all that is there is read."""
         elements = sum(r.elements for r in intention.references)
-        return self.sourcing.once or self.last.behind or elements >= self.epoch_rows // 2
+        return self.sourcing.once or self.last.behind or elements >= self.admission.rows // 2
 
     def _sweep(self, setup: str) -> None:
         """Deletes static data that no epoch will read, and what runs of before have left."""
@@ -274,6 +278,7 @@ class Epochs:
         last, tables = self.last, self.checkpoint.tables
         self.checkpoint.check_follows(intention.epoch)
         plan = self._plan(intention.plan)
+        moved = bool(last.state) and last.groups != intention.groups  # state lies by another table
         return Context(
             intention.epoch,
             str(self.checkpoint.root),
@@ -284,29 +289,24 @@ class Epochs:
             str(tables.path(intention.groups)),
             intention.streams,
             last.state,
-            self._path(intention.setup),
+            str(self.checkpoint.root / intention.setup),
             self._shared(plan),
             intention.static,
             self._located(intention.replacement),
             intention.until,
             self.most_rows,
             bool(intention.slices),
-            str(tables.path(last.groups)) if self._is_moved(intention) else "",
+            str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
         )
-
-    def _is_moved(self, intention: Intention) -> bool:
-        """Whether the state lies by another group table than an epoch goes by."""
-        return bool(self.last.state) and self.last.groups != intention.groups
-
-    def _path(self, setup: str) -> str:
-        return str(self.checkpoint.root / setup)
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
         """A replacement with the whole path of what was before, for tasks."""
         if replacement is None:
             return None
-        return msgspec.structs.replace(replacement, before=self._path(replacement.before))
+        return msgspec.structs.replace(
+            replacement, before=str(self.checkpoint.root / replacement.before)
+        )
 
     def _plan(self, version: int) -> Plan:
         if self.plan is not None and self.plan.version == version:
@@ -382,7 +382,7 @@ class Epochs:
         tell_places(manifest, last, self.placed, self.tally)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
-        manifest.costs = self.pace.told(intention.epoch)
+        manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
 

@@ -113,13 +113,15 @@ def count_sent(
     manifest: Manifest, last: Manifest, intention: Intention, done: Sequence[Done], root: str
 ) -> None:
     """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
-    groups; the manifest names the files.
+    groups; the manifest has it, or names its files.
     """
-    manifest.slices, manifest.by_group = dict(last.slices), dict(last.by_group)
+    manifest.slices, manifest.sent = dict(last.slices), last.sent
+    manifest.by_group, manifest.pending = dict(last.by_group), last.pending
     if intention.slices:
         latest = max((r.max_ts for r in manifest.streams.values()), default=MIN)
-        at = slice_of(latest, intention.slices)
-        manifest.slices = send_graph.keep(root, intention.epoch, last.slices, at, done)
-        manifest.by_group = group_counts.keep(root, intention.epoch, last.by_group, at, done)
+        at, epoch = slice_of(latest, intention.slices), intention.epoch
+        manifest.slices, manifest.sent = send_graph.keep(root, epoch, last, at, done)
+        manifest.by_group, manifest.pending = group_counts.keep(root, epoch, last, at, done)
     counts = {name for files in manifest.by_group.values() for name in files}
-    manifest.files = sorted({*manifest.files, *manifest.slices.values(), *counts})
+    graphs = {name for name in manifest.slices.values() if name}
+    manifest.files = sorted({*manifest.files, *graphs, *counts})

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from levada.placement.replicas.epoch_time import Load, alone, apart
+from levada.placement.replicas.epoch_time import Load, alone, apart, over
 from levada.runtime.context import Done
+from levada.runtime.driver.costs.admission import Affine
 from levada.runtime.driver.costs.trend import Trend
-from levada.runtime.driver.costs.work import Work, told
+from levada.runtime.driver.costs.work import Work, measured, told
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.task_graph import reader
-from levada.runtime.store.manifest import Choice, Costs
+from levada.runtime.store.manifest import Choice, Costs, Delayed
 from levada.runtime.task.intake import Payload
 from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.formats import LINES
@@ -36,6 +37,7 @@ SMALL = 100_000  # elements: one task, as long as nothing is known
 SMALL_BYTES = 16 << 20
 MOST_BYTES = 512 << 20  # what one task is ever given
 CALLS = 16  # of the stage function (partitions times stages); with more, jobs are always spread
+MOST = 10**9  # elements, where nothing bounds them
 LIGHT = 1_000  # elements, of these formats; the work of more outweighs a task's cost
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
 HERE, ONE, SPREAD = "here", "one", "spread"
@@ -43,6 +45,8 @@ TASK = 5.0  # ms that another task that reads has to be worth
 NEAR = 1.3  # how much slower a way may be predicted to be, and yet be tried
 TRY = 32  # epochs between trials, times how much slower
 MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
+FIRST_OFF = 5.0  # .. of the first ones of a way, which are forgotten soonest
+SURE = 2  # epochs
 MOST_PARTS = 64  # of a plan's work that are told
 
 
@@ -54,13 +58,11 @@ class Pace:
     def __init__(self, cores: int = 0) -> None:
         self._cores = cores
         self._stages = 0
-        self._partitions = 1
+        self._partitions = self._at_once = 1
         self._light = False
-        self._here = False
         self.work = Work()
         self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
         self._since = {ONE: TRY, SPREAD: TRY}  # epochs since it was measured
-        self._on_way: dict[str, float] = {}  # ms of the epoch that was decided last
         self.choice = Choice()
         self.sums: dict[str, list[float]] = {}
 
@@ -73,19 +75,20 @@ class Pace:
             self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.25)
             self._stages = stages
         self._partitions = partitions
+        self._at_once = cores = min(self._cores or partitions, partitions)
         self._light = elements <= LIGHT and all(map(_is_light, references))
-        cores = min(self._cores or partitions, partitions)
         load = self.work.load(elements)
         readers = partitions if load is None else _readers(load, len(references), cores)
-        self._on_way = {} if load is None else _on_way(load, partitions, cores, readers)
-        predicted = {way: self._trends[way].at(x) for way, x in self._on_way.items()}
+        on_way = {} if load is None else _on_way(load, partitions, cores, readers)
+        predicted = {way: self._trends[way].at(x) for way, x in on_way.items()}
         spread = stages * partitions > CALLS or size > MOST_BYTES
         if not spread and predicted:
             spread = self._faster(predicted[ONE], predicted[SPREAD]) == SPREAD
         elif not spread:
             spread = elements > SMALL or size > SMALL_BYTES
         way = SPREAD if spread else ONE
-        self.choice = Choice(0, elements, way, readers, predicted)
+        cpu = 0.0 if load is None else alone(load, partitions)
+        self.choice = Choice(0, elements, way, readers, predicted, expected=cpu)
         return self.choice
 
     def _faster(self, one: float, spread: float) -> str:
@@ -109,23 +112,62 @@ class Pace:
 
     def learn(self, done: Sequence[Done]) -> None:
         """What the tasks of the epoch have told."""
-        choice, x = self.choice, self._on_way.get(self.choice.way)
-        if x is not None:
-            expected = max(self._trends[choice.way].at(x), 1.0)
+        choice = self.choice
+        alone_, apart_ = measured(done, self._at_once, choice.readers)
+        choice.worked = alone_
+        if choice.predicted:
+            # by the work that there was, and not by what was predicted, whose errors are its own
+            x = apart_ if choice.way == SPREAD else alone_
+            trend = self._trends[choice.way]
             # one that was held up by something else says little: what lasts shows soon enough
-            self._trends[choice.way].learn(x, min(choice.took, MOST_OFF * expected))
+            most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
+            trend.learn(x, min(choice.took, most * max(trend.at(x), 1.0)))
             epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
             guessed += choice.predicted[choice.way]
             self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]
         if choice.elements:
             self.work.learn(choice.elements, done)
 
-    def told(self, epoch: int) -> Costs:
+    def ways(self, *, here: bool) -> list[Affine]:
+        """What a job takes by its elements, for each way that it may go; ``here``: all jobs run in
+        the driver's process. [] as long as nothing is known.
+        """
+        empty, full = self.work.load(0), self.work.load(SMALL)
+        if empty is None or full is None:
+            return []
+        shape = (self._partitions, self._at_once, self.choice.readers)
+        none, many = _on_way(empty, *shape), _on_way(full, *shape)
+        several = self._stages * self._partitions > CALLS
+        light = LIGHT if self._trends[HERE].measured else 0
+        most = {HERE: MOST if here else light, ONE: 0 if here or several else MOST}
+        most[SPREAD] = 0 if here else MOST
+        return [self._affine(w, none[w], many[w], n) for w, n in most.items() if n]
+
+    def _affine(self, way: str, none: float, many: float, most: int) -> Affine:
+        a, b = self._trends[way].line()
+        return Affine(a + b * none, b * (many - none) / SMALL, most)
+
+    def told(self, epoch: int, delay: Delayed | None = None) -> Costs:
         """How the last epoch ran and what was expected, and what each part of the work costs."""
         last = msgspec.structs.replace(self.choice, epoch=epoch)
         parts = told(self.work, self.choice.elements, self._partitions)
-        dearest = sorted(parts, key=lambda name: -parts[name][-1])[:MOST_PARTS]
-        return Costs(last, dict(self.sums), {name: parts[name] for name in dearest})
+        dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
+        now = self._partitions
+        return Costs(last, dict(self.sums), dearest, self.over(), delay, over=now)
+
+    def over(self) -> dict[int, float]:
+        """What an epoch like the last one would take over other numbers of partitions, ms: of these
+        no more than there are cores. {}: nothing is known, or there are no others.
+        """
+        load, now = self.work.load(self.choice.elements), self._partitions
+        if load is None:
+            return {}
+        ways = (HERE,) if self.choice.way == HERE else (ONE, SPREAD)
+        found = {}
+        for parts in sorted({now, *(2**k for k in range(self._cores.bit_length()))}):
+            way = _on_way(over(load, now, parts), parts, min(self._cores or now, parts), 1)
+            found[parts] = min(self._trends[w].at(way[w]) for w in ways)
+        return found if len(found) > 1 else {}
 
 
 def _on_way(load: Load, partitions: int, cores: int, readers: int) -> dict[str, float]:

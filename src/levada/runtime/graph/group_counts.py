@@ -3,23 +3,25 @@ the node that gets them: what a placer needs that is to give groups to machines 
 Scharrenbach, Bernstein 2013, 3.3).
 
 A task counts its rows where it finds out their targets anyway, and tells the counts with its
-outcome: an attempt that is not committed counts nothing. What tells of an epoch is a file, in
-which only groups stand that got something; a slice of event time is a list of such files, which
-become one where they are many. A row is one that crosses an exchange (of what is folded before it,
-a partial aggregate). Bytes are those of its columns; texts go once a blob, whatever group they are
-of.
+outcome: an attempt that is not committed counts nothing. They are *packed*: a number for each
+group, as wide as the largest asks for, or the groups that got something and their numbers, what is
+shorter. So they go, as they came, to the manifest until they are too many for it, and then to a
+file that it names. A slice of event time is a list of such files, which become one where they are
+many. A row is one that crosses an exchange (of what is folded before it, a partial aggregate).
+Bytes are those of its columns; texts go once a blob, whatever group they are of.
 
 Behind an exchange each row knows its group, so what a stage sends counts from that group, whatever
 partition and machine had it (docs/decisions/0048-edges-between-groups.md). A partial aggregate of
 rows of several groups is of none: it counts as the task's. What stays in its group counts, too.
 
-Cost: 1 ns a row that is read, and where a task counts, half a megabyte a node while it runs; 6 to
-30 ns a row from one stage to the next, and 8 bytes a pair of groups.
+Cost: 1 ns a row that is read, and where a task counts, half a megabyte a node while it runs; 65 KB
+an epoch, reader and node at most; a file half a millisecond of CPU; 6 to 30 ns a row from one stage
+to the next, and 8 bytes a pair of groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +35,7 @@ from levada.model.frame import Frame
 from levada.runtime.context import Counted, Done
 from levada.runtime.graph.task_graph import name_of
 from levada.runtime.store import state_files
+from levada.runtime.store.manifest import Manifest
 
 MOST_NODES = 64
 """That a task counts apart; rows for others are counted as those of ``OTHERS``."""
@@ -42,6 +45,8 @@ in which groups may be divided.
 """
 MOST_FILES = 16
 """Of a slice, before they become one."""
+LITTLE = 16 << 10
+"""Bytes that a manifest has before they become a file."""
 FOLDER = "graph"
 FINEST = 1 << 16
 BY_GROUP = ""
@@ -89,18 +94,41 @@ class Counter:
         return of.get(OTHERS), of.get(JOINS)
 
     def told(self) -> list[Counted]:
-        """What has been counted."""
+        """What has been counted, of groups that got something."""
+        return [_sparse(node, rows, self._size[node, False]) for node, rows in self._rows.items()]
+
+    def packed(self) -> list[Counted]:
+        """The same, packed, and what groups have sent each other."""
         return [
-            *(_counted(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
+            *(_packed(node, rows, self._size[node, False]) for node, rows in self._rows.items()),
             *(_paired(node, parts, self._size[node, True]) for node, parts in self._pairs.items()),
         ]
 
 
+def _sparse(node: int, rows: Longs, size: int) -> Counted:
+    (groups,) = np.nonzero(rows)
+    many = rows[groups].astype(np.uint32)
+    return Counted(node, groups.astype(np.uint16).tobytes(), many.tobytes(), size)
+
+
+def _packed(node: int, rows: Longs, size: int) -> Counted:
+    kind, there = np.min_scalar_type(int(rows.max(initial=0))), rows != 0
+    if np.count_nonzero(there) * (2 + kind.itemsize) >= len(rows) * kind.itemsize:
+        return Counted(node, b"", rows.astype(kind).tobytes(), size, kind.itemsize)
+    (groups,) = np.nonzero(there)  # of a mask, which is read ten times as fast
+    many = rows[groups].astype(kind)
+    return Counted(node, groups.astype(np.uint16).tobytes(), many.tobytes(), size, kind.itemsize)
+
+
 def _paired(node: int, parts: Sequence[Pairs], size: int) -> Counted:
     pairs, rows = _added([pairs for pairs, _ in parts], [rows for _, rows in parts])
-    sources, groups = ((pairs >> np.uint32(16)), pairs & np.uint32(FINEST - 1))
-    of, to = sources.astype(np.uint16).tobytes(), groups.astype(np.uint16).tobytes()
-    return Counted(node, to, rows.astype(np.uint32).tobytes(), size, of)
+    return _of_pairs(node, pairs.astype(np.int64), rows, size)
+
+
+def _of_pairs(node: int, pairs: Longs, rows: Longs, size: int) -> Counted:
+    kind = np.min_scalar_type(int(rows.max(initial=0)))
+    of, to = ((half).astype(np.uint16).tobytes() for half in divmod(pairs, FINEST))
+    return Counted(node, to, rows.astype(kind).tobytes(), size, kind.itemsize, of)
 
 
 def _added(
@@ -109,12 +137,6 @@ def _added(
     """Each key once, in their order, with its rows."""
     there, at = np.unique(np.concatenate(keys), return_inverse=True)
     return there, np.bincount(at, np.concatenate(rows), len(there)).astype(np.int64)
-
-
-def _counted(node: int, rows: Longs, size: int) -> Counted:
-    (groups,) = np.nonzero(rows)
-    many = rows[groups].astype(np.uint32)
-    return Counted(node, groups.astype(np.uint16).tobytes(), many.tobytes(), size)
 
 
 class Block(NamedTuple):
@@ -130,24 +152,23 @@ class Block(NamedTuple):
     sources: Longs | None = None
 
 
-def blocks(done: Iterable[Done]) -> list[Block]:
-    """What tasks have told, by their names where they do not know the groups."""
-    return [
-        Block(
-            BY_GROUP if each.sources else name_of(told),
-            each.node,
-            _longs(each.groups, np.uint16),
-            _longs(each.rows, np.uint32),
-            each.size,
-            _longs(each.sources, np.uint16) if each.sources else None,
-        )
-        for told in done
-        for each in told.sent
-    ]
+Packed = tuple[str, Counted]
+"""The same as files and manifests have it."""
 
 
-def _longs(column: bytes, kind: npt.DTypeLike) -> Longs:
-    return np.frombuffer(column, kind).astype(np.int64)
+def _block(packed: Packed) -> Block:
+    """Groups that got something."""
+    sender, told = packed
+    every = np.frombuffer(told.rows, f"u{told.width}").astype(np.int64)
+    if told.groups:
+        sources = _longs(told.sources) if told.sources else None
+        return Block(sender, told.node, _longs(told.groups), every, told.size, sources)
+    (at,) = np.nonzero(every)
+    return Block(sender, told.node, at, every[at], told.size)
+
+
+def _longs(column: bytes) -> Longs:
+    return np.frombuffer(column, np.uint16).astype(np.int64)
 
 
 def together(found: Iterable[Block]) -> list[Block]:
@@ -178,41 +199,73 @@ def _sum(parts: Sequence[Block]) -> Block:
 
 
 def keep(
-    root: str, epoch: int, before: Mapping[str, list[str]], slice_: str, done: Iterable[Done]
-) -> dict[str, list[str]]:
-    """The files of all slices after an epoch: its counts are one more of its slice, durably."""
-    files, new = list(before.get(slice_, ())), blocks(done)
-    if len(files) >= MOST_FILES:
-        new, files = together([*read(root, files), *new]), []
-    if new:
-        files.append(_write(root, epoch, new))
-    return {**before, slice_: files}
+    root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[Done]
+) -> tuple[dict[str, list[str]], list[Packed]]:
+    """The files of all slices after an epoch, and what is in none of them yet. Durably, once the
+    manifest is.
+    """
+    slices, pending = {name: list(files) for name, files in last.by_group.items()}, last.pending
+    before = next(reversed(slices), slice_)
+    if pending and before != slice_:
+        slices[before].append(_write(root, epoch, pending))
+        pending = []
+    files = slices.setdefault(slice_, [])
+    pending = [*pending, *told_by(done)]
+    if sum(map(len, _parts(pending))) > LITTLE:
+        if len(files) >= MOST_FILES:
+            pending = [
+                _of_block(block) for block in together([*read(root, files), *map(_block, pending)])
+            ]
+            files.clear()
+        files.append(_write(root, epoch, pending))
+        pending = []
+    return slices, pending
 
 
-def _write(root: str, epoch: int, found: Sequence[Block]) -> str:
-    frame = Frame(
-        {
-            "group": np.concatenate([b.groups for b in found]).astype(np.uint16),
-            "rows": np.concatenate([b.rows for b in found]),
-        }
-    )
-    frames = {"counts": frame}
-    if known := [b.sources for b in found if b.sources is not None]:
-        frames["from"] = Frame({"group": np.concatenate(known).astype(np.uint16)})
-    meta = [[b.sender, b.node, len(b.groups), b.size] for b in found]
-    return state_files.write(root, FOLDER, str(epoch), checked_parts(frames, meta))
+def told_by(done: Iterable[Done]) -> Iterator[Packed]:
+    """What tasks have told, by their names where they do not know the groups."""
+    for told in done:
+        for each in told.sent:
+            yield (BY_GROUP if each.sources else name_of(told)), each
+
+
+def of(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
+    """What a slice has. Raises ``CheckpointError``."""
+    yield from read(root, manifest.by_group.get(slice_, ()))
+    if slice_ == next(reversed(manifest.by_group), None):
+        yield from map(_block, manifest.pending)
+
+
+def _of_block(block: Block) -> Packed:
+    if block.sources is not None:
+        pairs = block.sources * FINEST + block.groups
+        return block.sender, _of_pairs(block.node, pairs, block.rows, block.size)
+    rows = np.zeros(FINEST, np.int64)
+    rows[block.groups] = block.rows
+    return block.sender, _packed(block.node, rows, block.size)
+
+
+def _parts(found: Sequence[Packed]) -> list[bytes]:
+    return [part for _, each in found for part in (each.groups, each.rows, each.sources)]
+
+
+def _write(root: str, epoch: int, found: Sequence[Packed]) -> str:
+    meta = [
+        [s, c.node, len(c.groups), len(c.rows), len(c.sources), c.width, c.size] for s, c in found
+    ]
+    frame = Frame({"bytes": np.frombuffer(b"".join(_parts(found)), np.uint8)})
+    return state_files.write(root, FOLDER, str(epoch), checked_parts({"packed": frame}, meta))
 
 
 def read(root: str, files: Iterable[str]) -> Iterator[Block]:
     """What files tell, one after the other. Raises ``CheckpointError``."""
     for name in files:
         frames, meta = state_files.map_(root, name)
-        frame, at, known = frames["counts"], 0, 0
-        for sender, node, many, size in meta:
-            groups, rows = (frame[c][at : at + many].astype(np.int64) for c in ("group", "rows"))
-            sources = None
-            if sender == BY_GROUP:
-                sources = frames["from"]["group"][known : known + many].astype(np.int64)
-                known += many
-            yield Block(sender, node, groups, rows, size, sources)
-            at += many
+        data, at = frames["packed"]["bytes"], 0
+        for sender, node, *sizes, width, size in meta:
+            cuts = []
+            for many in sizes:
+                cuts.append(data[at : at + many].tobytes())
+                at += many
+            groups, rows, sources = cuts
+            yield _block((sender, Counted(node, groups, rows, size, width, sources)))

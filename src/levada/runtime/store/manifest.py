@@ -18,7 +18,7 @@ from levada.errors import unreadable
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
-from levada.runtime.context import Control, Replacement, StreamState
+from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
@@ -153,7 +153,8 @@ class Preferences(msgspec.Struct):
 class Choice(msgspec.Struct):
     """How an epoch ran and what was expected: of so many ``elements``, ``way`` is here (in the
     driver's process), one (as one task) or spread, with so many tasks that read; ms that were
-    ``predicted`` for each way ({}: nothing was known yet), and ms that it ``took``.
+    ``predicted`` for each way ({}: nothing was known yet), and ms that it ``took``; the ms of CPU
+    of its tasks, as ``expected`` (0: nothing was known) and as it was ``worked``.
     """
 
     epoch: int = 0
@@ -162,17 +163,34 @@ class Choice(msgspec.Struct):
     readers: int = 1
     predicted: dict[str, float] = {}
     took: float = 0.0
+    expected: float = 0.0
+    worked: float = 0.0
+
+
+class Delayed(msgspec.Struct):
+    """How results are to come within a ``delay`` (ms): epochs of so many ``rows``, whose elements
+    are ``expected`` to wait so long at most (0: nothing is known yet); whether that ``keeps`` it.
+    """
+
+    delay: int
+    rows: int
+    expected: float = 0.0
+    keeps: bool = True
 
 
 class Costs(msgspec.Struct):
     """The last choice; of each way the epochs of this run, ms that were predicted and taken; of the
     dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
-    for the last epoch and as measured.
+    for the last epoch and as measured; what an epoch like the last one would take over other
+    numbers of ``partitions`` than it went ``over``, ms; the ``delay`` that is kept.
     """
 
     last: Choice
     sums: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
+    partitions: dict[int, float] = {}
+    delay: Delayed | None = None
+    over: int = 1
 
 
 class Manifest(msgspec.Struct):
@@ -200,8 +218,12 @@ class Manifest(msgspec.Struct):
     gone: int = 0  # solutions of queries that have been taken out
     setup: str = ""  # which static files the state has seen
     groups: int = 1  # the version of the group table by which the state lies
-    slices: dict[str, str] = {}  # slice of event time -> the file of its send graph
-    by_group: dict[str, list[str]] = {}  # slice -> files of what was sent to each group
+    # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
+    slices: dict[str, str] = {}
+    sent: Any = None
+    # slice -> files of what was sent to each group; what is in no file yet, of the last slice
+    by_group: dict[str, list[str]] = {}
+    pending: list[tuple[str, Counted]] = []
     placed: Preferences | None = None  # of the last run that had a placement
     reign: int = 0  # that of the driver which committed it
     balanced: Balanced | None = None  # after the last reorganization

@@ -194,7 +194,7 @@ class Exchange:
 
     def counted(self) -> list[Counted]:
         """How many rows went to each group, if that is counted."""
-        return [] if self.counter is None else self.counter.told()
+        return [] if self.counter is None else self.counter.packed()
 
     def close(self, stream: int, subjects: Frame) -> None:
         """The subjects of closed elements, to where each is at home."""

@@ -84,22 +84,20 @@ class StageTask:
         older = lambda: [*term_runs.tables(self.state), *report_buffer.own_terms(self.state)]  # noqa: E731
         self.pool = Pool(context.seed, older, context.wall)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
-        # panes that were folded where the rows came from, by node
-        self.partials: dict[int, list[Frame]] = {}
+        self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
-        self.controls: list[Control] = []
-        self.done: list[Done] = []
+        self.controls, self.done = list[Control](), list[Done]()
         self.times: dict[int, list[Frame]] = {}
         self.results = Results(plan, self.pool)
         self.nodes = nodes_of(context.plan, stage)
         self.touched = 0
         self.began, self.started = time.thread_time(), time.perf_counter()
         self.received: dict[str, list[int]] = {}
-        self.cpu: dict[str, float] = {}  # seconds of each node
-        self.rows: dict[str, int] = {}  # that each node was given
+        # of each node: CPU seconds, and the rows that it was given
+        self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
-        groups = len(load_groups(context.groups).partition) if context.measured == ROWS else 0
-        self.given = Counter(groups)
+        measures = context.measured == ROWS
+        self.given = Counter(len(load_groups(context.groups).partition) if measures else 0)
 
     def _open_state(self) -> State:
         self.opened = state_files.open_(

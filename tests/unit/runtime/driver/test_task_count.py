@@ -101,6 +101,83 @@ def test_what_is_told_adds_up() -> None:
     assert sum(part[-1] for part in costs.parts.values()) == pytest.approx(10.0)
 
 
+def test_predictions_are_made_before_the_epoch_and_of_its_cpu_too() -> None:
+    pace = Pace(2)
+    run(pace, 20, 10_000, each=0.004, took=lambda way: 60.0)
+    assert pace.choice.expected == pytest.approx(40.0, rel=0.05)
+    assert pace.choice.worked == pytest.approx(40.0)
+
+
+def test_the_first_epochs_of_a_process_are_soon_forgotten() -> None:
+    """They load kernels: ten times as slow, they would hide what an epoch takes for long."""
+    pace = Pace(2)
+    run(pace, 1, 10_000, each=0.04, took=lambda way: 900.0)
+    run(pace, 6, 10_000, each=0.004, took=lambda way: 60.0)
+    choice = pace.decide(of(10_000, files=4), 1, PARTITIONS)
+    assert choice.expected == pytest.approx(40.0, rel=0.1)
+    assert choice.predicted[ONE] == pytest.approx(60.0, rel=0.1)
+
+
+def test_on_a_machine_that_is_slower_than_was_guessed_both_ways_are_tried_soon() -> None:
+    took = {ONE: 8 * 22.0, SPREAD: 8 * 50.0}
+    ways = run(Pace(2), 30, 10_000, each=0.0002, took=took.__getitem__)
+    assert 1 <= ways[:8].count(SPREAD) <= 2 and SPREAD not in ways[8:]
+
+
+def test_epochs_that_are_alike_say_nothing_of_larger_ones_but_the_guess() -> None:
+    """What differs by chance is hardly a slope: by points alone all sizes would take the same."""
+    pace = Pace(2)
+    for i in range(20):
+        took, each = (66.0, 54.0)[i % 2], (0.0044, 0.0036)[i // 2 % 2]
+        run(pace, 1, 10_000 + 10 * i, each=each, took={ONE: took, SPREAD: took}.__getitem__)
+    choice = pace.decide(of(100_000, files=4), 1, PARTITIONS)
+    assert 200.0 < choice.predicted[ONE] < 500.0
+
+
+def test_what_an_epoch_takes_by_its_elements() -> None:
+    """The lines that decide how many elements keep a delay say what is predicted for an epoch."""
+    pace = Pace(2)
+    for elements in (1_000, 20_000, 5_000, 40_000) * 3:
+        ms = 20 + 0.01 * elements
+        run(pace, 1, elements, each=0.01, took={ONE: ms, SPREAD: ms}.__getitem__)
+    one, spread = pace.ways(here=False)
+    for elements in (5_000, 50_000):
+        predicted = pace.decide(of(elements, files=1), 1, PARTITIONS).predicted
+        assert one.fixed + one.each * elements == pytest.approx(predicted[ONE], rel=0.01)
+    assert one.within(one.fixed + 1_000 * one.each) == pytest.approx(1_000, abs=1)
+    assert spread.most == one.most
+    assert not Pace(2).ways(here=False)
+
+
+def test_what_runs_here_goes_no_other_way() -> None:
+    pace = Pace(2)
+    run(pace, 3, 10_000, each=0.001, took=lambda way: 30.0)
+    assert len(pace.ways(here=True)) == 1
+    for _ in range(3):
+        pace.decide(of(10), 1, PARTITIONS)
+        pace.took(0.001, here=True)
+        pace.learn(done(0.1, 0.1, 5))
+    light, one, _ = pace.ways(here=False)
+    assert light.most == LIGHT < one.most
+
+
+def test_fewer_partitions_are_worth_it_where_their_calls_cost_more_than_their_rows() -> None:
+    for fixed, each, best in ((5.0, 0.0, 1), (0.1, 0.1, 2)):
+        pace = Pace(2)
+        for elements in (1_000, 20_000, 5_000, 40_000) * 5:
+            choice = pace.decide(of(elements), 1, PARTITIONS)
+            rows = elements // PARTITIONS
+            call = fixed + each * rows
+            took = {ONE: 20 + 2 * call, SPREAD: 60 + call}[choice.way]
+            pace.took(took / 1e3, here=False)
+            pace.learn(done(0.0, call, rows))
+        pace.decide(of(20_000), 1, PARTITIONS)
+        would = pace.over()
+        assert set(would) == {1, 2}
+        assert min(would, key=would.__getitem__) == best
+    assert Pace(0).over() == {}
+
+
 def test_what_ran_here_says_nothing_of_tasks() -> None:
     pace = Pace(2)
     for _ in range(3):

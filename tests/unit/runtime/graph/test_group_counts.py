@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
 
+import msgspec
+import numpy as np
 import pytest
 from test_send_graph import PARTS, QUERY, run, run_again, write
 
@@ -17,11 +19,12 @@ from levada.cli.main import main
 from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
 from levada.placement.placement import group_name
-from levada.runtime.context import load_groups
+from levada.runtime.context import Done, load_groups
 from levada.runtime.graph import group_counts, send_graph
-from levada.runtime.graph.group_counts import FINEST, read
+from levada.runtime.graph.group_counts import FINEST
 from levada.runtime.store.checkpoint import facts_of, newest_manifest
 from levada.runtime.store.group_tables import name_of
+from levada.runtime.store.manifest import Manifest
 from levada.terms.group_of import group_of
 
 Sent = Counter[tuple[str, int]]
@@ -32,8 +35,8 @@ def counted(root: Path) -> Sent:
     manifest = newest_manifest(root)
     assert manifest is not None
     found: Sent = Counter()
-    for files in manifest.by_group.values():
-        for block in read(str(root), files):
+    for name in manifest.by_group:
+        for block in group_counts.of(str(root), manifest, name):
             for group, rows in zip(block.groups.tolist(), block.rows.tolist(), strict=True):
                 found[block.sender, group] += rows
     return found
@@ -45,16 +48,18 @@ def wanted(found: dict[str, list[tuple[str, int]]]) -> Sent:
     )
 
 
-@pytest.mark.parametrize("most", [2, 16])
-def test_groups_get_what_stands_in_the_files(most: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("most", "little"), [(2, 0), (16, 0), (2, 500), (16, 1 << 20)])
+def test_groups_get_what_stands_in_the_files(most: int, little: int, tmp_path: Path) -> None:
     found = write(tmp_path / "s", days=2)
-    with patch.object(group_counts, "MOST_FILES", most):
+    with patch.multiple(group_counts, MOST_FILES=most, LITTLE=little):
         run(tmp_path / "ck", tmp_path / "s", slices="1mo", epoch_rows=100)
     assert counted(tmp_path / "ck") == wanted(found)
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
     assert manifest.epoch > 5
-    assert 1 <= len(manifest.by_group["1970-01"]) <= min(most, manifest.epoch)
+    files = manifest.by_group["1970-01"]
+    assert (little < 1 << 20) <= len(files) <= min(most, manifest.epoch)
+    assert bool(manifest.pending) == (not files) or little == 500
 
 
 def test_one_partition_counts_groups_too(tmp_path: Path) -> None:
@@ -74,6 +79,41 @@ def test_an_epoch_that_is_run_again_counts_once(when: str, tmp_path: Path) -> No
     found = write(tmp_path / "s")
     run_again(tmp_path, when)
     assert counted(tmp_path / "ck") == wanted(found)
+
+
+@pytest.mark.parametrize("most", [1, 200, 60_000, 2**31])
+@pytest.mark.parametrize("many", [0, 3, 40_000, FINEST])
+@pytest.mark.parametrize("little", [-1, 1 << 30])
+def test_what_is_packed_is_what_was_counted(
+    many: int, most: int, little: int, tmp_path: Path
+) -> None:
+    """Whatever is shorter, in the width that the largest number needs; by way of JSON and a file;
+    and together with others in one file.
+    """
+    rng = np.random.default_rng(5)
+    groups = np.sort(rng.permutation(FINEST)[:many])
+    rows = np.zeros(FINEST, np.int64)
+    rows[groups] = rng.integers(1, most + 1, many)
+    told = Done(0, 0, reader="r", sent=[group_counts._packed(7, rows, 99)])
+    done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), Done)]
+    assert len(done[0].sent[0].rows) <= 8 * FINEST
+    (tmp_path / "graph").mkdir()
+    last = Manifest(0, 0)
+    with patch.multiple(group_counts, MOST_FILES=2, LITTLE=little):
+        for epoch in range(3):
+            files, pending = group_counts.keep(str(tmp_path), epoch, last, "day", done)
+            last = Manifest(epoch, 0, by_group=files, pending=pending)
+    files, pending = group_counts.keep(str(tmp_path), 4, last, "night", [])
+    last = Manifest(4, 0, by_group=files, pending=pending)
+    found = list(group_counts.of(str(tmp_path), last, "day"))
+    assert not list(group_counts.of(str(tmp_path), last, "night"))
+    assert {(block.sender, block.node) for block in found} == {("r", 7)}
+    assert sum(block.size for block in found) == 3 * 99
+    total = np.zeros(FINEST, np.int64)
+    for block in found:
+        assert (block.rows > 0).all(), "groups that got nothing are not told"
+        total[block.groups] += block.rows
+    assert (total == 3 * rows).all()
 
 
 def test_the_graph_by_group_adds_up_to_that_by_task(tmp_path: Path) -> None:
@@ -98,8 +138,8 @@ def test_what_nodes_cost_is_counted(tmp_path: Path) -> None:
     run(tmp_path / "ck", tmp_path / "s", slices="1d")
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
-    (file,) = manifest.slices.values()
-    told = send_graph.read(tmp_path / "ck" / file)
+    (name,) = manifest.slices
+    told = send_graph.of(str(tmp_path / "ck"), manifest, name)
     assert told.nodes
     assert 0 < sum(told.nodes.values()) <= sum(told.cpu.values())
 

@@ -20,7 +20,7 @@ from levada.placement.cost import share
 from levada.placement.placement import group_name
 from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.runtime.graph import group_counts
-from levada.runtime.graph.group_counts import FINEST, Block, read
+from levada.runtime.graph.group_counts import FINEST, Block, of
 from levada.runtime.local import LocalExecutor
 from levada.runtime.store.checkpoint import newest_manifest
 from levada.runtime.store.group_tables import Dealing
@@ -70,7 +70,7 @@ def run(
 def blocks(root: Path) -> list[Block]:
     manifest = newest_manifest(root)
     assert manifest is not None
-    return [b for files in manifest.by_group.values() for b in read(str(root), files)]
+    return [b for name in manifest.by_group for b in of(str(root), manifest, name)]
 
 
 def edges(found: list[Block]) -> Edges:

@@ -13,7 +13,8 @@ import levada
 from levada.engine.placing.measured import measured
 from levada.errors import CheckpointError, EngineError, UsageError
 from levada.plan.sealed.group_table import dealt
-from levada.runtime.graph.send_graph import Sent, read, slice_of
+from levada.runtime.graph import send_graph
+from levada.runtime.graph.send_graph import Sent, of, slice_of
 from levada.runtime.graph.task_graph import STATIC
 from levada.runtime.local import LocalExecutor
 from levada.runtime.store.checkpoint import newest_manifest
@@ -57,13 +58,19 @@ def run(root: Path, folder: Path, **options: Any) -> None:
 def sent(root: Path) -> dict[str, Sent]:
     manifest = newest_manifest(root)
     assert manifest is not None
-    return {name: read(root / file) for name, file in manifest.slices.items()}
+    return {name: of(str(root), manifest, name) for name in manifest.slices}
 
 
 def rows(links: dict[str, dict[str, list[int]]]) -> Counter[tuple[str, str]]:
     return Counter({(a, b): n for a, to in links.items() for b, (n, _, _) in to.items() if n})
 
 
+@pytest.fixture(params=[0, send_graph.LITTLE], ids=["in files", "in manifests"])
+def _little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send_graph, "LITTLE", request.param)
+
+
+@pytest.mark.usefixtures("_little")
 def test_what_readers_send_is_what_stands_in_the_files(tmp_path: Path) -> None:
     found = write(tmp_path / "s")
     run(tmp_path / "ck", tmp_path / "s", slices="1d")
@@ -124,6 +131,7 @@ def test_an_epoch_that_is_run_again_counts_once(when: str, tmp_path: Path) -> No
         assert blobs(again[name].links) == blobs(graph.links)
 
 
+@pytest.mark.usefixtures("_little")
 def test_days_are_counted_apart_and_add_up(tmp_path: Path) -> None:
     write(tmp_path / "s", days=3)
     run(tmp_path / "days", tmp_path / "s", slices="1d", epoch_rows=150)

@@ -4,7 +4,8 @@ al., SIGMOD 2019, section 3.1), but of the epochs that run.
 
 Each call of a stage is a point of the line of each operator in it: epochs differ in size, and
 partitions in their share, so fixed costs show. Rows of an operator follow from the elements of an
-epoch by how many there have been for each. What was long ago fades. Cost: some microseconds for
+epoch by how many there have been for each. What was long ago fades, the first epochs of a process
+(which loads kernels) at once, its very first wholly. Cost: some microseconds for
 each operator, partition and epoch.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from levada.placement.replicas.epoch_time import Load, StageLoad
 from levada.placement.replicas.line import Line
 from levada.runtime.context import Done
+from levada.runtime.driver.costs.trend import kept
 
 READING = "reading"
 KEEP = 0.9
@@ -40,10 +42,12 @@ class Part:
     fullest: float = 1.0
     measured: float = 0.0  # ms in the last epoch
     known: bool = False
+    epochs: int = 0
 
     def learn(self, points: Sequence[tuple[float, float]], elements: int) -> None:
         """One epoch's calls: rows and ms of each."""
-        self.line.fade(KEEP)
+        self.line.fade(kept(max(self.epochs - 1, 0), KEEP))
+        self.epochs += 1
         for rows, ms in points:
             self.line.add(rows, ms)
         total = sum(rows for rows, _ in points)
@@ -58,7 +62,7 @@ class Part:
 
     def predicted(self, elements: int, calls: int) -> float:
         """ms in an epoch of so many elements."""
-        a, b = self.line.fit()
+        a, b = self.line.near()
         return calls * a + b * self.per_element * elements
 
 
@@ -96,6 +100,19 @@ class Work:
         )
 
 
+def measured(done: Sequence[Done], cores: int, readers: int) -> tuple[float, float]:
+    """The time on the way of an epoch that nothing shortens, ms, by what its tasks took: as one
+    task, and spread over so many cores and tasks that read.
+    """
+    stages: dict[int, list[float]] = {}
+    for told in done:
+        stages.setdefault(told.stage, []).append(told.cpu * MS)
+    reading = stages.pop(0, [0.0])
+    spread = sum(max(*own, sum(own) / cores) for own in stages.values())
+    alone = sum(reading) + sum(map(sum, stages.values()))
+    return alone, sum(reading) / max(min(readers, cores), 1) + spread
+
+
 def _parts(told: Done) -> list[tuple[str, float, float]]:
     """The operators of a call with their rows and ms, and what is around them."""
     nodes = [(name, told.rows.get(name, 0), s * MS) for name, s in told.nodes.items()]
@@ -106,7 +123,7 @@ def _parts(told: Done) -> list[tuple[str, float, float]]:
 def _stage(parts: Sequence[Part], elements: int) -> StageLoad:
     fixed = rows = most = 0.0
     for part in parts:
-        a, b = part.line.fit()
+        a, b = part.line.near()
         fixed += a
         rows += b * part.per_element * elements
         most += b * part.per_element * elements * part.fullest
@@ -119,7 +136,7 @@ def told(work: Work, elements: int, partitions: int) -> Mapping[str, list[float]
     """
     found = {}
     for name, part in work.parts.items():
-        a, b = part.line.fit()
+        a, b = part.line.near()
         calls = partitions if part.stage else 1
         guess = part.predicted(elements, calls)
         found[name] = [a, b * 1e6, part.per_element, guess, part.measured]

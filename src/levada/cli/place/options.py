@@ -1,0 +1,54 @@
+"""Options of commands that have to do with where work goes, and how much of it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from levada.cli.options import RUNNING
+
+Slice = Annotated[
+    Literal["1d", "1mo"] | None,
+    typer.Option(
+        "--slice",
+        help="Count what tasks send each other, by days or months of event time.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--place",
+        metavar="FILE|learn|off",
+        help="Which executor has which work: a placement of levada place, or one that is learned "
+        "(learn:N, on N machines); else Spark's choice.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Balance = Annotated[
+    str | None,
+    typer.Option(
+        "--balance",
+        metavar="on|off|windowed-joins[,key=value...]",
+        help="Whether work goes to where there is time (default off), and by which thresholds.",
+        rich_help_panel=RUNNING,
+    ),
+]
+PlacementOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--placement",
+        metavar="CHECKPOINT",
+        help="How a run's epochs were spread, and what was predicted.",
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        "--picture",
+        metavar="FILE.svg",
+        help="With --placement: draw it, each operator as predicted beside as measured.",
+    ),
+]

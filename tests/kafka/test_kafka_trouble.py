@@ -1,5 +1,5 @@
-"""What befalls an engine over Kafka: it is killed, its broker goes, its password leaks, messages are
-none. Of these each is a dead letter that tells topic, partition, offset and reason, and what is
+"""What befalls an engine over Kafka: it is killed, its broker goes, its password leaks, messages
+are none. Of these each is a dead letter that tells topic, partition, offset and reason, and what is
 sound between them is read.
 """
 

@@ -137,13 +137,13 @@ def _through(broker: Broker, n: int, out: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="levada-kafka-") as folder:
         engine = Engine(spark=False, checkpoint=Path(folder) / "ck", keep_results=False)
         engine.stream("http://example.org/obs", broker.url("one"), format="nq", time="timestamp")
-        engine.register(TENTH, name="q").to(url)
+        engine.register(TENTH, name="q").to(url, format="csv")
         cpu, began = time.process_time(), time.perf_counter()
         engine.start(once=True)
         engine.await_end()
         engine.close()
         spent, took = time.process_time() - cpu, time.perf_counter() - began
-    config = StreamConfig.of("s", url, format="ndjson", schema="v:string", time="timestamp")
+    config = StreamConfig.of("s", url, format="csv", schema="o:string;v:string", time="timestamp")
     _, end = broker.ends(out)
     _, messages = KafkaReader.of(config).read(KafkaReference("s", out, 0, 0, end, 127, 0))
     check_count(out, len(messages), sum(k % 1000 < 100 for k in range(n)))

@@ -85,12 +85,10 @@ def judged(broker: Broker, topic: str, isolation: str = "read_committed") -> lis
             assert message is not None, "the topic does not end"
             if message.error() is not None:
                 return found
-            said = tuple(message.headers() or ())
-            found.append(
-                Record(
-                    message.offset(), message.timestamp()[1], message.value(), message.key(), said
-                )
-            )
+            said: Any = tuple(message.headers() or ())
+            offset: Any = message.offset()
+            time, value, key = message.timestamp()[1], message.value(), message.key()
+            found.append(Record(offset, time, value, key, said))
     finally:
         consumer.close()
 

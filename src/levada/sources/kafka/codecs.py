@@ -73,7 +73,7 @@ class _Room:
 
 def _unpack_one(room: _Room, codec: int, data: Bytes) -> None:
     if codec == SNAPPY:
-        for block in _snappy_blocks(memoryview(data)):
+        for block in _snappy_blocks(data.data):
             room.add(block)
         return
     if codec not in STREAMS:
@@ -82,7 +82,7 @@ def _unpack_one(room: _Room, codec: int, data: Bytes) -> None:
     with pa.CompressedInputStream(pa.py_buffer(data), STREAMS[codec]) as stream:
         while True:
             left = room.left()
-            room.used += stream.readinto(memoryview(room.data)[room.used : room.used + left])
+            room.used += stream.readinto(room.data.data[room.used : room.used + left])
             if room.used - before > MOST:
                 raise ValueError(f"its records have more than {MOST} bytes")
             if room.left():

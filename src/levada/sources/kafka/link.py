@@ -66,13 +66,13 @@ class Link:
         self._number += 1
         try:
             self._socket.sendall(request(kind, self._number, body))
-            (size,) = struct.unpack(">i", self._read(4))
+            (size,) = struct.unpack(">i", self._read(4).data)
             if size < 4 or (kind != FETCH and size > SMALL):
                 raise Trouble("what it says is not Kafka's protocol (is tls right?)")
             answer = Answer(self._read(size))
         except OSError as error:
             raise Trouble(_said(error)) from error
-        if answer.int() != self._number:
+        if answer.i32() != self._number:
             raise Trouble("it answers another question")
         return answer
 
@@ -83,7 +83,7 @@ class Link:
     def _read(self, size: int) -> Bytes:
         """So many bytes, with ``OVER`` more behind them that a kernel may touch."""
         whole: Bytes = np.empty(size + OVER, np.uint8)
-        left = memoryview(whole)[:size]
+        left = whole.data[:size]
         while left:
             got = self._socket.recv_into(left)
             if not got:
@@ -94,10 +94,10 @@ class Link:
     def _greet(self) -> None:
         """Finds out whether it speaks what is spoken here."""
         answer = self.ask(API_VERSIONS, b"")
-        code = answer.short()
+        code = answer.i16()
         spoken = {}
-        for _ in range(answer.int()):
-            key, least, most = answer.short(), answer.short(), answer.short()
+        for _ in range(answer.i32()):
+            key, least, most = answer.i16(), answer.i16(), answer.i16()
             spoken[key] = least, most
         least, most = spoken.get(FETCH.key, (0, -1))
         if code or not least <= FETCH.version <= most:
@@ -111,16 +111,16 @@ class Link:
     def _log_in(self, config: KafkaConfig) -> None:
         mechanism = MECHANISMS[config.sasl]
         answer = self.ask(SASL_HANDSHAKE, text(mechanism))
-        if code := answer.short():
-            offered = ", ".join(answer.text() for _ in range(answer.int()))
+        if code := answer.i16():
+            offered = ", ".join(answer.text() for _ in range(answer.i32()))
             raise Trouble(f"it has no {mechanism}, but {offered}", code)
 
         def say(message: bytes) -> bytes:
             answer = self.ask(SASL_AUTHENTICATE, blob(message))
-            code, why = answer.short(), answer.text()
+            code, why = answer.i16(), answer.text()
             if code:
                 raise Trouble(why or "it refuses the login", code)
-            return answer.bytes().tobytes()
+            return answer.blob().tobytes()
 
         authenticate(config, say)
 

@@ -116,22 +116,22 @@ class Partition:
             self._kafka.topic, self._number, at, committed=self._committed, wait=WAIT, size=size
         )
         answer = self._opened().ask(FETCH, body)
-        answer.int()  # throttled so long
-        _check(answer.short())
-        answer.int()  # the session
-        for _ in range(answer.int()):
+        answer.i32()  # throttled so long
+        _check(answer.i16())
+        answer.i32()  # the session
+        for _ in range(answer.i32()):
             answer.text()
-            for _ in range(answer.int()):
+            for _ in range(answer.i32()):
                 return self._of_partition(answer)
         return answer.data[:0], -1, []  # it is throttled
 
     def _of_partition(self, answer: Answer) -> tuple[Bytes, int, list[tuple[int, int]]]:
-        answer.int()
-        _check(answer.short())
-        high, stable, _ = answer.long(), answer.long(), answer.long()
-        aborted = [(answer.long(), answer.long()) for _ in range(answer.int())]
-        answer.int()  # a replica that is nearer
-        return answer.bytes(), stable if self._committed else high, aborted
+        answer.i32()
+        _check(answer.i16())
+        high, stable, _ = answer.i64(), answer.i64(), answer.i64()
+        aborted = [(answer.i64(), answer.i64()) for _ in range(answer.i32())]
+        answer.i32()  # a replica that is nearer
+        return answer.blob(), stable if self._committed else high, aborted
 
     def _troubled(self, trouble: Trouble | None, at: int) -> None:
         """What went wrong is tried again a little later, unless it is for people."""
@@ -165,14 +165,14 @@ class Partition:
     def _offset(self, of_time: int) -> int:
         body = offsets_body(self._kafka.topic, self._number, of_time, committed=self._committed)
         answer = self._opened().ask(LIST_OFFSETS, body)
-        answer.int()  # throttled so long
-        for _ in range(answer.int()):
+        answer.i32()  # throttled so long
+        for _ in range(answer.i32()):
             answer.text()
-            for _ in range(answer.int()):
-                answer.int()
-                _check(answer.short())
-                answer.long()
-                return answer.long()
+            for _ in range(answer.i32()):
+                answer.i32()
+                _check(answer.i16())
+                answer.i64()
+                return answer.i64()
         raise Trouble("it says nothing of the partition")
 
     def _opened(self) -> Link:

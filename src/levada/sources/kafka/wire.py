@@ -55,7 +55,7 @@ class Answer:
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
-        self._view = memoryview(data)
+        self._view = data.data
         self._at = 0
 
     def _next(self, form: struct.Struct) -> Any:
@@ -65,29 +65,29 @@ class Answer:
             raise Trouble("its answer is cut off")
         return form.unpack_from(self._view, at)[0]
 
-    def byte(self) -> int:
+    def i8(self) -> int:
         """A number of eight bits."""
         return int(self._next(_I8))
 
-    def short(self) -> int:
+    def i16(self) -> int:
         """A number of 16 bits."""
         return int(self._next(_I16))
 
-    def int(self) -> int:
+    def i32(self) -> int:
         """A number of 32 bits."""
         return int(self._next(_I32))
 
-    def long(self) -> int:
+    def i64(self) -> int:
         """A number of 64 bits."""
         return int(self._next(_I64))
 
     def text(self) -> str:
         """A text; "" for none."""
-        return self._piece(self.short()).tobytes().decode("utf-8", "replace")
+        return self._piece(self.i16()).tobytes().decode("utf-8", "replace")
 
-    def bytes(self) -> Bytes:
+    def blob(self) -> Bytes:
         """Bytes, where they are; of none there are none."""
-        return np.frombuffer(self._piece(self.int()), np.uint8)
+        return np.frombuffer(self._piece(self.i32()), np.uint8)
 
     def _piece(self, size: int) -> memoryview:
         start = self._at
@@ -139,16 +139,16 @@ def metadata_body(topic: str) -> bytes:
 
 def leader_of(answer: Answer, partition: int) -> tuple[str, int]:
     """Host and port of the broker that leads a partition."""
-    answer.int()  # throttled so long
+    answer.i32()  # throttled so long
     brokers = {}
-    for _ in range(answer.int()):
-        node, host, port = answer.int(), answer.text(), answer.int()
+    for _ in range(answer.i32()):
+        node, host, port = answer.i32(), answer.text(), answer.i32()
         answer.text()  # its rack
         brokers[node] = host, port
     answer.text()  # the cluster
-    answer.int()  # its controller
+    answer.i32()  # its controller
     code, leader = UNKNOWN, NONE
-    for _ in range(answer.int()):
+    for _ in range(answer.i32()):
         code, leader = _leader_in(answer, partition)
     if code or leader not in brokers:
         raise Trouble("" if code else f"the partition {partition} has no leader", code)
@@ -157,16 +157,16 @@ def leader_of(answer: Answer, partition: int) -> tuple[str, int]:
 
 def _leader_in(answer: Answer, partition: int) -> tuple[int, int]:
     """What a topic's metadata say of a partition: an error, and the leader."""
-    code = answer.short()
+    code = answer.i16()
     answer.text()
-    answer.byte()  # whether it is Kafka's own
+    answer.i8()  # whether it is Kafka's own
     found = (code or UNKNOWN, NONE)
-    for _ in range(answer.int()):
-        error, number, leader = answer.short(), answer.int(), answer.int()
-        answer.int()  # its epoch
+    for _ in range(answer.i32()):
+        error, number, leader = answer.i16(), answer.i32(), answer.i32()
+        answer.i32()  # its epoch
         for _ in range(3):  # replicas: all, in step, away
-            for _ in range(answer.int()):
-                answer.int()
+            for _ in range(answer.i32()):
+                answer.i32()
         if number == partition:
             found = (code or (error if leader == NONE else 0), leader)
     return found

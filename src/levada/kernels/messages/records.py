@@ -83,7 +83,7 @@ def read_records(
     """
     n = 0
     for k in range(len(address)):
-        view = (address[k], size[k])
+        view = (int(address[k]), int(size[k]))
         at = 0
         for _ in range(count[k]):
             whole, at = _blob(view, at, size[k])
@@ -126,8 +126,8 @@ def join_values(place: Longs, length: Longs, starts: Longs, out: Bytes) -> None:
     """
     whole = view_of(out)
     for k in range(len(place)):
-        at, n = starts[k], length[k]
-        source, target = (place[k], n + OVER), (whole[0] + at, whole[1] - at)
+        at, n = int(starts[k]), int(length[k])
+        source, target = (int(place[k]), n + OVER), (whole[0] + at, whole[1] - at)
         for word in range((n + 7) >> 3):
             set_number(target, word, number(source, word))
         put(target, n, 10)

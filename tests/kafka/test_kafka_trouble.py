@@ -130,9 +130,10 @@ def test_an_engine_that_is_killed_publishes_the_same(
     assert same(whole, found) is None, same(whole, found)
 
 
-@pytest.fixture
-def another(tmp_path: Path) -> Iterator[Broker]:
-    made = Broker(tmp_path / "broker", sasl=("reader", CANARY))
+@pytest.fixture(scope="module")
+def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that is stopped and started again."""
+    made = Broker(tmp_path_factory.mktemp("another"), sasl=("reader", CANARY))
     yield made
     made.stop()
 
@@ -167,9 +168,9 @@ def test_a_password_is_nowhere(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    another.topic("obs")
-    another.send("obs", [*values(10), "no statement"], times=[1000] * 11)
-    url = f"kafka://127.0.0.1:{another.secured}/obs"
+    another.topic("guarded")
+    another.send("guarded", [*values(10), "no statement"], times=[1000] * 11)
+    url = f"kafka://127.0.0.1:{another.secured}/guarded"
     secret = tmp_path / "secret"
     secret.write_text(f"{CANARY}\n")
     monkeypatch.setenv("KAFKA_PASSWORD", CANARY)

@@ -1,7 +1,8 @@
 """``kafka``: a quad a message, and ten, through a query that reads them all and keeps hardly any;
 the baseline is the same lines in a file. CPU is that of Levada's one process, librdkafka's threads
-among it; the broker and the producer are others. ``fetch`` is librdkafka alone, as the reader of
-tasks has it, without parsing. A row is a quad.
+among it; the broker and the producer are others. ``fetch`` is the reader of tasks alone, without
+parsing, ``librdkafka`` its Python binding over the same messages. ``through``: a quad a message
+in, a tenth of them out to another topic, each epoch a transaction. A row is a quad that came in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
 
 from bench.result import Result, check_count, ratio
 from levada.engine.engine import Engine
@@ -28,6 +31,9 @@ ROUNDS = 3
 QUERY = """PREFIX : <http://example.org/> SELECT (COUNT(*) AS ?n)
 FROM NAMED WINDOW :w ON :obs [RANGE PT1000S STEP PT1000S]
 WHERE { WINDOW :w { ?o :result ?v } FILTER(?v = 7) }"""
+TENTH = """PREFIX : <http://example.org/> SELECT ?o ?v
+FROM NAMED WINDOW :w ON :obs [RANGE PT1S STEP PT1S]
+WHERE { WINDOW :w { ?o :result ?v } FILTER(?v < 100) }"""
 
 
 def quad(k: int) -> str:
@@ -58,11 +64,16 @@ def run(scale: float, stepped: bool) -> Result:
             one = _best(lambda: _query(n, broker.url("one"), **options))
             ten = _best(lambda: _query(n, broker.url("ten"), element="line", **options))
             fetch = _best(lambda: _fetch(broker, n))
+            binding = _best(lambda: _binding(broker, n))
+            outs = (f"out-{k}" for k in range(ROUNDS))
+            through = _best(lambda: _through(broker, n, next(outs)))
             file = _best(lambda: _query(n, str(root / "obs_1000.nq"), time="filename:_([0-9]+)"))
         finally:
             broker.stop()
     more = {
         "fetch": fetch,
+        "librdkafka": binding,
+        "through": through,
         "ten_a_message": ten,
         "ten_by_file": ratio(ten, file),
     }
@@ -101,8 +112,42 @@ def _fetch(broker: Broker, n: int) -> dict[str, Any]:
     for p in range(PARTITIONS):
         _, messages = reader.read(KafkaReference("s", "one", p, 0, size, 127, 0))
         count += len(messages)
-    check_count("librdkafka", count, n)
+    check_count("fetch", count, n)
     return _side(n, time.process_time() - cpu, time.perf_counter() - began)
+
+
+def _binding(broker: Broker, n: int) -> dict[str, Any]:
+    """librdkafka by its Python binding: the values of all messages, and nothing else."""
+    settings = {"bootstrap.servers": broker.server, "group.id": "bench", "log_level": 0}
+    cpu, began, count = time.process_time(), time.perf_counter(), 0
+    consumer = Consumer({**settings, "fetch.message.max.bytes": 4 << 20})
+    consumer.assign([TopicPartition("one", p, 0) for p in range(PARTITIONS)])
+    while count < n:
+        values = [message.value() for message in consumer.consume(10_000, 0.05)]
+        text = b"\n".join(values)
+        count += (len(text) + 1) // 127
+    spent, took = time.process_time() - cpu, time.perf_counter() - began
+    consumer.close()
+    return _side(n, spent, took)
+
+
+def _through(broker: Broker, n: int, out: str) -> dict[str, Any]:
+    """From topic to topic, from the start of the engine until all is committed."""
+    url = broker.topic(out)
+    with tempfile.TemporaryDirectory(prefix="levada-kafka-") as folder:
+        engine = Engine(spark=False, checkpoint=Path(folder) / "ck", keep_results=False)
+        engine.stream("http://example.org/obs", broker.url("one"), format="nq", time="timestamp")
+        engine.register(TENTH, name="q").to(url, format="csv")
+        cpu, began = time.process_time(), time.perf_counter()
+        engine.start(once=True)
+        engine.await_end()
+        engine.close()
+        spent, took = time.process_time() - cpu, time.perf_counter() - began
+    config = StreamConfig.of("s", url, format="csv", schema="o:string;v:string", time="timestamp")
+    _, end = broker.ends(out)
+    _, messages = KafkaReader.of(config).read(KafkaReference("s", out, 0, 0, end, 127, 0))
+    check_count(out, len(messages), sum(k % 1000 < 100 for k in range(n)))
+    return _side(n, spent, took)
 
 
 def _side(n: int, cpu: float, wall: float) -> dict[str, Any]:

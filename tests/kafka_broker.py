@@ -43,6 +43,8 @@ _SASL = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     'username="{user}" password="{password}" user_{user}="{password}";'
 )
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def jars(name: str = "kafka", artifact: str = "kafka_2.13") -> Path:
@@ -72,10 +74,18 @@ def jars(name: str = "kafka", artifact: str = "kafka_2.13") -> Path:
 
 
 class Broker:
-    """One broker. ``sasl``: user and password of a further listener with SASL PLAIN."""
+    """One broker. ``sasl``: user and password of a further listener with SASL PLAIN; ``tls``: of
+    one with TLS and every login there is, a folder with its own key and certificate
+    (``store.pem``) and whom it believes (``ca.pem``).
+    """
 
     def __init__(
-        self, folder: Path, sasl: tuple[str, str] | None = None, settings: Mapping[str, str] = {}
+        self,
+        folder: Path,
+        sasl: tuple[str, str] | None = None,
+        settings: Mapping[str, str] = {},
+        *,
+        tls: Path | None = None,
     ) -> None:
         self.jars = jars()
         try:
@@ -87,25 +97,39 @@ class Broker:
         self.server = f"127.0.0.1:{self.port}"
         self.admin = AdminClient({"bootstrap.servers": self.server, "log_level": 0})
         self.process: subprocess.Popen[bytes] | None = None
-        self._write(sasl, settings)
+        self._write(sasl, settings, tls)
         first, *others = uuid.uuid4().bytes
         drawn = bytes([first & 0x7F, *others])  # as a text it does not begin like an option
         identity = base64.urlsafe_b64encode(drawn).decode().rstrip("=")
-        self._run("kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings)
+        users = []
+        if sasl is not None and tls is not None:
+            for mechanism in _MECHANISMS:
+                users += ["--add-scram", f"{mechanism}=[name={sasl[0]},password={sasl[1]}]"]
+        self._run("kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings, *users)
         self.start()
 
-    def _write(self, sasl: tuple[str, str] | None, settings: Mapping[str, str]) -> None:
+    def _write(
+        self, sasl: tuple[str, str] | None, settings: Mapping[str, str], tls: Path | None
+    ) -> None:
         listeners = f"PLAINTEXT://{self.server}"
         protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
         more = dict(settings)
         if sasl is not None:
-            listeners += f",SASL_PLAINTEXT://127.0.0.1:{self.secured}"
-            protocols += ",SASL_PLAINTEXT:SASL_PLAINTEXT"
+            kind = "SASL_PLAINTEXT" if tls is None else "SASL_SSL"
+            listeners += f",{kind}://127.0.0.1:{self.secured}"
+            protocols += f",{kind}:{kind}"
             user, password = sasl
-            more["sasl.enabled.mechanisms"] = "PLAIN"
-            more["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = _SASL.format(
-                user=user, password=password
-            )
+            mechanisms = ("PLAIN", *(_MECHANISMS if tls is not None else ()))
+            more["sasl.enabled.mechanisms"] = ",".join(mechanisms)
+            of = f"listener.name.{kind.lower()}"
+            more[f"{of}.plain.sasl.jaas.config"] = _SASL.format(user=user, password=password)
+            for each in mechanisms[1:]:
+                more[f"{of}.{each.lower()}.sasl.jaas.config"] = _SCRAM
+        if tls is not None:
+            more["ssl.keystore.type"] = more["ssl.truststore.type"] = "PEM"
+            more["ssl.keystore.location"] = str(tls / "store.pem")
+            more["ssl.truststore.location"] = str(tls / "ca.pem")
+            more["listener.name.sasl_ssl.ssl.client.auth"] = "required"
         given = {
             "process.roles": "broker,controller",
             "node.id": "1",

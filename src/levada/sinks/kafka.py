@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import msgspec
+import polars as pl
 
 from levada.emission.contents import contents, records
 from levada.emission.formats import REPORTS, Format, check_fits, meant
@@ -149,6 +150,7 @@ class KafkaTarget:
             self._open = True
             for value, headers in messages(self.form, piece):
                 self._produce(value, headers)
+            self._producer.poll(0)  # for what is heard
             if self._producer.flush(ANSWER):  # what follows would wait for STALE
                 raise TargetAwayError(self._sentence("the broker does not answer"))
             text = msgspec.json.encode(position).decode()
@@ -165,9 +167,8 @@ class KafkaTarget:
                     self.config.topic, value, key=self.query.encode(), headers=headers
                 )
             except BufferError:  # librdkafka's queue is full
-                self._producer.poll(0.1)
+                self._producer.poll(0.01)
             else:
-                self._producer.poll(0)
                 return
 
     def close(self) -> None:
@@ -233,8 +234,9 @@ def messages(form: Format, piece: Piece) -> Iterator[tuple[bytes, list[tuple[str
     if form in _RDF:
         headers.append(("RDF-Message-Content-Type", _MEDIA[form].encode()))
     if form not in REPORTS:
-        for text in records(form, query.name, query.variables, batch):
-            yield text.rstrip("\n").encode(), headers
+        texts = records(form, query.name, query.variables, batch)
+        for value in texts.str.strip_chars_end("\n").cast(pl.Binary):
+            yield value, headers
         return
     for report, data in contents(form, query.name, query.variables, batch, lambda sizes: []):
         time = [] if report is None or report == TIMELESS else [("report", str(report).encode())]

@@ -68,6 +68,8 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
                 yield _rename(text, names)
     except SyntaxError as error:
         raise _syntax(error, opened, form) from None
+    except MemoryError:  # its parser's buffer is full
+        raise Malformed("it has a term of more than 16 MB, or ends nowhere") from None
 
 
 def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triples, Reference]:

@@ -95,6 +95,11 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
         raise Refused(
             f"Malformed {where if where.startswith('between') else 'at ' + where}."
         ) from None
+    except MemoryError:  # its parser's buffer is full
+        raise Refused(
+            f"It has {len(text)} bytes, and a line of more than 16 MB is read only if all its "
+            "terms are written plainly."
+        ) from None
     assert len(found) <= 1, "one line holds one statement at most"
     if found and isinstance(found[0].object, ox.Triple):
         raise Refused("A triple as a term (RDF 1.2) is not taken.")

@@ -1,6 +1,7 @@
 """Documents become the same statements whatever their format, and a fault has a place."""
 
 import io
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from levada.intake.parse import documents
 from levada.intake.parse.documents import Malformed, document_chunks, parse_document
+from levada.intake.parse.lines import Refused, read_line
 from levada.sources.reference import Reference
 from levada.testing.streams import write_rdf
 
@@ -113,3 +115,16 @@ def test_a_document_knows_its_own_iri() -> None:
     triples, _ = parse_document(data, reference, 1)
     found = [triples.text(column, 0) for column in (triples.s, triples.p, triples.o)]
     assert found == ["<file:///x/a.ttl>", "<file:///x/a.ttl#p>", "<file:///x/b>"]
+
+
+def test_more_than_the_parser_s_buffer_is_one_fault() -> None:
+    """pyoxigraph gives up at 16 MB without an end, and its memory error is nobody's fault but the
+    document's.
+    """
+    long = b"x" * (17 << 20)
+    for form in ("ttl", "jsonld"):
+        opening = b"<http://e/a> <http://e/b> <" if form == "ttl" else b'{"@id": "'
+        with pytest.raises(Malformed):
+            list(document_chunks(partial(io.BytesIO, opening + long), form, ""))
+    with pytest.raises(Refused, match=r"17825792 bytes.*16 MB"):
+        read_line(long, quads=False, timed=False, document=1)

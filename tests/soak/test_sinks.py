@@ -113,10 +113,12 @@ def test_an_output_that_is_away(tmp_path: Path, server: Server, engine: psutil.P
     (tmp_path / "load").rmdir()
     load, seen = Load(tmp_path, LOAD), Seen()
     gone, back = LASTS / 3, LASTS / 2
+    load.write(LOAD)
+    until(lambda: status(tmp_path / "ck"), "an epoch: kernels are compiled before", process=engine)
     began, looked = time.monotonic(), 0.0
     while (now := time.monotonic() - began) < LASTS:
         assert engine.poll() is None, (tmp_path / "log").read_text()[-3000:]
-        load.write(int(now * LOAD))
+        load.write(LOAD + int(now * LOAD))
         if server.process is not None and gone <= now < back:
             server.stop(signal.SIGQUIT)
         elif server.process is None and now >= back:

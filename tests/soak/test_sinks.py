@@ -32,6 +32,7 @@ LOAD = int(os.environ.get("SINKS_LOAD", "20000"))  # lines a second
 TICK = 0.25  # s
 LOOK = 2.0  # s between two looks
 STEP = 1000  # ms
+KEPT = int(1.5 * LASTS / 6 * LOAD * 10)  # bytes, some more than waits for a server that is away
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.timeout(int(3 * LASTS) + 1200),
@@ -98,7 +99,7 @@ def engine(tmp_path: Path, server: Server) -> Iterator[psutil.Popen]:
     (tmp_path / "load").mkdir()
     command = [
         sys.executable, "-m", "levada", "run", "q.rq", "--stream", "load=load",
-        "--checkpoint", "ck", "--master", "none",
+        "--checkpoint", "ck", "--keep", f"{KEPT}B", "--master", "none",
         "--to", f"q={server.url},table=sevens,password=env:LEVADA_PG",
     ]  # fmt: skip
     with (tmp_path / "log").open("wb") as log:

@@ -104,9 +104,3 @@ def test_each_client_of_the_server_has_each_report_once() -> None:
     told = bench("serve", "--scale", "0.005")["levada"]
     assert (told["clients"], told["count"]) == (5, 100)
     assert 300 < told["bytes_a_report"] < 500
-
-
-def test_what_clients_push_is_all_read() -> None:
-    told = bench("push", "--scale", "0.004")["levada"]
-    assert (told["many"]["count"], told["single"]["count"]) == (4000, 80)
-    assert told["deliver"]["reports"] > 10

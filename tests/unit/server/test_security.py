@@ -49,6 +49,8 @@ def test_hosts_and_origins(client: httpx.Client) -> None:
         ("127.0.0.1.evil.example", 421),
         ("", 421),
         ("localhost:80", 200),
+        ("localhost:<>", 421),
+        ("localhost:80/..", 421),
         ("[::1]:8790", 200),
     ):
         assert client.get("/health", headers={"Host": host}).status_code == status, host

@@ -13,6 +13,7 @@ KILLS   ?= 20
 CASES   ?= 10000
 FUZZ    ?= 100000
 SOAK    ?= 1h
+SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
 RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
@@ -24,7 +25,7 @@ FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint browser chaos nightly fuzz soak conformance conformance-page site clean
+.PHONY: help setup java demo test check lint browser chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +61,9 @@ fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one 
 
 soak: setup  ## SOAK (1h; in `make test` 60s) at half load on Spark, killed again and again: what grows?
 	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest tests/soak -s
+
+sinks: setup  ## SINKS (30m) at half load, whose output, a PostgreSQL, is away for a sixth of it: what stays behind?
+	@SINKS=$(SINKS) $(PY) -m pytest tests/soak/test_sinks.py -s
 
 browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-get install chromium)
 	@$(PY) -m pip install --quiet playwright

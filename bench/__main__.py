@@ -38,6 +38,7 @@ class Name(StrEnum):
     REGISTER = "register"
     KAFKA = "kafka"
     SERVE = "serve"
+    PUSH = "push"
     APPLICATIONS = "applications"
     BRISKSTREAM = "briskstream"
     PLACED = "placed"

@@ -1,7 +1,8 @@
 """``serve``: a thousand clients of server-sent events, each of which gets every report: ten a
 second of some 400 bytes. Engine, server and clients are three processes; elements come in real
 time. CPU and memory are the server's; a latency is from the commit of a report's epoch, as the
-index says it (ms), to its arrival at a client, the clients' own process included.
+index says it (ms), to its arrival at a client, the clients' own process included. Then a tenth of
+the clients stops reading, and the same is measured of the others (``stopped``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import psutil
 
 from bench.result import Result, check_count
 from levada.engine.engine import Engine
-from levada.runtime.store.published import Cursor
+from levada.runtime.store.published import Cursor, Entry
 
 CLIENTS = 1000
 REPORTS = 200  # that are measured
@@ -52,11 +53,17 @@ def run(scale: float, stepped: bool) -> Result:
             engine.start()
             with _feeding(root / "s"), _served(root / "ck") as (process, port):
                 measured = _measure(process, port, clients, reports)
-        return Result("serve", _told(measured, Cursor(root / "ck"), clients, reports))
+        index = Cursor(root / "ck").more()
+        first, then = (_told(found, index, reports) for found in measured)
+        return Result("serve", first | {"stopped": then})
 
 
-def _measure(process: psutil.Process, port: int, clients: int, reports: int) -> dict[str, Any]:
-    """What the clients saw, and what that cost the server."""
+def _measure(
+    process: psutil.Process, port: int, clients: int, reports: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the clients saw, and what that cost the server; all of them, then without those that
+    have stopped reading.
+    """
     _warm(port)
     before = process.memory_info().rss
     command = [sys.executable, "-m", "bench.serve", str(port), str(clients), str(reports)]
@@ -65,13 +72,18 @@ def _measure(process: psutil.Process, port: int, clients: int, reports: int) -> 
     ) as them:
         assert them.stdin is not None and them.stdout is not None, "they are pipes"
         assert them.stdout.readline() == "connected\n", "all have had some events"
-        cpu, began = sum(process.cpu_times()[:2]), time.perf_counter()
-        them.stdin.write("count\n")
-        them.stdin.flush()
-        assert them.stdout.readline() == "counted\n", "all have had all events"
-        spent, took = sum(process.cpu_times()[:2]) - cpu, time.perf_counter() - began
-        held = process.memory_info().rss - before
-        found: dict[str, Any] = json.loads(them.stdout.readline())
+        return _round(them, process, before), _round(them, process, before)
+
+
+def _round(them: Any, process: psutil.Process, before: int) -> dict[str, Any]:
+    """So many reports to each; ``before``: what the server held without clients."""
+    cpu, began = sum(process.cpu_times()[:2]), time.perf_counter()
+    them.stdin.write("count\n")
+    them.stdin.flush()
+    assert them.stdout.readline() == "counted\n", "all have had all events"
+    spent, took = sum(process.cpu_times()[:2]) - cpu, time.perf_counter() - began
+    held = process.memory_info().rss - before
+    found: dict[str, Any] = json.loads(them.stdout.readline())
     return found | {"cpu": spent, "wall": took, "held": held}
 
 
@@ -89,12 +101,13 @@ def _head(port: int) -> bytes:
     return head + b"Host: 127.0.0.1:%d\r\n\r\n" % port
 
 
-def _told(seen: dict[str, Any], index: Cursor, clients: int, reports: int) -> dict[str, Any]:
+def _told(seen: dict[str, Any], index: list[Entry], reports: int) -> dict[str, Any]:
     """Counts first: each client has every report from its first to its last, once."""
+    clients = len(seen["counts"])
     check_count("serve", sum(seen["counts"]), clients * reports)
     check_count("serve, out of order", seen["disordered"], 0)
     committed: dict[int, int] = {}
-    for entry in index.more():
+    for entry in index:
         if "hot" in entry.queries:
             first, last, _ = entry.queries["hot"]
             committed |= dict.fromkeys(range(first, last + 1), entry.wall)
@@ -183,15 +196,30 @@ class Client(asyncio.Protocol):
 
 
 async def _clients(port: int, n: int, reports: int) -> None:
-    """Connects all, says so, and after a word counts the reports that come to each of them."""
-    loop, made = asyncio.get_running_loop(), []
-    for _ in range(n):
-        _, client = await loop.create_connection(
-            lambda: Client(port), "127.0.0.1", port, family=socket.AF_INET
-        )
-        made.append(client)
-    await _until(lambda: all(len(client.arrived) >= WARM for client in made))
+    """Connects all, says so, and counts what comes: to all of them, then to nine tenths, while the
+    others do not read.
+    """
+    loop = asyncio.get_running_loop()
+    made: list[tuple[Any, Client]] = []
+    idle = max(n // 10, 1)  # that will stop reading: their buffers are small, so that it counts
+    for k in range(n):
+        own = socket.socket()
+        if k < idle:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        own.setblocking(False)
+        await loop.sock_connect(own, ("127.0.0.1", port))
+        made.append(await loop.create_connection(lambda: Client(port), sock=own))
+    await _until(lambda: all(len(client.arrived) >= WARM for _, client in made))
     print("connected", flush=True)
+    await _count([client for _, client in made], reports)
+    for transport, _ in made[:idle]:
+        transport.pause_reading()
+    await _count([client for _, client in made[idle:]], reports)
+
+
+async def _count(made: list[Client], reports: int) -> None:
+    """After a word, the reports that come to each of the clients."""
+    loop, n = asyncio.get_running_loop(), len(made)
     await loop.run_in_executor(None, sys.stdin.readline)
     start = max(client.arrived[-1][0] for client in made)
     last = start + 100 * reports

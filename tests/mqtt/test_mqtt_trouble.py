@@ -126,10 +126,12 @@ def test_a_broker_that_goes_and_comes_again(
         another.stop()
         until(lambda: "waits for 127.0.0.1" in engine.progress().awaits or not engine.running)
         assert engine.running
+        until(lambda: [one.stream for one in engine.status().away] == [S])
         another.start()
         say(another, statement(2, time=2))
         seen(engine, 2)
         until(lambda: not engine.progress().awaits)
+        until(lambda: not engine.status().away)
         assert record(engine).elements == 2
 
 
@@ -142,7 +144,7 @@ def test_an_engine_starts_while_its_broker_is_away(
         seen(engine, 1)
     another.stop()
     with listening(another.url("t"), **given) as (engine, _):
-        until(lambda: engine.progress().awaits)
+        until(lambda: f"The stream {S} waits for" in engine.progress().awaits)
         another.start()
         say(another, statement(2, time=2))
         seen(engine, 2)

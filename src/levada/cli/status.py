@@ -106,6 +106,7 @@ def tell(status: Status) -> dict[str, object]:
         "active": None if status.active is None else asdict(status.active),
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
+        "away": [asdict(one) for one in status.away],
         "balance": None if status.balance is None else asdict(status.balance),
         "epochs": None if status.costs is None else asdict(status.costs),
     }
@@ -135,6 +136,7 @@ def show(status: Status) -> RenderableType:
         *map(Text, drivers(status)),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
         *map(Text, remarks(status.streams)),
+        *(Text(f"{one.why.rstrip('.')}, since {instant(one.since)}.") for one in status.away),
         table(("query", "results", "watermark", "next report"), queries),
     ]
     for q in status.queries:

@@ -93,12 +93,8 @@ class Driver:
     ) -> None:
         self.began = time.monotonic()
         self.publication = publication
-        self._registry, self._statics, self._spools = (
-            inputs.registry,
-            inputs.statics,
-            inputs.spools,
-        )
-        self._tempo, self._tell = tempo, tell
+        self._registry, self._statics = inputs.registry, inputs.statics
+        self._spools, self._tempo, self._tell = inputs.spools, tempo, tell
         self.before = checkpoint.last  # this run
         self._requests = Requests(checkpoint.root, inputs.registry, inputs.fits, inputs.statics)
         self._requests.restore()
@@ -135,7 +131,7 @@ class Driver:
             overtaken=checkpoint.reign.overtaken,
             lost=self._lost,
         )
-        self._heart = Heart(checkpoint, self.loop.wake)
+        self._heart = Heart(checkpoint, self.loop.wake, self._away)
 
     def start(self, held: ExitStack) -> None:
         """Starts the epochs, which end when ``held`` does."""
@@ -200,8 +196,12 @@ class Driver:
         """What must come before an epoch goes on: "" if nothing does, or it is not known."""
         if kernels.compiling:
             return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
-        told = (self._awaits or self._held_by, self.epochs.sourcing.away, self._spools.away)
+        told = (self._awaits or self._held_by, *self._away().values())
         return " ".join(each for each in told if each)
+
+    def _away(self) -> dict[str, str]:
+        """Which streams' sources do not answer, and why."""
+        return {**self.epochs.sourcing.away, **self._spools.away}
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end; raises what made them fail."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from levada.errors import ExcessError
+from levada.kernels.keyed.groups import group
 from levada.model import limits
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
@@ -29,6 +30,20 @@ def most_of(node: PlanNode, rows: Longs, most: int) -> ExcessError:
     kind = type(node.step).__name__
     message = f"An operator ({kind}) would make more than {most:,} rows in one epoch."
     return ExcessError(message, node=node.id, member=member)
+
+
+def check_reports(node: PlanNode, rows: Frame, most: int) -> None:
+    """Raises ``ExcessError`` for a query that has more than so many solutions in one report, here:
+    who reads it has to hold all of it.
+    """
+    if rows.n <= most:
+        return
+    codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
+    solutions = np.bincount(codes)
+    worst = int(solutions.argmax())
+    if int(solutions[worst]) > most:
+        message = f"One of its reports would have more than {most:,} solutions."
+        raise ExcessError(message, node=node.id, member=int(rows["op"][first[worst]]))
 
 
 def check_texts(sizes: Longs) -> Bools:

@@ -31,6 +31,7 @@ from levada.server.telling.topology import topology
 from levada.server.way import Endpoint, Way
 
 PLAIN = "text/plain"
+STATUS = ("epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away")
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
 QUERY = ("application/sparql-query", "application/cql", "text/plain")
 WORDS = ("dialect", "bounds", "t0", "report", "empty_reports", "entailment")
@@ -42,46 +43,62 @@ async def described(request: Request) -> Response:
 
 
 WAYS = (
-    Way("GET", "/health", look.health),
-    Way("GET", "/status", look.status),
+    Way("GET", "/health", look.health, tells=("engine", "read_only")),
+    Way("GET", "/status", look.status, tells=STATUS),
     Way("GET", "/metrics", look.metrics, answers=PLAIN),
-    Way("GET", "/streams", look.streams),
-    Way("GET", "/streams/{stream:path}", look.one_stream),
+    Way("GET", "/streams", look.streams, tells=("streams",)),
+    Way("GET", "/streams/{stream:path}", look.one_stream, tells=("name",)),
     Way(
         "POST", "/streams/{stream:path}", route.push_rows, Role.PUSH,
-        takes=BODIES, gives=(202,),
+        takes=BODIES, gives=(202,), tells=("stream", "rows", "again"),
+        heads=("Idempotency-Key", "Levada-Watermark"),
     ),
-    Way("PUT", "/streams/{stream:path}", route.name_stream, Role.PUSH),
-    Way("GET", "/queries", queries.list_queries),
-    Way("GET", "/queries/{query}", queries.get_query),
+    Way("PUT", "/streams/{stream:path}", route.name_stream, Role.PUSH, tells=("stream",)),
+    Way("GET", "/queries", queries.list_queries, tells=("queries",)),
+    Way("GET", "/queries/{query}", queries.get_query, tells=("name", "dialect", "text", "state")),
     Way(
-        "PUT", "/queries/{query}", queries.put_query, Role.REGISTER, WORDS, QUERY, (200, 201)
+        "PUT", "/queries/{query}", queries.put_query, Role.REGISTER, WORDS, QUERY, (200, 201),
+        tells=("name", "results"), heads=("If-Match",),
     ),
-    Way("DELETE", "/queries/{query}", queries.delete_query, Role.REGISTER),
+    Way(
+        "DELETE", "/queries/{query}", queries.delete_query, Role.REGISTER, tells=("name", "told"),
+        heads=("If-Match",),
+    ),
     Way(
         "GET", "/queries/{query}/results", results.results,
-        asks=("after", "limit", "format"), answers="results",
+        asks=("after", "limit", "format"), answers="results", heads=("Last-Event-ID",),
     ),
     Way(
         "GET", "/queries/{query}/results/{report}", results.one, asks=("format",),
         answers="results",
     ),
-    Way("GET", "/static", static.list_static),
-    Way("GET", "/static/{graph:path}", static.get_static, answers="application/n-triples"),
-    Way("PUT", "/static/{graph:path}", static.put_static, Role.ADMIN, takes=tuple(TAKES)),
-    Way("DELETE", "/static/{graph:path}", static.delete_static, Role.ADMIN),
+    Way("GET", "/static", static.list_static, tells=("static",)),
+    Way("GET", "/static/{graph:path}", static.get_static, answers="graph"),
+    Way(
+        "PUT", "/static/{graph:path}", static.put_static, Role.ADMIN, takes=tuple(TAKES),
+        tells=("graph", "told"),
+    ),
+    Way(
+        "DELETE", "/static/{graph:path}", static.delete_static, Role.ADMIN,
+        tells=("graph", "told"),
+    ),
     Way("GET", "/sparql", sparql.get_sparql, asks=PROTOCOL, answers="sparql"),
     Way(
         "POST", "/sparql", sparql.post_sparql, asks=PROTOCOL, takes=(sparql.FORM, sparql.DIRECT),
         answers="sparql",
     ),
-    Way("GET", "/events", results.events, asks=("query", "after"), answers="text/event-stream"),
-    Way("GET", "/words", queries.known_words),
-    Way("POST", "/check", queries.check, asks=WORDS, takes=QUERY),
-    Way("GET", "/letters", letters, asks=("stream", "kind", "limit")),
-    Way("GET", "/explain", topology, asks=("most",), answers=PLAIN),
+    Way(
+        "GET", "/events", results.events, asks=("query", "after"), answers="text/event-stream",
+        heads=("Last-Event-ID",),
+    ),
+    Way("GET", "/words", queries.known_words, tells=("words",)),
+    Way(
+        "POST", "/check", queries.check, asks=WORDS, takes=QUERY, tells=("ok", "errors", "warnings")
+    ),
+    Way("GET", "/letters", letters, asks=("stream", "kind", "limit"), tells=("letters", "more")),
+    Way("GET", "/explain", topology, asks=("most",), answers="topology"),
     Way("POST", "/explain", queries.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN),
-    Way("GET", "/openapi.json", described),
+    Way("GET", "/openapi.json", described, tells=("openapi", "paths")),
     Way("GET", "/", page.page, None, answers="text/html"),
     Way("GET", "/page/{file}", page.part, None, answers=""),
 )  # fmt: skip

@@ -8,6 +8,7 @@ another plan, or other static data.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ from levada.plan.topology.catalog_file import read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, load_setup
 from levada.runtime.store.checkpoint import facts_of
+from levada.runtime.store.verify import SUSPENDED
 from levada.streams.stream_config import StreamConfig
 
+SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at the coarsest
 MOST = 2000  # queries of which a new text may read what they make
 
 
@@ -61,6 +64,8 @@ class Facts:
         self._root, self._id = root, facts_of(root).id
         self._lock = threading.Lock()
         self._seen: object = None
+        self._stamp: object = None
+        self._since = self._looked = 0.0
         self._now = Now({}, {}, {}, Setup([], []))
         self._known: Known | None = None
 
@@ -78,7 +83,22 @@ class Facts:
                 self._known = _known(self._now)
             return self._known
 
+    def _unchanged(self) -> bool:
+        """Whether the files are those that were looked at: the times of their folders are, and had
+        been so for a while by then.
+        """
+        stamp = _stamp(self._root / "plans"), _stamp(self._root / SUSPENDED)
+        if stamp != self._stamp:
+            self._stamp, self._since = stamp, time.monotonic()
+        return self._looked - self._since > SETTLED
+
     def _look(self) -> None:
+        if not self._unchanged():
+            began = time.monotonic()
+            self._read()
+            self._looked = began
+
+    def _read(self) -> None:
         folder = self._root / "plans"
         catalog = max(folder.glob("[0-9]*.catalog"), key=_version, default=None)
         setups = sorted(folder.glob("setup-*"), key=_changed)
@@ -133,6 +153,13 @@ def _known(now: Now) -> Known:
 
 def _version(path: Path) -> int:
     return int(path.name.split("-", 1)[0])
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return 0, 0, 0
 
 
 def _changed(path: Path) -> int:

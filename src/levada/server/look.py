@@ -64,6 +64,7 @@ def _told(own: Served) -> dict[str, Any]:
         "queries": queries,
         "suspended": found.suspended,
         "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in found.outputs],
+        "away": [asdict(one) | {"age": _since(one.since)} for one in found.away],
     }
 
 
@@ -175,6 +176,9 @@ def _of_engine(found: Status, root: Path) -> Iterator[str]:
     yield from _metric(
         "levada_stream_watermark_seconds", "How far a stream is complete.", "gauge", marks
     )
+    away = [({"stream": one.stream}, _since(one.since) or 0.0) for one in found.away]
+    told = "Seconds since the source of a stream has not answered, while it does not."
+    yield from _metric("levada_stream_away_seconds", told, "gauge", away)
     results = [({"query": q.name}, float(q.results)) for q in found.queries]
     yield from _metric("levada_query_results_total", "Solutions since it came.", "counter", results)
     own = [({"query": q.name}, q.watermark / 1000) for q in found.queries if _is_time(q.watermark)]

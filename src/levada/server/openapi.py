@@ -8,12 +8,19 @@ from importlib.metadata import version
 from typing import Any
 
 from levada.server.graphs.sparql import GRAPHS, SOLUTIONS, TABLES
+from levada.server.graphs.static import GIVES
 from levada.server.media import EVENTS, MEDIA
-from levada.server.way import Way
+from levada.server.way import JSON, Way
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _TEXT = {"type": "string"}
 SPARQL = [*SOLUTIONS, *TABLES, *GRAPHS]
+_SEVERAL = {
+    "results": [EVENTS, *MEDIA],
+    "sparql": SPARQL,
+    "graph": [*GIVES],
+    "topology": ["text/plain", JSON],
+}
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _FIELDS = {
     "title": _TEXT,
@@ -56,6 +63,7 @@ def _operation(way: Way) -> dict[str, Any]:
         for name in _PARAMETER.findall(way.path)
     ]
     parameters += [{"name": name, "in": "query", "schema": _TEXT} for name in way.asks]
+    parameters += [{"name": name, "in": "header", "schema": _TEXT} for name in way.heads]
     operation: dict[str, Any] = {
         "operationId": way.endpoint.__name__,
         "summary": told,
@@ -75,5 +83,9 @@ def _operation(way: Way) -> dict[str, Any]:
 
 
 def _answer(way: Way) -> dict[str, Any]:
-    medias = {"results": [EVENTS, *MEDIA], "sparql": SPARQL}.get(way.answers, [way.answers])
-    return {"description": "Done.", "content": {media: {} for media in medias if media}}
+    medias = _SEVERAL.get(way.answers, [way.answers])
+    content: dict[str, Any] = {media: {} for media in medias if media}
+    if way.tells:
+        told = {"type": "object", "required": list(way.tells)}
+        content[JSON] = {"schema": told}
+    return {"description": "Done.", "content": content}

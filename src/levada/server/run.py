@@ -25,7 +25,7 @@ from levada.errors import UsageError
 from levada.runtime.store.checkpoint import facts_of
 from levada.runtime.store.tails import Sign
 from levada.server.app import application
-from levada.server.guard.lines import Bounds, protocol
+from levada.server.guard.lines import Bounds, protocol, room
 from levada.server.known import Facts
 from levada.server.live.feed import Feed
 from levada.server.served import Served
@@ -74,7 +74,7 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
     ``CheckpointError``.
     """
     limits = settings.limits
-    bounds = Bounds(limits.head, limits.head_seconds, limits.connections)
+    bounds = Bounds(limits.head, limits.head_seconds, room(limits.connections))
     archive = Archive(settings.root, sign)
     served = Served(settings, archive, Feed(archive), Facts(settings.root))
     return uvicorn.Server(

@@ -16,8 +16,8 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A path and a method: who may (None: everybody), what it asks for beside, takes, gives,
-    answers.
+    """A path and a method: who may (None: everybody), what it asks for beside (in the URL, in
+    headers: ``heads``), takes, gives, answers; and what JSON that it answers always tells.
     """
 
     method: str
@@ -28,3 +28,5 @@ class Way:
     takes: tuple[str, ...] = ()
     gives: tuple[int, ...] = (200,)
     answers: str = JSON
+    tells: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()

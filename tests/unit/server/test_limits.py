@@ -1,11 +1,12 @@
-"""What one query asks of all: one with more rows than there may be is suspended and told why; an
-expression that engines of regular expressions do not come back from, and a thousand reports a
-second, are just queries. Nine others go on, exactly.
+"""What one query asks of all: one with more rows than there may be, by a join or in a report, is
+suspended and told why; an expression that engines of regular expressions do not come back from, and
+a thousand reports a second, are just queries. Nine others go on, exactly.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -23,8 +24,10 @@ NINE = {
     for k in range(9)
 }
 PAIRS = f"{PREFIX}SELECT ?a ?b {WINDOW}{{ ?a :p ?x . ?b :p ?y }} }}"
+WIDE = f"{PREFIX}SELECT ?a {WINDOW}{{ {' UNION '.join(['{ ?a :p ?x }'] * 30)} }} }}"
 BACKTRACK = f'{PREFIX}SELECT ?a {WINDOW}{{ ?a :t ?t }} FILTER(REGEX(?t, "(a+)+$")) }}'
 OFTEN = f"{PREFIX}SELECT (COUNT(*) AS ?n) {WINDOW}{{ ?a :p ?x }} }}".replace("PT1S]", "PT0.001S]")
+ASKED = {"pairs": PAIRS, "wide": WIDE, "hard": BACKTRACK, "often": OFTEN}
 SPARQL = {"Content-Type": "application/sparql-query"}
 UNTIL = 12_000
 LAST = UNTIL + 950  # ms, of the elements
@@ -44,11 +47,12 @@ def elements(first: int) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:.*suspended")
-def test_three_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
+def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     with Engine(
-        spark=False, checkpoint=tmp_path / "ck", keep_results=False, keep="1h", max_rows=1000
-    ) as engine:
+        spark=False, checkpoint=tmp_path / "ck", keep_results=False, keep="1h", max_rows=1000,
+        partitions=1,
+    ) as engine:  # fmt: skip
         engine.stream("http://e/s", tmp_path / "s")
         for name, text in NINE.items():
             engine.register(text, name=name)
@@ -58,24 +62,29 @@ def test_three_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
             httpx.Client(base_url=url, timeout=PATIENCE) as client,
         ):
             until(lambda: client.get("/status").status_code == 200)
-            for name, text in (("pairs", PAIRS), ("hard", BACKTRACK), ("often", OFTEN)):
+            for name, text in ASKED.items():
                 put = client.put(f"/queries/{name}", content=text, headers=SPARQL)
                 assert put.status_code == 201, put.text
             (tmp_path / ".new").write_text(elements(0))
             (tmp_path / ".new").rename(tmp_path / "s" / "0.nt")
             until(lambda: all(last_report(client, name) == UNTIL for name in NINE))
             found = {name: reports(client, name) for name in NINE}
-            until(lambda: client.get("/queries/pairs").json()["state"] == "suspended")
-            why = client.get("/queries/pairs").json()["why"]
-            assert "1,000 rows" in why
-            refused = client.get("/queries/pairs/results")
-            assert (refused.status_code, refused.json()["hint"]) == (409, why)
+            for name, said in (("pairs", "1,000 rows"), ("wide", "1,000 solutions")):
+                until(partial(is_suspended, client, name))
+                why = client.get(f"/queries/{name}").json()["why"]
+                assert said in why
+                refused = client.get(f"/queries/{name}/results")
+                assert (refused.status_code, refused.json()["hint"]) == (409, why)
             hard = client.get("/queries/hard").json()
             assert (hard["state"], hard["patterns"][0]["matched"]) == ("running", 1)
             until(lambda: client.get("/queries/often").json()["last_report"] == LAST)
             assert client.get("/queries/often").json()["state"] == "running"
     for k, name in enumerate(NINE):
         assert found[name] == reference(k), name
+
+
+def is_suspended(client: httpx.Client, name: str) -> bool:
+    return bool(client.get(f"/queries/{name}").json()["state"] == "suspended")
 
 
 def reports(client: httpx.Client, name: str) -> dict[int, list[int]]:

@@ -5,6 +5,7 @@ requests, or never end.
 from __future__ import annotations
 
 import gzip
+import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada.errors import UsageError
+from levada.server.guard.lines import room
 from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
 from serving import TEXT, Run, served
@@ -49,6 +51,8 @@ def test_hosts_and_origins(client: httpx.Client) -> None:
         ("127.0.0.1.evil.example", 421),
         ("", 421),
         ("localhost:80", 200),
+        ("localhost:<>", 421),
+        ("localhost:80/..", 421),
         ("[::1]:8790", 200),
     ):
         assert client.get("/health", headers={"Host": host}).status_code == status, host
@@ -248,6 +252,26 @@ def test_no_path_leads_to_a_file(client: httpx.Client, path: str) -> None:
     assert found.split(b" ")[1] in (b"400", b"404")
     assert b"seed" not in found
     assert b"set-cookie" not in found.lower().split(b"\r\n\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "found", "raised"),
+    [
+        (1024, 1 << 20, 10_000, 10_256),
+        (1024, 4096, 3840, 4096),
+        (1 << 20, 1 << 20, 10_000, None),
+        (1024, resource.RLIM_INFINITY, 10_000, 10_256),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 10_000, None),
+    ],
+)
+def test_connections_are_open_files(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, found: int, raised: int | None
+) -> None:
+    said: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: said.append(both))
+    assert room(10_000) == found
+    assert said == ([] if raised is None else [(raised, hard)])
 
 
 def test_too_many_connections(serve: Callable[..., httpx.Client]) -> None:

@@ -181,8 +181,9 @@ def test_nothing_is_fetched(client: httpx.Client, silent: str) -> None:
 
 def asked(query: str, parts: bytes = b"") -> bytes:
     """What the process of a query says, given a text that nobody has looked at."""
-    head = {"query": query, "form": "json", "default": None, "named": [], "seconds": 20,
-            "memory": 1 << 30, "parts": [[None, len(parts)]]}  # fmt: skip
+    head = {"query": query, "form": "json", "base": "http://e/", "default": None,
+            "named": [], "seconds": 20, "memory": 1 << 30,
+            "parts": [[None, len(parts)]]}  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-I", str(work.__file__)],
         input=json.dumps(head).encode() + b"\n" + parts,

@@ -91,12 +91,24 @@ class DriverStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class AwayStatus:
+    """A ``stream`` whose source does not answer: ``since`` when (ms by the engine's clock), and
+    ``why``.
+    """
+
+    stream: str
+    since: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a
     placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
     waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
     last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
+    ``away``: the streams whose sources do not answer the engine at work.
     """
 
     epoch: int
@@ -111,6 +123,7 @@ class Status:
     lost: str = ""
     balance: BalanceStatus | None = None
     costs: CostsStatus | None = None
+    away: tuple[AwayStatus, ...] = ()
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -142,9 +155,19 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
     lost = read_losses(root)
     return {
         "active": _active(root),
+        "away": sources_away(root),
         "standby": tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values()),
         "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
     }
+
+
+def sources_away(root: Path) -> tuple[AwayStatus, ...]:
+    """The streams whose sources did not answer the engine on a checkpoint within the last second,
+    or when it died; a clean end leaves none.
+    """
+    pulse = read_pulse(root)
+    found = () if pulse is None else pulse.away
+    return tuple(AwayStatus(one.stream, one.since, one.why) for one in found)
 
 
 def _active(root: Path) -> DriverStatus | None:

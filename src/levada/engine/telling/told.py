@@ -10,7 +10,13 @@ from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.lag import outputs_of
 from levada.engine.driver import Driver, Tell
 from levada.engine.registry import Registry
-from levada.engine.telling.status import Status, living, progress_of, status_of
+from levada.engine.telling.status import (
+    Status,
+    living,
+    progress_of,
+    sources_away,
+    status_of,
+)
 from levada.engine.telling.summary import Progress
 from levada.errors import UsageError
 from levada.runtime.store.manifest import StreamRecord
@@ -59,7 +65,7 @@ class Told:
         plan = self._driver.epochs.checkpoint.load_plan(last.plan)
         found = status_of(last, plan, self._driver.suspended.queries)
         root, now = self._driver.epochs.checkpoint.root, [d.told for d in self._deliveries.all]
-        return replace(found, outputs=outputs_of(root, now))
+        return replace(found, outputs=outputs_of(root, now), away=sources_away(root))
 
     def streams(self) -> list[str]:
         """The names of the streams from outside."""

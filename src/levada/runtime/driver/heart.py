@@ -1,28 +1,43 @@
 """What the engine at work does beside its epochs, on a thread of its own: its pulse, for those
-that wait to take its place; whether one of them has, which it finds out here also when there is
-nothing to commit; and its lock, where a takeover has not got it.
+that wait to take its place, and for who asks which sources do not answer; whether one of them has
+taken it, which it finds out here also when there is nothing to commit; and its lock, where a
+takeover has not got it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from levada.errors import CheckpointError
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.reign.pulse import GONE, INTERVAL, Pulse, Unchanged, waiting, write_pulse
+from levada.runtime.store.reign.pulse import (
+    GONE,
+    INTERVAL,
+    Away,
+    Pulse,
+    Unchanged,
+    waiting,
+    write_pulse,
+)
 
 
 class Heart:
     """Goes from ``start`` to ``stop``, or until another engine has taken over: then ``overtaken``
-    is called once.
+    is called once. ``away`` says which streams' sources do not answer, and why.
     """
 
-    def __init__(self, checkpoint: Checkpoint, overtaken: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        overtaken: Callable[[], None],
+        away: Callable[[], Mapping[str, str]],
+    ) -> None:
         self._checkpoint, self._overtaken = checkpoint, overtaken
+        self._away, self._since = away, dict[str, int]()
         self._root, self._reign = checkpoint.root, checkpoint.reign
         self._count = 0
         self._waiting: dict[Path, Unchanged] = {}
@@ -55,7 +70,15 @@ class Heart:
     def _pulse(self, *, left: bool = False) -> None:
         self._count += 1
         with suppress(OSError):  # what hinders it hinders the commit, which says so
-            write_pulse(self._root, Pulse(self._reign.number, self._count, left))
+            away = () if left else self._told()
+            write_pulse(self._root, Pulse(self._reign.number, self._count, left, away))
+
+    def _told(self) -> tuple[Away, ...]:
+        """What does not answer, each since it was found so."""
+        why = self._away()
+        now = time.time_ns() // 1_000_000
+        self._since = {stream: self._since.get(stream, now) for stream in why}
+        return tuple(Away(stream, self._since[stream], why[stream]) for stream in why)
 
     def _forget_the_gone(self) -> None:
         """Takes away the signs of those that wait no more."""

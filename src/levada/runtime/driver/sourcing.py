@@ -167,9 +167,9 @@ class Sourcing:
         return own.ahead < config.ahead
 
     @property
-    def away(self) -> str:
-        """Which source does not answer, and why; "" if all do."""
-        return " ".join(source.away for source in self.sources.values() if source.away)
+    def away(self) -> dict[str, str]:
+        """Which streams' sources do not answer, and why."""
+        return {name: source.away for name, source in self.sources.items() if source.away}
 
     @property
     def ends(self) -> bool:

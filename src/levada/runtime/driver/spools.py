@@ -106,10 +106,10 @@ class Spools:
         return self._all[-1].config
 
     @property
-    def away(self) -> str:
-        """Which feed does not answer, and why; "" if all do."""
-        feeds = (spool.away for spool in self._all if isinstance(spool, FeedSpool))
-        return " ".join(away for away in feeds if away)
+    def away(self) -> dict[str, str]:
+        """Which streams' feeds do not answer, and why."""
+        feeds = (spool for spool in self._all if isinstance(spool, FeedSpool))
+        return {feed.stream: feed.away for feed in feeds if feed.away}
 
     def _stdin(self, config: StreamConfig, root: Path) -> StreamConfig:
         for other in self._all:

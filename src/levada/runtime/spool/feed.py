@@ -83,7 +83,7 @@ class FeedSpool:
         self._room = threading.Condition()
         self._buffer: list[Message] = []
         self._stopped = self._once = self._up = self._refused = self._full = False
-        self._away = ""
+        self._away = self._reason = ""
         self._answered = threading.Event()
         self.heard = 0.0
         self._failure: BaseException | None = None
@@ -124,7 +124,7 @@ class FeedSpool:
             return
         self._answered.wait(PATIENCE)
         if not self._up:
-            why = self._away or "it does not answer"
+            why = self._reason or "it does not answer"
             self.stop()
             raise SourceError(
                 f"The stream {self.stream}: {self.feed.server} cannot be listened to: {why}.",
@@ -181,11 +181,8 @@ class FeedSpool:
 
     def down(self, why: str, *, refused: bool = False) -> None:
         """The feed does not answer."""
-        reason = why.strip().rstrip(".")
-        known = self._up
-        self._away = (
-            f"The stream {self.stream} waits for {self.feed.server}: {reason}." if known else reason
-        )
+        self._reason = why.strip().rstrip(".")
+        self._away = f"The stream {self.stream} waits for {self.feed.server}: {self._reason}."
         if refused:
             self._answered.set()
 

@@ -17,6 +17,7 @@ from levada.model.arrays import Words
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat
 from levada.model.time import Times, distinct
+from levada.operators.excess import check_reports
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.store import state_files
@@ -48,10 +49,14 @@ class Results:
     def write(
         self, context: Context, stage: int, partition: int
     ) -> tuple[str | None, dict[str, list[int]]]:
-        """The segment's name (None: no rows) and per query [solutions, least, greatest report]."""
+        """The segment's name (None: no rows) and per query [solutions, least, greatest report].
+        Raises ``ExcessError``.
+        """
         if not self.frames:
             return None, {}
         frames = {node: concat(parts) for node, parts in self.frames.items()}
+        for node, frame in frames.items():
+            check_reports(self.plan.nodes[node], frame, context.most_rows)
         counts: dict[str, list[int]] = {}
         named = {f"r.{node}": frame for node, frame in frames.items()}
         for node, frame in frames.items():

@@ -31,10 +31,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A query. ``default``, ``named``: its dataset, None where the text says it, or nobody."""
+    """A query. ``base``: what its relative IRIs are relative to. ``default``, ``named``: its
+    dataset, None where the text says it, or nobody.
+    """
 
     query: str
     form: str
+    base: str
     default: Sequence[str] | None = None
     named: Sequence[str] = ()
 
@@ -75,6 +78,7 @@ async def _give(
     head: dict[str, Any] = {
         "query": ask.query,
         "form": ask.form,
+        "base": ask.base,
         "default": None if ask.default is None else list(ask.default),
         "named": list(ask.named),
         "parts": [[part.graph, len(part.lines)] for part in parts],

@@ -76,7 +76,8 @@ async def post_sparql(request: Request) -> Response:
         said = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:  # UnicodeDecodeError is one
         raise Problem(400, "The body is no form of UTF-8 texts.") from None
-    return await _answered(request, _asked(said))
+    # The protocol has nothing in the URL beside a form; what stands there is not passed over.
+    return await _answered(request, _asked([*request.query_params.multi_items(), *said]))
 
 
 def _asked(said: Sequence[tuple[str, str]]) -> Asked:
@@ -102,9 +103,9 @@ async def _answered(request: Request, asked: Asked) -> Response:
         there = await off_loop(lambda: graphs_there(own))
     form, media = _chosen(request, unit)
     wanted = _wanted(asked, unit, there)
-    ask = Ask(asked.text, form)
+    ask = Ask(asked.text, form, _endpoint(request))
     if asked.default or asked.named:
-        ask = Ask(asked.text, form, asked.default, asked.named)
+        ask = Ask(asked.text, form, _endpoint(request), asked.default, asked.named)
     data = await _while_there(request, _run(own, ask, wanted))
     shown = f"{media}; charset=utf-8" if media.startswith("text/") else media
     headers = {"Cache-Control": "no-store", "Vary": "Accept"}
@@ -205,10 +206,15 @@ def _fitting(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
     raise Problem(406, "The answer cannot be had like that.", available=list(able))
 
 
+def _endpoint(request: Request) -> str:
+    """Where the service is, which is the base IRI of texts without one."""
+    return str(request.url.replace(query=""))
+
+
 async def _describe(request: Request) -> Response:
     own = served(request)
     word, media = _fitting(request, GRAPHS)
     there = await off_loop(lambda: graphs_there(own))
     gives = [*SOLUTIONS, *TABLES, *GRAPHS]
-    data = description(str(request.url.replace(query="")), there, gives, word)
+    data = description(_endpoint(request), there, gives, word)
     return Response(data, headers={"Vary": "Accept"}, media_type=media)

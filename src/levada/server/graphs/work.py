@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _answer(store: ox.Store, asked: dict[str, Any]) -> bytes:
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"base_iri": asked["base"]}
     if asked["default"] is not None:
         said["default_graph"] = [ox.NamedNode(graph) for graph in asked["default"]]
         said["named_graphs"] = [ox.NamedNode(graph) for graph in asked["named"]]

@@ -16,6 +16,7 @@ What a route asks for (its role) is looked up by the router.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from levada.server.guard.tokens import EVERYBODY, NOBODY, Token, TokenFile
 from levada.server.problems import Problem
 from levada.server.settings import Settings, is_loopback
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]*)?", re.ASCII)
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -93,6 +95,8 @@ class Door:
 
     def _check_place(self, headers: dict[str, str], path: str) -> None:
         host = _name(headers.get("host", ""))
+        if not _HOST.fullmatch(headers.get("host", "")):
+            raise Problem(421, "The header Host has no name of a host.")
         if self._settings.loopback and not is_loopback(host):
             raise Problem(421, "This server answers to the names of this machine only.")
         origin, foreign = headers.get("origin"), False

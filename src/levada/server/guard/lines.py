@@ -4,6 +4,7 @@ be, how long it may take, and how many connections there may be.
 
 from __future__ import annotations
 
+import resource
 from asyncio import TimerHandle
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+SPARE = 256  # files that a server has open beside its connections
 _ANSWER = (
     "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
     "content-length: {size}\r\n\r\n{body}"
@@ -96,6 +98,18 @@ class Bounded(HttpToolsProtocol):
         self.bounds.refused[int(number)] += 1
         self.transport.write(answer.encode())
         self.transport.close()
+
+
+def room(connections: int) -> int:
+    """So many connections, or as many as this process may have: each is an open file, and where
+    those are used up a server can open nothing else. The system's soft bound is raised for them.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else min(connections, soft - SPARE)
 
 
 def protocol(bounds: Bounds) -> type[Bounded]:

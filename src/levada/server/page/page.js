@@ -17,7 +17,7 @@ async function look() {
     const age = status.age === null ? "" : `, the last ${status.age < 2 ? "now" : `${span(status.age)} ago`}`;
     state(status.engine === "running" ? "on" : "off", `${status.engine === "running" ? "Running" : "Stopped"}: epoch ${count(status.epoch)}${age}`);
     showQueries(queries);
-    showStreams(status.streams, remember(status.streams, queries));
+    showStreams(status.streams, remember(status.streams, queries), status.away);
     showOutputs(status.outputs);
     await refresh(JSON.stringify(queries.map((q) => [q.name, q.text, q.state])));
     showRates(status.streams, queries);

@@ -3,8 +3,9 @@ import { at, count, element, fill, json, perSecond, rate, say, short, span, time
 
 const MOST = 200, MOST_TEXT = 240, AGAIN = 3000;
 
-export function showStreams(streams, { first, clock }) {
+export function showStreams(streams, { first, clock }, away) {
   const all = Object.entries(streams);
+  say(at("away"), away.slice(0, MOST).map((a) => `${a.why} Since ${time(a.since)}.`).join("\n"));
   say(at("behind-what"), clock ? "behind the clock" : "behind the first");
   fill(at("streams"), all.slice(0, MOST).map(([name, s]) => ({
     key: name,

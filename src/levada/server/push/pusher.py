@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from levada.runtime.spool.push import PushLog
 
 TOGETHER = 0.005  # s
+LOOK = 0.1  # s for which it is known how much waits for the engine
+PART = 8  # a bound is gone beyond by at most one such part of it
 LARGEST = 8 << 20  # bytes of a file, unless one body is larger
 
 
@@ -34,6 +36,17 @@ class Pusher:
         self._waiting: list[Waiting] = []
         self._by_key: dict[str, asyncio.Future[None]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._behind, self._added, self._looked = 0, 0, -LOOK
+
+    async def is_full(self, most: int) -> bool:
+        """Whether more than so many bytes wait for the engine. The folder is not looked at for each
+        request: now and then, and when much has been added.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._looked >= LOOK or self._added * PART >= most:
+            self._looked, self._added = now, 0
+            self._behind = await asyncio.to_thread(self.log.backlog)
+        return self._behind > most
 
     async def add(self, data: bytes, key: str, complete: int) -> bool:
         """Returns when it is durable; False for one whose key has been here. Raises
@@ -46,6 +59,7 @@ class Pusher:
             return False
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(Waiting(data, key, complete, done))
+        self._added += len(data)
         if key:
             self._by_key[key] = done
         if self._task is None or self._task.done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import io
 import itertools
 import socket
 import threading
@@ -11,10 +12,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from rich.console import Console
 from websockets.sync.server import Server, ServerConnection, serve
 
+from awaiting import PATIENCE
+from levada.cli.status import show
 from levada.engine.engine import Engine
+from levada.engine.telling.status import read_status
 from levada.errors import SourceError
 from levada.server.settings import Settings
 from serving import GRAPHS, served, until
@@ -142,6 +148,44 @@ def test_each_event_is_taken_once_whoever_dies(tmp_path: Path) -> None:
         assert server.asked == ["19", "20"]
 
 
+def test_who_is_away_is_told_since_when_and_why(tmp_path: Path) -> None:
+    """By the engine, by its checkpoint, over HTTP; and no more once it is there again."""
+    server = Events()
+    server.events = [statement(k) for k in range(20)]
+    root = tmp_path / "ck"
+    with listening(server.path, checkpoint=root) as (engine, _):
+        until(lambda: elements(engine) == 20)
+        assert engine.status().away == ()
+        server.die()
+        until(lambda: bool(read_status(root).away))
+        (found,) = read_status(root).away
+        port = server.server_address[1]
+        assert found.stream == S
+        assert found.why.startswith(f"The stream {S} waits for 127.0.0.1:{port}: ")
+        (told,) = engine.status().away
+        assert told.since == found.since, "since it is away, and not since it was looked at"
+        assert f"{found.why[:-1]}, since 20" in printed(root)
+        with (
+            served(Settings(root, port=0)) as url,
+            httpx.Client(base_url=url, timeout=PATIENCE) as client,
+        ):
+            (said,) = client.get("/status").json()["away"]
+            assert (said["stream"], said["since"], said["age"] >= 0) == (S, found.since, True)
+            assert f'levada_stream_away_seconds{{stream="{S}"}}' in client.get("/metrics").text
+            server, before = Events(port), server
+            server.events = before.events
+            until(lambda: client.get("/status").json()["away"] == [])
+            assert "levada_stream_away_seconds{" not in client.get("/metrics").text
+
+
+def printed(root: Path) -> str:
+    """What ``levada status`` prints, on one line."""
+    console = Console(width=100, file=io.StringIO())
+    with console.capture() as caught:
+        console.print(show(read_status(root)))
+    return " ".join(caught.get().split())
+
+
 def test_lines_of_an_event_and_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENTS_TOKEN", "tok-1")
     server = Events()
@@ -192,9 +236,11 @@ def test_a_websocket_that_dies_and_comes_again() -> None:
             engine, _ = held.enter_context(listening(f"ws://127.0.0.1:{port}/any?x=1"))
             until(lambda: elements(engine) == 2)
         until(lambda: "waits for" in engine.progress().awaits)
+        until(lambda: [one.stream for one in engine.status().away] == [S])
         with socket_of([statement(3)], port):
             until(lambda: elements(engine) == 3)
             until(lambda: not engine.progress().awaits)
+            until(lambda: not engine.status().away)
 
 
 def reports(asked: Any) -> list[Any]:

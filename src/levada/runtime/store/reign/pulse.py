@@ -1,7 +1,8 @@
 """The pulse of the engine at work on a checkpoint, and those that wait to take its place
 (docs/decisions/0038-takeover-is-a-commit.md).
 
-    pulse          the engine's: another content every ``INTERVAL``; at a clean end: it has left
+    pulse          the engine's: another content every ``INTERVAL``; at a clean end: it has left;
+                   and which streams' sources do not answer it
     standby/ID     of each that waits: who it is; another content every ``INTERVAL``
 
 Nobody compares clocks: who waits measures by its own how long a content has stayed the same, and so
@@ -30,12 +31,23 @@ Clock = Callable[[], float]
 T = TypeVar("T")
 
 
+class Away(msgspec.Struct, frozen=True):
+    """A stream whose source does not answer: ``since`` the instant at which the engine found that
+    (ms, its own clock), and ``why``, in a sentence.
+    """
+
+    stream: str
+    since: int
+    why: str
+
+
 class Pulse(msgspec.Struct, frozen=True):
-    """The ``count``-th of a reign; ``left``: the last one."""
+    """The ``count``-th of a reign; ``left``: the last one; ``away``: what it waits for."""
 
     reign: int
     count: int
     left: bool = False
+    away: tuple[Away, ...] = ()
 
 
 class Waiting(msgspec.Struct, frozen=True):

@@ -77,6 +77,7 @@ def tell(status: Status) -> dict[str, object]:
             "nulls": s.nulls,
             "unit": s.unit,
             "reasons": s.reasons,
+            "added": name in status.added,
         }
         for name, s in status.streams.items()
     }
@@ -120,6 +121,7 @@ def show(status: Status) -> RenderableType:
         Text(f"after epoch {status.epoch:,}{end}"),
         *map(Text, drivers(status)),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
+        *map(Text, [f"Added while an engine ran: {', '.join(status.added)}."] * bool(status.added)),
         *map(Text, remarks(status.streams)),
         table(("query", "results", "watermark", "next report"), queries),
     ]

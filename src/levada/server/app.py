@@ -23,7 +23,7 @@ from levada.server.guard.door import Door
 from levada.server.guard.tokens import Role, TokenFile, Tokens
 from levada.server.live.socket import events_socket, query_socket
 from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
-from levada.server.push import route
+from levada.server.push import route, streams
 from levada.server.push.gate import MEDIA
 from levada.server.served import Served, check_role
 from levada.server.telling.letters import letters
@@ -51,7 +51,11 @@ WAYS = (
         "POST", "/streams/{stream:path}", route.push_rows, Role.PUSH,
         takes=tuple(filter(None, MEDIA)), gives=(202,),
     ),
-    Way("PUT", "/streams/{stream:path}", route.name_stream, Role.PUSH),
+    Way(
+        "PUT", "/streams/{stream:path}", streams.put_stream, Role.REGISTER,
+        takes=("application/json",), gives=(200, 201),
+    ),
+    Way("DELETE", "/streams/{stream:path}", streams.delete_stream, Role.REGISTER),
     Way("GET", "/queries", queries.list_queries),
     Way("GET", "/queries/{query}", queries.get_query),
     Way(

@@ -24,10 +24,10 @@ from levada.engine.telling.remarks import unread
 from levada.engine.telling.status import counts_of, reasons
 from levada.engine.telling.summary import Progress, StreamCounts, Summary
 from levada.model.counts import check_partitions
-from levada.model.names import shown
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.publishing.tables import StateFiles
 from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.requests import read_ledger
 from levada.sinks import Sink
 from levada.sinks.files import FileSink, Roll, claimed
 from levada.sinks.letters import Letter
@@ -52,11 +52,13 @@ def run_app(
     published: bool = True,
     spark: Any = None,
     standby: float = 0.0,
+    endless: bool = False,
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
 
     An application without a stream, and without static data that it reads anew, has nothing to wait
-    for: it ends when its queries, which have no windows, are answered.
+    for: it ends when its queries, which have no windows, are answered; unless it is ``endless``,
+    since streams may come.
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
     signal ends the process at once (``signals``). ``keep``: how long results stay for others;
     ``published``: they go somewhere beside. ``standby``: waits first until the engine on the
@@ -88,8 +90,9 @@ def run_app(
         if on_results is None and published:
             owner, alone = checkpoint.facts.id, not standby
             held.enter_context(claimed(out, owner, overwrite=overwrite, alone=alone))
-        endless = app.streams or any(static.reload for static in app.static)
-        engine.start(once=once or not endless, keep_open=keep_open)
+        waits = endless or app.streams or any(static.reload for static in app.static)
+        waits = waits or bool(read_ledger(engine.root).streams)
+        engine.start(once=once or not waits, keep_open=keep_open)
         while not engine.await_end(POLL):
             if progress is not None:
                 progress(engine.progress())
@@ -196,7 +199,7 @@ def cpu_seconds() -> float:
 
 def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) -> Summary:
     """What this run did: the counts of the checkpoint less those it began with."""
-    old = {shown(n): record for n, record in before.streams.items()} if before else {}
+    old = engine._records_at(before)
     streams = {}
     for name, record in engine._records().items():
         was = old.get(name)

@@ -17,7 +17,7 @@ from levada.engine.driving.tempo import wall
 from levada.engine.registry import Registry
 from levada.engine.suspended import read_suspended
 from levada.errors import UsageError, near
-from levada.model.names import is_derived, shown
+from levada.model.names import is_derived
 from levada.runtime.store.checkpoint import catalog_of, facts_of, newest_manifest
 from levada.runtime.store.reign.commits import Driver, last_takeover
 from levada.runtime.store.reign.pulse import INTERVAL, Sign, Watch
@@ -80,8 +80,10 @@ def check_same(root: Path, registry: Registry) -> None:
     known |= ledger.dropped | {n: s.identity for n, s in read_suspended(root).items()}
     given = {name: query.identity for name, query in registry.queries.items()}
     _check("query", known, given)
-    streams = {shown(name): "" for name in topology.streams if not is_derived(name)}
-    _check("stream", streams, {shown(name): "" for name in registry.streams})
+    came = {named.name for named in ledger.streams}
+    kept = [name for name in topology.streams if not is_derived(name) and name not in came]
+    streams = dict.fromkeys([*kept, *(n for n, left in ledger.left.items() if left.declared)], "")
+    _check("stream", streams, dict.fromkeys(registry.streams, ""))
 
 
 def _check(kind: str, known: dict[str, str], given: dict[str, str]) -> None:

@@ -40,12 +40,22 @@ def parse_stream(text: str) -> StreamConfig:
     >>> stream.name, stream.path, stream.lateness
     ('http://e/s?id=5', './a.nt', 10000)
     """
+    name, path, options = stream_words(text)
+    return StreamConfig.of(name, path, **options)
+
+
+def stream_words(text: str) -> tuple[str, str, dict[str, str]]:
+    """Name, path and options of one ``--stream``, as they are said. Raises ``UsageError``.
+
+    >>> stream_words("temp=./a.nt,lateness=10s")
+    ('temp', './a.nt', {'lateness': '10s'})
+    """
     name, rest = split_name(text, _exists)
     path, options = split_options(rest)
     for key in options:
         if key not in OPTIONS:
             raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, OPTIONS))
-    return StreamConfig.of(check_stream_name(name), path, **options)
+    return check_stream_name(name), path, options
 
 
 def parse_static(text: str) -> StaticSource:

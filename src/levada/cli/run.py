@@ -36,7 +36,7 @@ class Mode:
     are written, None as files have them, in the live table as ISO texts. ``keep``: how long they
     stay for other processes ("": no longer than files need them). ``published``: they go to
     standard output or into files, too. ``standby``: waits for its turn, for which the engine at
-    work must be silent for a ``lease``.
+    work must be silent for a ``lease``. ``endless``: streams may come, so it ends when it is told.
     """
 
     once: bool = False
@@ -49,6 +49,7 @@ class Mode:
     published: bool = True
     standby: bool = False
     lease: str | None = None
+    endless: bool = False
 
     @property
     def silence(self) -> float:
@@ -179,6 +180,7 @@ def run_with(
             keep=mode.keep,
             published=published,
             standby=mode.silence,
+            endless=mode.endless,
         )
     finally:
         if show is not None:

@@ -91,6 +91,7 @@ def tell(status: Status) -> dict[str, object]:
             "nulls": s.nulls,
             "unit": s.unit,
             "reasons": s.reasons,
+            "added": name in status.added,
         }
         for name, s in status.streams.items()
     }
@@ -135,6 +136,7 @@ def show(status: Status) -> RenderableType:
         Text(f"after epoch {status.epoch:,}{end}"),
         *map(Text, drivers(status)),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
+        *map(Text, [f"Added while an engine ran: {', '.join(status.added)}."] * bool(status.added)),
         *map(Text, remarks(status.streams)),
         *(Text(f"{one.why.rstrip('.')}, since {instant(one.since)}.") for one in status.away),
         table(("query", "results", "watermark", "next report"), queries),

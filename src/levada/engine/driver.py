@@ -16,16 +16,16 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from levada import kernels
+from levada.engine.driving.inputs import Inputs
+from levada.engine.driving.streams import Streams
 from levada.engine.driving.tempo import Tempo, wall
-from levada.engine.registry import Registry
-from levada.engine.requests import Fits, Requests
-from levada.engine.since_last_run import StaticStamps, edited, stamps
+from levada.engine.requests import Requests
+from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, stamps
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
 from levada.errors import (
@@ -45,16 +45,12 @@ from levada.runtime.driver.heart import Heart
 from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
-from levada.runtime.driver.spools import Spools
-from levada.runtime.driver.statics import Statics
 from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
-from levada.sources.source import check_grown
-from levada.streams.stream_config import StreamConfig
 
 Tell = Callable[[Manifest], None]
 SPARK, STATIC = "Spark is starting", "static data are being read"
@@ -62,18 +58,6 @@ MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some
 MOST_BYTES_HERE = 256 << 20
 TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
 MOST_STATIC_HERE = 16 << 20  # bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What a driver reads: the queries and streams, the static data, the spools of DataFrames; and
-    whether the results of a query that comes by a request can be written.
-    """
-
-    registry: Registry
-    statics: Statics
-    spools: Spools
-    fits: Fits
 
 
 class Driver:
@@ -96,17 +80,20 @@ class Driver:
         self._registry, self._statics = inputs.registry, inputs.statics
         self._spools, self._tempo, self._tell = inputs.spools, tempo, tell
         self.before = checkpoint.last  # this run
-        self._requests = Requests(checkpoint.root, inputs.registry, inputs.fits, inputs.statics)
+        self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
+        self.streams.restore()
+        self._requests = Requests(checkpoint.root, inputs, self.streams)
         self._requests.restore()
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start = 0.0
         self._awaits = self._held_by = ""
         self._full = False  # the last epoch took so much that there may be a backlog
         streams = self._registry.streams
-        configs = [streams[name] for name in checkpoint.ordered(streams)]
+        configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
         sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
-        self.note = self._check_ended(sourcing, checkpoint)
+        sourcing.strangers = self.streams.strangers
+        self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
         self._catalog = Catalog(
             checkpoint, configs, self._statics.replaceable, self._registry.sharing
         )
@@ -118,7 +105,7 @@ class Driver:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()
         self._late = chosen if isinstance(chosen, Late) else None
-        self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
+        self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
         self.loop = Loop(
@@ -140,16 +127,9 @@ class Driver:
         held.callback(self.loop.stop)
         self.loop.start()
 
-    def _epochs_of(
-        self,
-        checkpoint: Checkpoint,
-        configs: Sequence[StreamConfig],
-        sourcing: Sourcing,
-        executor: Executor,
-    ) -> Epochs:
+    def _epochs_of(self, checkpoint: Checkpoint, sourcing: Sourcing, executor: Executor) -> Epochs:
         return Epochs(
             checkpoint,
-            configs,
             self._statics,
             sourcing,
             executor,
@@ -163,23 +143,6 @@ class Driver:
             balancing=self._tempo.balancing,
             cores=self._tempo.cores,
         )
-
-    def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:
-        """A checkpoint whose streams have ended: what is missing is published; new data are
-        refused, new queries told of.
-        """
-        last = checkpoint.last
-        if last is None or not last.ended:
-            return ""
-        for config in sourcing.configs:
-            check_grown(sourcing.sources[config.name], sourcing.at(last.positions, config))
-        known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
-        queries = self._registry.queries
-        new = [name for name, query in queries.items() if known.get(name) != query.identity]
-        note = "This checkpoint had ended; its last results are published."
-        if new:
-            note += f" What it had not run before has no results: {', '.join(new)}."
-        return note
 
     @property
     def once(self) -> bool:
@@ -271,6 +234,7 @@ class Driver:
             self._requests.forget(registry.dropped)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
             static = stamps(self._statics.files)
+            others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)
             plan = self._catalog.follow(queries, dropped, epochs.checkpoint.last, static)
             registry.changed = False
             registry.dropped.clear()
@@ -280,6 +244,9 @@ class Driver:
             epochs.use(plan)
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
+        if others and epochs.plan is not None:
+            self.streams.planned(epochs.plan.version)
+            epochs.setup()  # now, for readers in other processes
 
     def _over(self) -> bool:
         """Whether everything is read and published; only with ``once``, or if the run had ended."""
@@ -395,6 +362,7 @@ class Driver:
     def _publish(self, manifest: Manifest) -> None:
         self.epochs.checkpoint.reign.check()
         self.publication.publish(manifest)
-        self._spools.forget(manifest.positions)
+        self._spools.forget(self.epochs.sourcing.by_path(manifest.positions))
+        self.streams.settle(manifest.plan)
         for tell in list(self._tell):
             tell(manifest)

@@ -8,9 +8,9 @@ in the ``Registry``, what runs it is the ``Driver``.
         for report in hot.results():
             print(report.time, report.rows)
 
-Queries come and go while the engine runs; each change takes effect with the next epoch. ``start``
-runs until ``stop``; with ``once`` until all that is there has been read. Everything that survives
-is in the checkpoint (a temporary one if none is given).
+Queries and streams come and go while the engine runs; each change takes effect with the next
+epoch. ``start`` runs until ``stop``; with ``once`` until all that is there has been read.
+Everything that survives is in the checkpoint (a temporary one if none is given).
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from levada.algebra.show import show
 from levada.engine.asked import Asked
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
-from levada.engine.driver import Driver, Inputs, Tell
+from levada.engine.driver import Driver, Tell
+from levada.engine.driving.inputs import Fits, Inputs
+from levada.engine.driving.naming import NamesStreams
 from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
@@ -43,37 +45,27 @@ from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
 from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
-from levada.engine.requests import Fits
-from levada.engine.since_last_run import columns_of
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import check_count, check_partitions
 from levada.model.limits import MOST_ROWS
-from levada.model.names import check_stream_name
 from levada.plan.install.sharing import DEFAULT, sharing_of
 from levada.runtime.driver.publishing.publication import Publication
-from levada.runtime.driver.spools import Spools, StreamingFrame
+from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.graph.send_graph import check_slices
 from levada.runtime.local import Executor, cores
-from levada.runtime.spool.python import Source
-from levada.runtime.spool.rows import Rows
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Keep
 from levada.sinks import Sink
-from levada.sources.listing import check_regular
-from levada.streams.options import StreamOptions
-from levada.streams.stream_config import StreamConfig
 
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession
 
 NO_SPARK = "none"
-StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
-"""A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
 
 
-class Engine(Told, Awaited, Delivers, RegistersMany):
+class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     """Continuous queries on Spark.
 
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
@@ -147,34 +139,6 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
         self._held.callback(self._spools.stop)
 
     # -- what there is --
-
-    def stream(
-        self, name: str, source: StreamSource = None, **options: Unpack[StreamOptions]
-    ) -> None:
-        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``), a
-        streaming DataFrame of Spark, or what Python has; without a source rows are pushed.
-        """
-        if self._driver is not None:
-            raise UsageError("Streams are named before the engine starts.")
-        config = self._spools.config_of(check_stream_name(name), source, self.root, options)
-        check_regular(config.name, config.path)
-        before = self._open() if config.undecided and not self.temporary else None
-        self._registry.add_stream(columns_of(config, before))
-
-    def push(self, stream: str, rows: Rows) -> None:
-        """More rows for a stream that is no file; when it returns they are durable. Before the
-        start they are kept for it. Raises ``UsageError`` for rows that do not fit.
-        """
-        if self._driver is not None and not self.running:
-            raise UsageError("The engine has ended; no report would see these rows.")
-        if self._driver is not None and self._driver.once:
-            raise UsageError("The engine reads what was there when it started.")
-        self._spools.push(stream, rows)
-        self._wake()
-
-    def received(self, stream: str) -> int:
-        """How many rows of a stream that is no file have been durable so far."""
-        return self._spools.received(stream)
 
     def static(
         self, source: StaticSource, graph: str | None = None, format: str | None = None, *,
@@ -267,11 +231,11 @@ class Engine(Told, Awaited, Delivers, RegistersMany):
         """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``)."""
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
-        if not self._registry.streams and not self._registry.queries:
+        if once and not self._registry.streams and not self._registry.queries:
             hint = (
                 "Name a stream with engine.stream(name, path), or register a query without windows."
             )
-            raise UsageError("The engine has no stream and no query.", hint=hint)
+            raise UsageError("The engine has no stream and no query to read once.", hint=hint)
         try:
             self._registry.begin()
             placed, follow = settle(self._wish, self._open(), self._registry.streams)

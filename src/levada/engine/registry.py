@@ -27,7 +27,7 @@ from levada.engine.ontology import Ontology
 from levada.engine.prepare import Prepared, prepare
 from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile, named
-from levada.model.names import check_query_name, derived_by, is_derived, shown
+from levada.model.names import check_query_name, derived_by, is_derived, match_streams, shown
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.scans import StreamFacts
 from levada.streams.stream_config import StreamConfig
@@ -38,8 +38,12 @@ if TYPE_CHECKING:
     from levada.runtime.driver.publishing.lifetime import Lifetime
 
 
+MOST_NAMED = 10  # queries in a sentence
+
+
 class Registry:
-    """What an engine has been told. ``dropped``: queries taken out since it was last emptied.
+    """What an engine has been told. ``dropped``: queries taken out since it was last emptied;
+    ``left``: streams. ``declared``: the streams as they were said, before they got spools.
 
     ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
     to be files in ``folder``.
@@ -56,6 +60,8 @@ class Registry:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
         self.sharing = sharing
         self.streams: dict[str, StreamConfig] = {}
+        self.declared: dict[str, StreamConfig] = {}
+        self.left: set[str] = set()
         self.known = Known(graphs=frozenset(), ontology=Ontology(self._ontology_files))
         self.queries: dict[str, Registered] = {}
         self._folded: dict[str, str] = {}  # their names, by what a disk that is blind to case sees
@@ -72,18 +78,53 @@ class Registry:
         """
         return f"q{self._registered + number}"
 
-    def add_stream(self, config: StreamConfig) -> None:
-        """A stream. Raises ``UsageError`` if its name is taken."""
-        if config.name in self.streams:
-            raise UsageError(f"There are two streams {config.name}.")
-        maker = shown(self.known.said.get(config.name, derived_by(config.name)))
+    def add_stream(self, config: StreamConfig, declared: StreamConfig | None = None) -> None:
+        """A stream, which was ``declared`` so. Raises ``UsageError`` if its name is taken, or what
+        queries read would be another stream.
+        """
+        with self.lock:
+            self.check_free(config.name)
+            self.streams[config.name] = config
+            self.declared[config.name] = declared or config
+            self.known.streams[config.name] = StreamFacts.of(config)
+            self.changed = True
+
+    def check_free(self, name: str) -> None:
+        """Whether a stream of this name can come. Raises ``UsageError``."""
+        if name in self.streams:
+            raise UsageError(f"There are two streams {name}.")
+        maker = shown(self.known.said.get(name, derived_by(name)))
         if reader := next(self._readers(maker), None):
-            message = (
-                f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
-            )
+            message = f"The query {reader} reads the stream {name}, which the query {maker} makes."
             raise UsageError(message, hint="Give one of them another name.")
-        self.streams[config.name] = config
-        self.known.streams[config.name] = StreamFacts.of(config)
+        known = self.known
+        after = match_streams(known.said, [*known.streams, name], known.makers)
+        for said, stream in known.said.items():
+            if after[said] != stream:
+                message = (
+                    f"Queries read the stream {shown(stream)} as {said}, which would be the new "
+                    f"stream {name} then."
+                )
+                raise UsageError(message, hint="Give it another name.")
+
+    def remove_stream(self, name: str) -> None:
+        """Takes a stream away. Raises ``UsageError`` if there is none, or queries read it."""
+        with self.lock:
+            if name not in self.streams:
+                raise UsageError(f"There is no stream {name}.", hint=near(name, self.streams))
+            readers = [
+                query
+                for query, registered in self.queries.items()
+                if any(w.stream == name for w in registered.alike.windows)
+            ]
+            if readers:
+                message = f"The stream {name} is read by {_listed(readers)}."
+                raise UsageError(message, hint="Take out what reads it first.")
+            del self.streams[name], self.declared[name], self.known.streams[name]
+            said = self.known.said
+            self.known.said = {text: stream for text, stream in said.items() if stream != name}
+            self.left.add(name)
+            self.changed = True
 
     def name_static(self, files: Sequence[StaticFile]) -> None:
         """All static data. What GRAPH and FROM name in the queries that are there follows from the
@@ -212,9 +253,7 @@ class Registry:
 
     def _check_unread(self, name: str) -> None:
         if readers := list(self._readers(name)):
-            several = [", ".join(readers[:-1]), readers[-1]]
-            told = " and ".join(several if len(readers) > 1 else readers)
-            message = f"The stream that the query {name} makes is read by {told}."
+            message = f"The stream that the query {name} makes is read by {_listed(readers)}."
             raise UsageError(message, hint="Unregister what reads it first.")
 
     def _readers(self, maker: str) -> Iterator[str]:
@@ -226,6 +265,14 @@ class Registry:
                 for name, registered in self.queries.items()
                 if any(w.stream == stream for w in registered.alike.windows)
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a sentence: some, if they are many."""
+    few = list(names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(few)} and {len(names) - MOST_NAMED:,} more"
+    return " and ".join([", ".join(few[:-1]), few[-1]] if len(few) > 1 else few)
 
 
 def _registered(query: Prepared) -> Registered:

@@ -15,43 +15,43 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from levada.algebra.options import options_of
 from levada.engine.asked import Asked
+from levada.engine.driving.inputs import Inputs
+from levada.engine.driving.streams import Streams
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.telling.summary import instant
 from levada.errors import LevadaError, UsageError
+from levada.model.names import check_stream_name
 from levada.model.time import MIN
 from levada.runtime.driver.catalog import Registered
-from levada.runtime.driver.statics import Statics
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import (
     Added,
     Answer,
     Given,
+    NewStream,
     Request,
     brought,
     put_answer,
-    read_ledger,
     read_request,
     waiting,
     write_ledger,
 )
 
 LOOK = 0.1  # s between two looks
-Fits = Callable[[Registered, int], None]
-"""Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""
 
 
 class Requests:
     """The requests to one engine, and its ledger."""
 
-    def __init__(self, root: Path, registry: Registry, fits: Fits, statics: Statics) -> None:
-        self._root, self._registry, self._fits, self._statics = root, registry, fits, statics
-        self._ledger = read_ledger(root)
+    def __init__(self, root: Path, inputs: Inputs, streams: Streams) -> None:
+        self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
+        self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
         self._found = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
         self._looked = 0.0
@@ -126,15 +126,14 @@ class Requests:
             return
         self._looked = now
         statics = self._statics  # what the program itself has replaced is the program's
-        self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
-        self._taken = waiting(self._root)
-        new = [name for name in self._taken if name not in self._ledger.done]
-        if not new:
-            return
-        with self._registry.lock:
+        with self._registry.lock:  # the program's threads write of streams
+            self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
+            self._taken = waiting(self._root)
+            new = [name for name in self._taken if name not in self._ledger.done]
             for name in new:
                 self._ledger.done[name] = self._done(read_request(self._root, name), last)
-        write_ledger(self._root, self._ledger)
+            if new:
+                write_ledger(self._root, self._ledger)
 
     def _done(self, request: Request | None, last: Manifest) -> Answer:
         try:
@@ -144,6 +143,11 @@ class Requests:
                 raise UsageError("The streams have ended; no report would see this request.")
             if request.content is not None:
                 return self._give(request.id, request.content.graph)
+            if request.stream is not None:
+                return self._name(request.stream)
+            if request.leave:
+                self._streams.remove(request.leave, asked=True)
+                return Answer([f"{request.leave}: taken away after epoch {last.epoch:,}"])
             if request.drop and request.add:
                 return self._replace(request, last)
             return self._drop(request.drop, last) if request.drop else self._add(request, last)
@@ -169,6 +173,12 @@ class Requests:
         ledger.given = [*others, Given(graph, copy, program)]
         which = "the default graph" if graph is None else f"<{graph}>"
         return Answer([f"{which}: {len(lines):,} triples, from the next epoch on"])
+
+    def _name(self, asked: NewStream) -> Answer:
+        """A stream, from the next epoch on."""
+        name = check_stream_name(asked.name)
+        self._streams.add(name, asked.path, asked.said, asked=True)
+        return Answer([f"{name}: added, from the next epoch on"])
 
     def _add(self, request: Request, last: Manifest) -> Answer:
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
@@ -221,8 +231,10 @@ class Requests:
     def answer(self) -> None:
         """Answers what was taken up, once the plan follows it."""
         for name in self._taken:
-            if name in self._ledger.done:
-                put_answer(self._root, name, self._told(self._ledger.done.pop(name)))
+            with self._registry.lock:
+                answer = self._ledger.done.pop(name, None)
+            if answer is not None:
+                put_answer(self._root, name, self._told(answer))
         self._taken = []
 
     def _told(self, answer: Answer) -> Answer:

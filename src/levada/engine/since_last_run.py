@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,9 +22,12 @@ from levada.intake.static_files import StaticFile
 from levada.intake.tables.sniff import kept, with_columns
 from levada.model.time import MIN
 from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.driver.catalog import Registered
+from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
+from levada.sources.source import check_grown
 from levada.streams.stream_config import StreamConfig
 
 STAMPS = "static-stamps.json"
@@ -41,6 +44,25 @@ def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamCon
             if before.name == config.name:
                 return kept(config, before)
     return with_columns(config)
+
+
+def note_of_ended(
+    checkpoint: Checkpoint, sourcing: Sourcing, queries: Mapping[str, Registered]
+) -> str:
+    """A checkpoint whose streams have ended: what is missing is published; new data are refused,
+    new queries told of. "": it has not.
+    """
+    last = checkpoint.last
+    if last is None or not last.ended:
+        return ""
+    for config in sourcing.configs:
+        check_grown(sourcing.sources[config.name], sourcing.at(last.positions, config))
+    known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
+    new = [name for name, query in queries.items() if known.get(name) != query.identity]
+    note = "This checkpoint had ended; its last results are published."
+    if new:
+        note += f" What it had not run before has no results: {', '.join(new)}."
+    return note
 
 
 def edited(queries: Sequence[QueryPlan]) -> None:

@@ -8,7 +8,8 @@ plain word: the word names the stream in CQL and, in SPARQL, every IRI that ends
 
 A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own
 name. Within the engine it is ``query#``, with a number behind that once it has begun (``query#3``),
-which no stream's or query's name can be.
+which no stream's or query's name can be. A stream that has been taken away leaves its number, which
+is then called ``#3``: as one that a query made which is gone, it has ended.
 """
 
 from __future__ import annotations
@@ -83,8 +84,24 @@ def derived_by(query: str) -> str:
 
 
 def is_derived(stream: str) -> bool:
-    """Whether a name within the engine is that of a stream made by a query."""
+    """Whether a name within the engine is that of a stream made by a query, or of one that is no
+    more.
+    """
     return "#" in stream and ":" not in stream
+
+
+def left_as(number: int) -> str:
+    """The name within the engine of the stream of this number, once it has been taken away.
+
+    >>> left_as(3), is_left("#3"), is_left("hot#3"), is_derived("#3"), shown("#3")
+    ('#3', True, False, True, '')
+    """
+    return f"#{number}"
+
+
+def is_left(stream: str) -> bool:
+    """Whether a name within the engine is that of a stream that has been taken away."""
+    return stream.startswith("#")
 
 
 def shown(stream: str) -> str:

@@ -23,7 +23,7 @@ from levada.server.guard.door import Door
 from levada.server.guard.tokens import Role, TokenFile, Tokens
 from levada.server.live.socket import events_socket, query_socket
 from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
-from levada.server.push import route
+from levada.server.push import route, streams
 from levada.server.push.gate import BODIES
 from levada.server.served import Served, check_role
 from levada.server.telling.letters import letters
@@ -53,7 +53,14 @@ WAYS = (
         takes=BODIES, gives=(202,), tells=("stream", "rows", "again"),
         heads=("Idempotency-Key", "Levada-Watermark"),
     ),
-    Way("PUT", "/streams/{stream:path}", route.name_stream, Role.PUSH, tells=("stream",)),
+    Way(
+        "PUT", "/streams/{stream:path}", streams.put_stream, Role.REGISTER,
+        takes=("application/json",), gives=(200, 201), tells=("stream", "format"),
+    ),
+    Way(
+        "DELETE", "/streams/{stream:path}", streams.delete_stream, Role.REGISTER,
+        tells=("stream", "told"),
+    ),
     Way("GET", "/queries", queries.list_queries, tells=("queries",)),
     Way("GET", "/queries/{query}", queries.get_query, tells=("name", "dialect", "text", "state")),
     Way(

@@ -100,8 +100,10 @@ def _streams(own: Served) -> Iterator[dict[str, Any]]:
     counts: dict[str, Any] = {}
     with suppress(CheckpointError):
         counts = read_status(own.settings.root).streams
-    configs = own.facts.now().streams
-    for name in dict.fromkeys([*configs, *counts]):
+    now = own.facts.now()
+    configs = now.streams
+    made = [name for name in counts if name in now.plans]  # what has been taken away is neither
+    for name in dict.fromkeys([*configs, *made]):
         found: dict[str, Any] = {"name": name}
         if name in configs:
             found |= _config(configs[name])

@@ -1,4 +1,6 @@
-"""Which token has added which query: a file of the checkpoint, so that it outlives the server."""
+"""Which token has added which query or stream: a file of the checkpoint, so that it outlives the
+server.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,17 @@ FILE = "owners.json"
 _LOCK = threading.Lock()
 
 
+def of_stream(name: str) -> str:
+    """A stream's name here, which is no query's."""
+    return f"stream {name}"
+
+
+def _shown(name: str) -> str:
+    return name if name.startswith("stream ") else f"query {name}"
+
+
 class Owners:
-    """Names of tokens by query."""
+    """Names of tokens by query, or by stream (``of_stream``)."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / FILE
@@ -38,15 +49,16 @@ class Owners:
         if name in there:
             return
         if len(there) >= limits.queries:
-            raise Problem(429, f"There are {len(there):,} queries, and no more are taken.")
+            kind = "streams" if name.startswith("stream ") else "queries"
+            raise Problem(429, f"There are {len(there):,} {kind}, and no more are taken.")
         own = sum(owner == token.name for query, owner in self._read().items() if query in there)
         if token.name and own >= limits.own_queries:
-            raise Problem(429, f"The token {token.name} has added {own:,} queries, which is all.")
+            raise Problem(429, f"The token {token.name} has added {own:,} of these, which is all.")
 
     def check_own(self, token: Token, name: str, *, new: bool = False) -> None:
         """Whether a token may change a query: its own, with the role admin any."""
         if not new and Role.ADMIN not in token.roles and self._read().get(name) != token.name:
-            raise Problem(403, f"The token {token.name} has not added the query {name}.")
+            raise Problem(403, f"The token {token.name} has not added the {_shown(name)}.")
 
     def give(self, token: Token, name: str) -> None:
         """A query is this token's."""

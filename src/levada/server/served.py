@@ -25,7 +25,7 @@ T = TypeVar("T")
 class Served:
     """A checkpoint as it is served. ``planning``: texts that are planned at once; ``asking``:
     requests to the engine at once; ``sparql``: queries over what is there, of which ``waiting`` are
-    asked. ``counts``: what ``/metrics`` tells of the server.
+    asked. ``counts``: what ``/metrics`` tells of the server. ``pushers``: by the paths of streams.
     """
 
     settings: Settings

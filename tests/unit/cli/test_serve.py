@@ -76,7 +76,7 @@ def test_what_cannot_be_served(
         ([*run, "--checkpoint", "ck", "--listen", "here"], "--listen is HOST:PORT, not here."),
         ([*run, "--checkpoint", "ck", "--keep", "soon"], "soon does not say how much is kept."),
         ([*run, "--checkpoint", "ck", "--tokens", "no"], "The tokens no cannot be read"),
-        (["serve", "--checkpoint", "ck"], "There is no stream and no query"),
+        (["serve"], "The server and the engine meet in a checkpoint."),
         (["serve", "--read-only", "ck"], "ck is not a checkpoint of Levada."),
         (["run", "hot.rq", "--stream", "s=s.nt", "--keep", "1h"], "--keep is for a checkpoint"),
     ):

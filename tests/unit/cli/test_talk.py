@@ -149,3 +149,43 @@ def test_a_run_without_query_files_goes_on_with_what_was_added(
         assert capsys.readouterr().err == said + "Give query files, or an app file with --app.\n"
         assert main(["run", "hot.rq", *again[1:], "ck2"]) == 0
         capsys.readouterr()
+
+
+def test_streams_come_and_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Paths are those of the one who asks, who stands in another folder than the engine."""
+    other = folder / "elsewhere"
+    other.mkdir()
+    options = ["--master", "none", "--epoch", "0", "--checkpoint", "../ck", "--out", "../out"]
+    process = levada(other, "run", "../hot.rq", "--stream", "s=../s", *options)
+    try:
+        until(lambda: any((folder / "ck" / "manifests").glob("[0-9]*")), process=process)
+        (folder / "t").mkdir()
+        (folder / "t" / "1.nt").write_text('<http://e/b> <http://e/p> "1" 1000 .\n')
+        (folder / "cool.rq").write_text(QUERY.replace("ON :s", "ON :t"))
+        assert main(["add-stream", "ck", "t=t,lateness=1s"]) == 0
+        assert capsys.readouterr().out == "t: added, from the next epoch on\n"
+        assert main(["add", "ck", "cool.rq"]) == 0
+        until(lambda: streams_told(capsys).get("t", {}).get("elements") == 1)
+        assert {n: s["added"] for n, s in streams_told(capsys).items()} == {"s": False, "t": True}
+        assert main(["status", "ck"]) == 0
+        assert "Added while an engine ran: t." in capsys.readouterr().out
+        assert main(["add-stream", "ck", "t=t"]) == 2
+        assert "There are two streams t." in capsys.readouterr().err
+        assert main(["add-stream", "ck", "u=gone.nt"]) != 0
+        assert "gone.nt" in capsys.readouterr().err
+        assert main(["drop-stream", "ck", "t"]) == 2
+        assert "The stream t is read by cool." in capsys.readouterr().err
+        assert main(["drop", "ck", "cool"]) == 0
+        assert main(["drop-stream", "ck", "t"]) == 0
+        until(lambda: set(streams_told(capsys)) == {"s"})
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def streams_told(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    """What the status says of the streams."""
+    capsys.readouterr()
+    assert main(["status", "ck", "--json"]) == 0
+    found: dict[str, dict[str, object]] = json.loads(capsys.readouterr().out)["streams"]
+    return found

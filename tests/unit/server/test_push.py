@@ -142,10 +142,9 @@ def _late(client: httpx.Client) -> int:
 
 def test_what_is_refused(client: httpx.Client) -> None:
     assert client.post("/streams/s", content="{}", headers=ROWS).status_code == 415
-    assert client.post("/streams/t", content=line(1)).status_code == 404
-    missing = client.put("/streams/t")
-    assert missing.status_code == 409
-    assert missing.json()["hint"] == "Start it with --stream t=push: and it can be fed here."
+    missing = client.post("/streams/t", content=line(1))
+    assert missing.status_code == 404
+    assert missing.json()["hint"] == "PUT makes one that can be fed here."
     large = client.post("/streams/s", content=b"#" * (2 << 20), headers=QUADS)
     assert large.status_code == 413
     packed = {**QUADS, "Content-Encoding": "gzip"}

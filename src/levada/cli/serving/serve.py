@@ -51,11 +51,6 @@ def serve(app: App, wish: Wish) -> int:
         raise UsageError(
             "The server and the engine meet in a checkpoint.", hint="Say --checkpoint DIR."
         )
-    if not app.streams and not app.queries:
-        raise UsageError(
-            "There is no stream and no query: streams are named before the engine starts.",
-            hint="Say --app APP.yaml, or --stream NAME=PATH; queries may come later.",
-        )
     settings = _settings(Path(app.options.checkpoint), wish.listen, wish.tokens)
     settings.check()
     app.check_output()
@@ -70,8 +65,9 @@ def serve(app: App, wish: Wish) -> int:
     _say(f"{settings.root} is served at {shown_address(made)}.")
     published = app.options.out != STDOUT
     mode = Mode(
-        overwrite=wish.overwrite, progress=wish.progress, keep=wish.keep, published=published
-    )
+        overwrite=wish.overwrite, progress=wish.progress, keep=wish.keep, published=published,
+        endless=True,
+    )  # fmt: skip
     with Beside(settings, made, _say).running():
         return run_with(run_app, app, mode).exit_code
 

@@ -33,7 +33,7 @@ def add(
     if name is not None and len(found) != 1:
         raise UsageError(f"--name is for one query, these are {len(found)}.")
     asked = [Asking(check_query_name(name or q.name), q.text, q.dialect, said) for q in found]
-    _tell(checkpoint, Request(new_id(), asked))
+    tell(checkpoint, Request(new_id(), asked))
 
 
 def drop(checkpoint: Path, names: Sequence[str]) -> None:
@@ -41,10 +41,10 @@ def drop(checkpoint: Path, names: Sequence[str]) -> None:
     refused.
     """
     for name in names:
-        _tell(checkpoint, Request(new_id(), drop=name))
+        tell(checkpoint, Request(new_id(), drop=name))
 
 
-def _tell(checkpoint: Path, request: Request) -> None:
+def tell(checkpoint: Path, request: Request) -> None:
     """Prints what became of a request. Raises ``RefusedError``, ``EngineError``."""
     answer = ask(checkpoint, request, _wait)
     if answer.refused:

@@ -21,6 +21,11 @@ Folder = Annotated[
 ]
 Files = Annotated[list[str], typer.Argument(metavar="QUERY...", help="Query files.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of queries.")]
+NewStreams = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME=PATH[,key=value...]", help="Streams, as of run --stream."),
+]
+StreamNames = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of streams.")]
 SomeNames = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME...]", show_default=False, help="Names of queries; else all."),
@@ -83,6 +88,24 @@ def _drop(checkpoint: o.CheckpointFolder, names: Names, debug: o.Debug = False) 
     drop(checkpoint, names)
 
 
+def _add_stream(
+    checkpoint: o.CheckpointFolder, streams: NewStreams, debug: o.Debug = False
+) -> None:
+    """Add streams to the engine that runs on a checkpoint; queries may be added that read them."""
+    from levada.cli.talk.streams import add_streams
+
+    add_streams(checkpoint, streams)
+
+
+def _drop_stream(
+    checkpoint: o.CheckpointFolder, names: StreamNames, debug: o.Debug = False
+) -> None:
+    """Take streams away from the engine that runs on a checkpoint, which no query reads."""
+    from levada.cli.talk.streams import drop_streams
+
+    drop_streams(checkpoint, names)
+
+
 def _tail(
     checkpoint: o.CheckpointFolder,
     names: SomeNames = None,
@@ -106,4 +129,11 @@ def add_commands(app: typer.Typer) -> None:
     app.command("ps", epilog="[bold]Example[/bold]\n\nlevada ps")(_ps)
     app.command("add", epilog="[bold]Example[/bold]\n\nlevada add state warm.rq")(_add)
     app.command("drop", epilog="[bold]Example[/bold]\n\nlevada drop state warm")(_drop)
+    example = (
+        "[bold]Example[/bold]\n\nlevada add-stream state obs=push: rooms=rooms.csv,schema=auto"
+    )
+    app.command("add-stream", epilog=example)(_add_stream)
+    app.command("drop-stream", epilog="[bold]Example[/bold]\n\nlevada drop-stream state obs")(
+        _drop_stream
+    )
     app.command("tail", epilog="[bold]Example[/bold]\n\nlevada tail state hot --format csv")(_tail)

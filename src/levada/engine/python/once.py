@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TypeGuard, Unpack, cast
 
 from levada.algebra.options import QueryWords
-from levada.engine.engine import Engine, StreamSource
+from levada.engine.engine import Engine
 from levada.engine.python.static_source import StaticSource
 from levada.engine.query import Results, all_of
+from levada.runtime.driver.spools import StreamSource
 from levada.runtime.spool.rows import RdfGraph
 from levada.sinks.letters import Letter
 from levada.streams.options import StreamOptions

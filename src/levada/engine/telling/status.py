@@ -25,7 +25,7 @@ from levada.engine.telling.balanced import BalanceStatus, balance_status
 from levada.engine.telling.choices import CostsStatus, LessonStatus, named
 from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
 from levada.errors import CheckpointError
-from levada.model.names import is_derived, shown
+from levada.model.names import is_derived, is_left, shown
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
@@ -34,6 +34,7 @@ from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
+from levada.runtime.store.requests import read_ledger
 
 ATTEMPTS = 5
 
@@ -108,7 +109,8 @@ class Status:
     placement. ``active``: who has taken the checkpoint over, and has not left; ``standby``: who
     waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
     last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
-    ``away``: the streams whose sources do not answer the engine at work.
+    ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
+    that came while an engine ran.
     """
 
     epoch: int
@@ -124,6 +126,7 @@ class Status:
     balance: BalanceStatus | None = None
     costs: CostsStatus | None = None
     away: tuple[AwayStatus, ...] = ()
+    added: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -143,7 +146,10 @@ def read_status(root: Path) -> Status:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
             found = status_of(manifest, plan, read_suspended(root))
-            return replace(found, outputs=outputs_of(root), **_drivers(root, manifest.epoch))
+            came = tuple(named.name for named in read_ledger(root).streams)
+            known = tuple(name for name in came if name in found.streams)
+            told = _drivers(root, manifest.epoch)
+            return replace(found, outputs=outputs_of(root), added=known, **told)
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
                 raise
@@ -247,7 +253,8 @@ def progress_of(
 
 
 def _ever(manifest: Manifest) -> Ever:
-    elements = sum(s.elements for n, s in manifest.streams.items() if not is_derived(n))
+    records = manifest.streams.items()
+    elements = sum(s.elements for n, s in records if is_left(n) or not is_derived(n))
     results = manifest.gone + sum(n for n, _ in manifest.totals.values())
     return Ever(manifest.epoch, elements, results)
 

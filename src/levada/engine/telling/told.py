@@ -19,7 +19,9 @@ from levada.engine.telling.status import (
 )
 from levada.engine.telling.summary import Progress
 from levada.errors import UsageError
-from levada.runtime.store.manifest import StreamRecord
+from levada.model.names import shown
+from levada.runtime.driver.records import going_on
+from levada.runtime.store.manifest import Manifest, StreamRecord
 
 STARTING = "Levada is starting"
 
@@ -74,6 +76,13 @@ class Told:
     def queries(self) -> list[str]:
         """The names of the registered queries."""
         return list(self._registry.queries)
+
+    def _records_at(self, before: Manifest | None) -> dict[str, StreamRecord]:
+        """What a run of before had counted of the streams that there are now."""
+        if before is None or self._driver is None or self._driver.epochs.plan is None:
+            return {}
+        records = going_on(before, self._driver.epochs.plan.streams).streams
+        return {shown(name): record for name, record in records.items()}
 
     def _records(self) -> dict[str, StreamRecord]:
         """Counts per stream since the beginning of the checkpoint; of a stream that a query makes

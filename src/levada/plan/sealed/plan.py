@@ -190,6 +190,11 @@ class Plan:
         """The streams that queries read."""
         return frozenset(stream for query in self.queries.values() for stream in query.streams)
 
+    @cached_property
+    def heard(self) -> Longs:
+        """The numbers of the streams that queries read: no other has rows that are kept."""
+        return np.array([i for i, name in enumerate(self.streams) if name in self.read], np.int64)
+
 
 def home_number(node: int, op: Longs) -> Longs:
     """A number per (node, member) that decides the home of the member; fits an int32."""

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from levada.algebra.nodes import Query
 from levada.model.collection import collection_paused
-from levada.model.names import derived_by, is_derived, shown
+from levada.model.names import derived_by, is_derived, left_as, shown
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.install import Installer
@@ -167,6 +167,21 @@ class Topology:
             self.facts[stream] = StreamFacts()
             self.streams = (*self.streams, stream)
         return stream
+
+    def come(self, stream: str, facts: StreamFacts) -> None:
+        """A stream from outside, behind all that there have been."""
+        assert stream not in self.facts, "of two streams of a name the first has left"
+        self.facts[stream] = facts
+        self.streams = (*self.streams, stream)
+
+    def leave(self, stream: str) -> None:
+        """Takes a stream from outside away, which no query reads any more. Its number stays, since
+        state refers to numbers; another stream of its name gets another one.
+        """
+        number = self.streams.index(stream)
+        del self.facts[stream]
+        others = self.streams[number + 1 :]
+        self.streams = (*self.streams[:number], left_as(number), *others)
 
     def graphs(self) -> frozenset[str | None]:
         """The static graphs that some query reads."""

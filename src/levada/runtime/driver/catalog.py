@@ -30,6 +30,7 @@ from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.publishing.lifetime import Lifetime
+from levada.runtime.driver.records import going_on
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.streams.stream_config import StreamConfig
@@ -102,12 +103,20 @@ class Catalog:
         self._topology: Topology | None = None
         self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
         self._lifetime: dict[str, Lifetime] = {}
-        self._new_streams = False  # there are some that the last plan does not know
+        self._left: set[str] = set()  # streams that the last plan knows, and that are no more
+        self._new_streams = False  # the last plan knows others
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
         self._static: Hashable = None  # what the static files were at the last call
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
         self.goes_on = False  # a query does, from before the last call
+
+    def name_streams(self, configs: Sequence[StreamConfig], left: Collection[str]) -> None:
+        """The streams from the next plan on. ``left``: names of those that are no more, also where
+        other ones have them now.
+        """
+        self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._left |= set(left)
 
     def follow(
         self,
@@ -130,6 +139,8 @@ class Catalog:
         topology.version = max(topology.version, self._dropped)
         topology.data += static != self._static
         self._static = static
+        self._follow_streams(topology)
+        last = None if last is None else going_on(last, topology.streams)
         gone = self._gone(topology, queries, dropped, first=first)
         self.goes_on = len(topology.queries) > len(gone)
         for name in gone:
@@ -142,6 +153,7 @@ class Catalog:
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._begin(topology, queries if first else {r.name: r for r in new})
+        self._left = set()
         changed = gone or new or anew or self._new_streams
         return (
             self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
@@ -199,7 +211,7 @@ class Catalog:
             return list(gone)
         for name, query in topology.queries.items():
             if (first and not self._same(query, queries)) or any(
-                topology.made.get(s) in gone for s in query.streams
+                topology.made.get(s) in gone or s in self._left for s in query.streams
             ):
                 gone[name] = None
         return list(gone)
@@ -216,9 +228,10 @@ class Catalog:
 
     def _loaded(self, last: Manifest | None) -> Topology:
         if self._topology is None:
-            self._topology = (
-                Topology(self._facts, self._replaceable) if last is None else self._load(last)
-            )
+            if last is None:
+                self._topology, self._left = Topology(self._facts, self._replaceable), set()
+            else:
+                self._topology = self._load(last)
             self._topology.sharing = self._sharing
         return self._topology
 
@@ -227,15 +240,23 @@ class Catalog:
         self._altered = {
             n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts
         }
-        topology.facts |= self._facts
-        new = [n for n in self._facts if n not in topology.streams]
-        topology.streams = (*topology.streams, *new)
-        given = tuple(n for n in topology.streams if not is_derived(n))
-        assert given == tuple(self._facts), "streams keep their numbers, new ones come behind"
+        topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
         self._check_replaceable(topology)
         topology.replaceable = self._replaceable
-        self._new_streams = bool(new)
         return topology
+
+    def _follow_streams(self, topology: Topology) -> None:
+        """The topology has the streams that there are: they keep their numbers, new ones come
+        behind, and of those that left the numbers stay.
+        """
+        known = [n for n in topology.streams if not is_derived(n)]
+        gone = [n for n in known if n in self._left or n not in self._facts]
+        for name in gone:
+            topology.leave(name)
+        new = [n for n in self._facts if n in gone or n not in known]
+        for name in new:
+            topology.come(name, self._facts[name])
+        self._new_streams = self._new_streams or bool(gone or new)
 
     def _check_replaceable(self, topology: Topology) -> None:
         """Whether a graph may be replaced is in the plan of the queries that read it."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.errors import ManyReportsError
-from levada.intake.static_files import StaticFile, replaced
+from levada.intake.static_files import replaced
 from levada.model.limits import MOST_ROWS
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
@@ -30,6 +30,7 @@ from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.records import (
     count_passed,
     count_sent,
+    going_on,
     largest_time,
     records_of,
     tell_places,
@@ -48,7 +49,6 @@ from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, rea
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
-from levada.streams.stream_config import StreamConfig
 
 Publish = Callable[[Manifest], None]
 
@@ -59,7 +59,6 @@ class Epochs:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        configs: Sequence[StreamConfig],
         statics: Statics,
         sourcing: Sourcing,
         executor: Executor,
@@ -74,8 +73,8 @@ class Epochs:
         balancing: Balancing | None = None,
         cores: int = 0,
     ) -> None:
-        self.checkpoint, self.configs = checkpoint, list(configs)
-        self.sourcing, self.executor, self.publish = sourcing, executor, publish
+        self.checkpoint, self.sourcing = checkpoint, sourcing
+        self.executor, self.publish = executor, publish
         self.admission, self.most_rows = admission, most_rows
         self.wall, self.due = wall, due
         self.slices = slices
@@ -87,7 +86,7 @@ class Epochs:
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.statics = statics
-        self._saved: tuple[StaticFile, ...] = ()
+        self._saved: Setup | None = None
         self._setup, self._swept, self._gathered = "", False, list[str]()
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
 
@@ -110,6 +109,7 @@ class Epochs:
         says = bool(last.held or (plan and plan.made and not last.behind))
         if plan is None or last.ended or (flush and not says):
             return None
+        last = going_on(last, plan.streams)
         wall = self.wall()  # before the sources are looked at
         if not flush:
             self.sourcing.discover(last.positions, wall)
@@ -122,7 +122,7 @@ class Epochs:
         ended = self.sourcing.ended(after)
         newly_ended = any(
             over and not last.streams.get(c.name, StreamRecord()).ended
-            for c, over in zip(self.configs, ended, strict=True)
+            for c, over in zip(self.sourcing.configs, ended, strict=True)
         )
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
@@ -172,10 +172,9 @@ class Epochs:
 
     def setup(self) -> str:
         """The streams and static files as they are now, kept in the checkpoint."""
-        files = self.statics.files
-        if not self._setup or files != self._saved:
-            setup = Setup(list(self.configs), list(files))
-            self._saved, self._setup = files, self.checkpoint.save_setup(setup)
+        now = Setup(list(self.sourcing.configs), list(self.statics.files))
+        if now != self._saved:
+            self._saved, self._setup = now, self.checkpoint.save_setup(now)
         return self._setup
 
     def _replacement(self, setup: str) -> Replacement | None:
@@ -213,7 +212,7 @@ class Epochs:
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             self.publish(self.checkpoint.last)
             return
-        context = self._context(intention)
+        context, before = self._context(intention), self.last.setup
         outcomes = self._outcomes(self._job(intention, context))
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
@@ -227,7 +226,7 @@ class Epochs:
         self._forget(manifest)
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
-        if intention.replacement is not None or not self._swept:
+        if manifest.setup != before or not self._swept:
             self._sweep(manifest.setup)
         self._see(intention)
 
@@ -344,14 +343,15 @@ class Epochs:
         self, intention: Intention, context: Context, outcomes: Sequence[bytes]
     ) -> Manifest:
         """What the outcomes add up to."""
-        last, plan = self.last, self._plan(intention.plan)
+        plan = self._plan(intention.plan)
+        last = going_on(self.last, plan.streams)
         decoded = [msgspec.json.decode(o) for o in outcomes]
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
         counts = totals.counts(plan, done, lambda name: state_files.map_(context.root, name))
         added, gone = totals.totals(plan, last, counts)
-        late = frozenset(c.name for c in self.configs if c.counted_late)
+        late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
         count_passed(intention, controls, plan, late)
         manifest = Manifest(

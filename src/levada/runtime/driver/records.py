@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from levada.model.limits import TOLD
-from levada.model.names import is_derived
+from levada.model.names import is_derived, is_left
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Control, Done, advance, completed
@@ -15,6 +17,33 @@ from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.send_graph import slice_of
 from levada.runtime.places import Tally
 from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
+
+
+def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
+    """A manifest, of the streams of a later plan: what it says of a stream is said of its number.
+    One that came since is new, whatever had its name; one that has left is known no further than
+    it was, and nothing of it is read again.
+    """
+    names = streams[: len(last.streams)]
+    if tuple(names) == tuple(last.streams):
+        return last
+    records: dict[str, StreamRecord] = {}
+    for name, (was, record) in zip(names, last.streams.items(), strict=True):
+        known = record if name == was else _left(was, record)
+        records[name] = known
+    same = {name for name in names if name in last.streams and records[name] is last.streams[name]}
+    return msgspec.structs.replace(
+        last,
+        streams=records,
+        positions={name: at for name, at in last.positions.items() if name in same},
+        hits={name: found for name, found in last.hits.items() if name in same},
+    )
+
+
+def _left(stream: str, record: StreamRecord) -> StreamRecord:
+    """What is known of a stream that has left: no later instant is below what it said."""
+    latest = largest_time(stream, record)
+    return msgspec.structs.replace(record, partitions={}, max_ts=latest, ended=True)
 
 
 def records_of(
@@ -87,7 +116,7 @@ def largest_time(name: str, record: StreamRecord) -> int:
     """The largest event time of a stream so far; one that a query makes, or that goes by the clock,
     may be known further than it has said anything.
     """
-    if is_derived(name) and record.ended:
+    if is_derived(name) and not is_left(name) and record.ended:
         return MIN
     known = record.watermark < MAX  # else it has ended
     return max(record.max_ts, record.watermark) if known else record.max_ts

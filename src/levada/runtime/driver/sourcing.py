@@ -18,7 +18,7 @@ How far that is stands in the intention, so running it again gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,32 @@ class Sourcing:
         self.sources: dict[str, Source] = {c.name: source_of(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
-        self._logs = {
-            c.name: ReadLog(stem_of(root, c.name)) for c in configs if c.files == "parallel"
-        }
+        self._root, self._logs = root, _logs_of(configs, root)
         self._scratch, self._swept = scratch, False
+        # positions of these are those of other streams, which had their names before this run
+        self.strangers: frozenset[str] = frozenset()
         self._looked = MIN  # when sources were last looked at, by the clock
         # (stream, partition or "") -> wall time of its last data
         self._heard: dict[tuple[str, str], int] = {}
+
+    def follow(
+        self,
+        configs: Sequence[StreamConfig],
+        left: Collection[str],
+        sources: Mapping[str, Source],
+    ) -> None:
+        """The streams as they are from the next epoch on. ``left``: names of those that are no
+        more; ``sources``: those of the streams that came, which have been looked at.
+        """
+        for name in left:
+            self.sources.pop(name, None)
+            self._logs.pop(name, None)
+        self._heard = {key: wall for key, wall in self._heard.items() if key[0] not in left}
+        self.configs, self.strangers = list(configs), frozenset()
+        for config in configs:
+            if config.name not in self.sources:
+                self.sources[config.name] = sources[config.name]
+                self._logs |= _logs_of([config], self._root)
 
     def discover(self, positions: Positions, wall: int) -> None:
         """Looks for new files and growth; ``wall``: the time by the clock."""
@@ -65,9 +84,16 @@ class Sourcing:
 
     def at(self, positions: Positions, config: StreamConfig) -> dict[str, Any]:
         """The whole position of a stream."""
+        if config.name in self.strangers:
+            return {}
         position = positions.get(config.name, {})
         log = self._logs.get(config.name)
         return position if log is None else log.whole(position)
+
+    def by_path(self, positions: Positions) -> Positions:
+        """The positions of the streams that there are, by their paths."""
+        configs = (c for c in self.configs if c.name not in self.strangers)
+        return {c.path: positions.get(c.name, {}) for c in configs}
 
     def _short(
         self, positions: Positions, config: StreamConfig, after: dict[str, Any]
@@ -122,12 +148,11 @@ class Sourcing:
         self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
     ) -> None:
         """An epoch has told of these files."""
-        for name, files in overtaken.items():
-            source = self.sources[name]
-            source.overtaken = [file for file in source.overtaken if file not in files]
-        for name, files in gone.items():
-            source = self.sources[name]
-            source.gone = [file for file in source.gone if file not in files]
+        for name, source in self.sources.items():
+            if files := overtaken.get(name, ()):
+                source.overtaken = [file for file in source.overtaken if file not in files]
+            if files := gone.get(name, ()):
+                source.gone = [file for file in source.gone if file not in files]
 
     def take(
         self, positions: Positions, records: Mapping[str, StreamRecord], rows: int
@@ -298,3 +323,8 @@ class Sourcing:
                 if key not in heard and wall - since >= config.idle:
                     silent.add(key)
         return frozenset(silent)
+
+
+def _logs_of(configs: Sequence[StreamConfig], root: Path) -> dict[str, ReadLog]:
+    """The logs of what has been read, of streams of many files."""
+    return {c.name: ReadLog(stem_of(root, c.name)) for c in configs if c.files == "parallel"}

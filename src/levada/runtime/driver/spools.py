@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from levada.errors import UsageError
 from levada.runtime.spool.feed import FeedSpool, Line, Receiver
+from levada.runtime.spool.folder import spool_folder
 from levada.runtime.spool.push import push_spool
 from levada.runtime.spool.python import PythonSpool, Source, python_spool
-from levada.runtime.spool.rows import Rows
+from levada.runtime.spool.rows import Rows, Shape
 from levada.runtime.spool.stdin import StdinSpool, stdin_spool
 from levada.streams.formats import PUSH, STDIN
 from levada.streams.stream_config import StreamConfig
@@ -26,6 +28,10 @@ class StreamingFrame(Protocol):
     @property
     def isStreaming(self) -> bool:  # noqa: N802
         """Whether it is of ``spark.readStream``."""
+
+
+StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
+"""A path, a DataFrame, a frame, a graph, rows, a function of rows; None: rows are pushed."""
 
 
 def _mqtt() -> Callable[[Line], Receiver]:
@@ -55,6 +61,9 @@ class Spool(Protocol):
 
     config: StreamConfig
 
+    def lie(self, folder: Path) -> None:
+        """Says where its batches are, in place of where its name says; before the start."""
+
     def start(self, *, once: bool) -> None:
         """Starts; with ``once`` what is there now is written before this returns."""
 
@@ -78,7 +87,7 @@ class Spools:
     def config_of(
         self,
         name: str,
-        source: str | os.PathLike[str] | StreamConfig | StreamingFrame | Source,
+        source: StreamSource,
         root: Path,
         options: Mapping[str, Any],
     ) -> StreamConfig:
@@ -86,8 +95,7 @@ class Spools:
         if isinstance(source, (str, os.PathLike)):
             source = StreamConfig.of(name, source, **options)
         if isinstance(source, StreamConfig) and source.path == PUSH:
-            self._all.append(push_spool(source, root.absolute()))
-            return self._all[-1].config
+            return self._add(push_spool(source, root.absolute()))
         if isinstance(source, StreamConfig) and source.feed is not None:
             return self._feed(source, root.absolute())
         if isinstance(source, StreamConfig):
@@ -95,15 +103,37 @@ class Spools:
         if isinstance(source, StreamingFrame):
             from levada.runtime.spark.spool import spool_of
 
-            self._all.append(spool_of(name, source, root, options))
-        else:
-            self._all.append(python_spool(name, source, root, options))
-        return self._all[-1].config
+            return self._add(spool_of(name, source, root, options))
+        return self._add(python_spool(name, source, root, options))
+
+    def _add(self, spool: Spool) -> StreamConfig:
+        self._all = [*self._all, spool]  # others may be going through the list
+        return spool.config
 
     def _feed(self, config: StreamConfig, root: Path) -> StreamConfig:
         assert config.feed is not None, "the stream is a feed"
-        self._all.append(FeedSpool(config, root, _RECEIVERS[config.feed.kind](), kept=self._kept))
-        return self._all[-1].config
+        listen = _RECEIVERS[config.feed.kind]()
+        return self._add(FeedSpool(config, root, listen, kept=self._kept))
+
+    def rows(self, config: StreamConfig, columns: tuple[str, ...], root: Path) -> StreamConfig:
+        """A stream of rows from Python as it was declared, whatever its source was: they are pushed
+        from now on.
+        """
+        lies = replace(config, path=str(spool_folder(root, config.name) / "data"))
+        return self._add(PythonSpool(Shape(lies, columns), None))
+
+    # -- one of them --
+
+    def of(self, name: str) -> Spool | None:
+        """The spool of a stream; None if it has none."""
+        return next((spool for spool in self._all if spool.config.name == name), None)
+
+    def leave(self, name: str) -> None:
+        """A stream is no more: its spool ends. What it wrote stays."""
+        gone = [spool for spool in self._all if spool.config.name == name]
+        self._all = [spool for spool in self._all if spool not in gone]
+        for spool in gone:
+            spool.stop()
 
     @property
     def away(self) -> dict[str, str]:
@@ -116,8 +146,7 @@ class Spools:
             if isinstance(other, StdinSpool):
                 message = f"The streams {other.config.name} and {config.name} are standard input."
                 raise UsageError(message, hint="Only one can be; give the other a file.")
-        self._all.append(stdin_spool(config, root))
-        return self._all[-1].config
+        return self._add(stdin_spool(config, root))
 
     def push(self, name: str, rows: Rows) -> None:
         """More rows for a stream. Raises ``UsageError`` if it takes none."""
@@ -147,11 +176,15 @@ class Spools:
             spool.check()
 
     def forget(self, positions: Mapping[str, Mapping[str, Any]]) -> None:
-        """Deletes the batches that a manifest with these positions covers."""
+        """Deletes the batches that a manifest covers, whose streams had these positions, by their
+        paths.
+        """
         for spool in self._all:
-            spool.forget(positions.get(spool.config.name, {}))
+            if spool.config.path in positions:
+                spool.forget(positions[spool.config.path])
 
     def stop(self) -> None:
         """Ends them, once."""
-        while self._all:
-            self._all.pop().stop()
+        ending, self._all = self._all, []
+        for spool in reversed(ending):
+            spool.stop()

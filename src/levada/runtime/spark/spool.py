@@ -52,6 +52,12 @@ class Spool:
     def __post_init__(self) -> None:
         self._batches = Batches(self.folder / "data")
 
+    def lie(self, folder: Path) -> None:
+        """Says where its batches are, before the start."""
+        self.folder = folder
+        self.config = replace(self.config, path=str(folder / "data"))
+        self._batches = Batches(folder / "data")
+
     def start(self, *, once: bool) -> None:
         """Starts the query; with ``once`` what is there now is written before this returns."""
         self._batches.make()

@@ -74,8 +74,8 @@ class FeedSpool:
         self, config: StreamConfig, root: Path, listen: Callable[[Line], Receiver], *, kept: bool
     ) -> None:
         assert config.feed is not None, "the stream is a feed"
-        self.folder = spool_folder(root, config.name)
-        self.config = replace(config, path=str(self.folder / "data"), settled=True)
+        self.config = config
+        self.lie(spool_folder(root, config.name))
         self.feed, self.stream, self.identity, self.note = config.feed, config.name, "", ""
         self._root, self.kept, self._listen = root, kept, listen
         self._log: Log | None = None
@@ -90,6 +90,11 @@ class FeedSpool:
         self._writer = threading.Thread(target=self._write, name="levada log", daemon=True)
 
     # -- for the driver --
+
+    def lie(self, folder: Path) -> None:
+        """Says where the log is, before the start."""
+        self.folder = folder
+        self.config = replace(self.config, path=str(folder / "data"), settled=True)
 
     @property
     def away(self) -> str:

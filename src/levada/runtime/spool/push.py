@@ -37,7 +37,12 @@ class PushSpool:
     """The engine's side: ``config`` is the stream of the files."""
 
     def __init__(self, config: StreamConfig, folder: Path) -> None:
-        self.config = replace(config, path=str(folder / "data"), settled=True)
+        self.config = config
+        self.lie(folder)
+
+    def lie(self, folder: Path) -> None:
+        """Says where it is, before the start."""
+        self.config = replace(self.config, path=str(folder / "data"), settled=True)
         self._batches, self._mark = Batches(folder / "data"), folder / MARK
 
     def start(self, *, once: bool) -> None:

@@ -63,6 +63,11 @@ class PythonSpool:
         self._pull: _Pull | None = None
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of its statements; none of tuples."""
+        return self._shape.columns
+
+    @property
     def received(self) -> int:
         """How many rows of the stream have been durable so far."""
         if not self._batches.data.exists():
@@ -80,6 +85,11 @@ class PythonSpool:
                 self._write(batch)
 
     # -- for the driver --
+
+    def lie(self, folder: Path) -> None:
+        """Says where its batches are, before the start."""
+        self.config = replace(self.config, path=str(folder / "data"))
+        self._batches = Batches(folder / "data")
 
     def start(self, *, once: bool) -> None:
         """Writes what is whole; an iterable is pulled from now on, with ``once`` to its end."""

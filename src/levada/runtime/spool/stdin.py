@@ -34,8 +34,8 @@ class StdinSpool:
     """Standard input, or another descriptor, and its folder."""
 
     def __init__(self, config: StreamConfig, data: Path, descriptor: int = 0) -> None:
-        self.config = replace(config, path=str(data), settled=True)
-        self._batches = Batches(data)
+        self.config = config
+        self.lie(data.parent)
         self._descriptor = descriptor
         self._header: bytes | None = None if config.format == "csv" and not config.header else b""
         self._buffer = bytearray()
@@ -43,6 +43,11 @@ class StdinSpool:
         self._ended = self._stopped = False
         self._written = 0.0
         self._failure: OSError | None = None
+
+    def lie(self, folder: Path) -> None:
+        """Says where its batches are, before the start."""
+        self.config = replace(self.config, path=str(folder / "data"), settled=True)
+        self._batches = Batches(folder / "data")
 
     def start(self, *, once: bool) -> None:
         """Reads from now on; with ``once`` to the end of the input."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -298,15 +298,17 @@ class Checkpoint:
         for path in (self.root / "plans").glob("[0-9]*.catalog"):
             yield int(path.name.split("-", 1)[0])
 
-    def ordered(self, streams: Iterable[str]) -> list[str]:
-        """These streams in the order of the plans, which number them; new ones behind."""
+    def ordered(self, streams: Iterable[str], left: Collection[str] = ()) -> list[str]:
+        """These streams in the order of the plans, which number them; new ones behind. Raises
+        ``CheckpointError`` if one is missing that has not ``left``.
+        """
         names, known = list(streams), [n for n in self.streams() if not is_derived(n)]
-        missing = [n for n in known if n not in names]
+        missing = [n for n in known if n not in names and n not in left]
         if missing:
             raise CheckpointError(
                 f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now."
             )
-        return [*known, *(n for n in names if n not in known)]
+        return [*(n for n in known if n in names), *(n for n in names if n not in known)]
 
     def save_setup(self, setup: Setup) -> str:
         """Keeps the streams and static files of a run; returns the path in the folder, which is

@@ -4,8 +4,9 @@
     requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
     requests/ID.nt       the N-Triples that it brings for a static graph, there before it
     requests/ID.answer   what became of it
-    requested.json       the ledger: the queries that requests added and dropped, and what became of
-                         the requests whose files may still be there
+    requested.json       the ledger: the queries that requests added and dropped, the streams that
+                         came and went while an engine ran, and what became of the requests whose
+                         files may still be there
 
 The ledger is one file, replaced as a whole: a request's effect and its id become durable together,
 before its own file goes. So it is done once, or refused once, whoever dies when. Who holds the
@@ -40,6 +41,14 @@ class Asking(msgspec.Struct, frozen=True):
     said: dict[str, Any] = {}
 
 
+class NewStream(msgspec.Struct, frozen=True):
+    """A stream that is to be added: where it is, and its options by their words."""
+
+    name: str
+    path: str
+    said: dict[str, Any] = {}
+
+
 class Content(msgspec.Struct, frozen=True):
     """Other content for a static graph (None: the default graph): what ``brought`` holds."""
 
@@ -48,13 +57,16 @@ class Content(msgspec.Struct, frozen=True):
 
 class Request(msgspec.Struct, frozen=True):
     """Queries to be added, all or none; or the name of one to be dropped; or both: one that others
-    take the place of; or other content for a static graph.
+    take the place of; or other content for a static graph; or a stream that is to be added; or the
+    name of one that is to be taken away.
     """
 
     id: str
     add: list[Asking] = []
     drop: str = ""
     content: Content | None = None
+    stream: NewStream | None = None
+    leave: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -91,12 +103,41 @@ class Given(msgspec.Struct, frozen=True):
     before: list[str]
 
 
+class Named(msgspec.Struct, frozen=True):
+    """A stream that came while an engine ran. ``config``: it, as it was declared (base64 of a
+    setup's bytes); ``rows``: they come from Python, with these ``columns``. ``folder``: of its
+    spool ("": it has none). ``before``: the last plan version in which a stream of the name is
+    another one.
+    """
+
+    name: str
+    config: str
+    before: int
+    rows: bool = False
+    columns: list[str] = []
+    folder: str = ""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """Streams of a name that were taken away. ``declared``: what the program says of the one that
+    is not to come again ("": it may). ``folders``: of spools that no epoch will read again, once
+    one without the stream is committed.
+    """
+
+    declared: str = ""
+    folders: list[str] = []
+
+
 class Ledger(msgspec.Struct):
-    """What requests have changed: ``dropped`` has the identities of queries by name."""
+    """What has changed while engines ran: ``dropped`` has the identities of queries by name,
+    ``left`` the streams that were taken away.
+    """
 
     added: list[Added] = []
     dropped: dict[str, str] = {}
     given: list[Given] = []
+    streams: list[Named] = []
+    left: dict[str, Left] = {}
     done: dict[str, Answer] = {}
 
 

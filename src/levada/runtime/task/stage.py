@@ -76,10 +76,8 @@ class StageTask:
     """The work of one partition in one stage; ``run`` does it."""
 
     def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
-        self.context = context
-        self.plan = plan
-        self.stage = stage
-        self.partition = partition
+        self.context, self.plan = context, plan
+        self.stage, self.partition = stage, partition
         self.state = self._open_state()
         older = lambda: [*term_runs.tables(self.state), *report_buffer.own_terms(self.state)]  # noqa: E731
         self.pool = Pool(context.seed, older, context.wall)
@@ -248,7 +246,8 @@ class StageTask:
         """Terms live as long as the rows that came with them, or that they were computed for
         (report rows are gone by then).
         """
-        horizon = min(int(self.progress.old.min(initial=MAX)) - 1, MAX - 1)
+        old = self.progress.old[self.plan.heard]
+        horizon = min(int(old.min(initial=MAX)) - 1, MAX - 1)
         dead = max([self.dead, *(d for _, d in self.made)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
         kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
@@ -287,7 +286,7 @@ class StageTask:
 
     def _matter(self, stream: int, seen: Seen) -> npt.NDArray[np.bool_]:
         """Which times of a stream still matter to reports that are listed."""
-        horizon = int(self.progress.new.min(initial=MAX))
+        horizon = int(self.progress.new[self.plan.heard].min(initial=MAX))
         keep = np.zeros(len(seen.ts), bool)
         for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
             schedule = self.nodes.schedules[number]

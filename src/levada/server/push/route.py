@@ -1,4 +1,4 @@
-"""``/streams/{s}``: POST feeds a stream that is pushed, PUT says which it is."""
+"""POST ``/streams/{s}`` feeds a stream that is pushed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from levada.errors import LevadaError
 from levada.intake.admission import DAY
 from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog, is_pushed
@@ -47,7 +48,11 @@ async def push_rows(request: Request) -> Response:
             )
     else:  # some 0.1 ms; another thread would be more
         text, rows = whole_lines(config, data)
-    new = await pusher.add(text, key, complete) if rows or complete > MIN else True
+    try:
+        new = await pusher.add(text, key, complete) if rows or complete > MIN else True
+    except (LevadaError, OSError):
+        _stream(request)  # it may have been taken away
+        raise
     if new:
         own.counts[config.name] += rows
     return Json({"stream": config.name, "rows": rows if new else 0, "again": not new}, 202)
@@ -67,24 +72,17 @@ def _complete(request: Request) -> int:
     return time
 
 
-async def name_stream(request: Request) -> Response:
-    """A stream that is pushed, if it is one already: streams are named before the engine starts."""
-    config = _stream(request)
-    return Json({"stream": config.name, "format": config.format})
-
-
 def _stream(request: Request) -> StreamConfig:
-    """The pushed stream that the path names. Raises ``Problem`` 403, 404, 405, 409."""
+    """The pushed stream that the path names. Raises ``Problem`` 403, 404, 409."""
     own, name = served(request), request.path_params["stream"]
     if own.settings.read_only:
         raise Problem(403, "This server is read-only.")
     config = own.facts.now().streams.get(name)
     if config is None:
-        plain = name if name.isidentifier() else "NAME"
         raise Problem(
-            404 if request.method == "POST" else 409,
-            f"There is no stream {name[:200]}, and streams are named before the engine starts.",
-            hint=f"Start it with --stream {plain}=push: and it can be fed here.",
+            404,
+            f"There is no stream {name[:200]}.",
+            hint="PUT makes one that can be fed here.",
         )
     if not is_pushed(config):
         raise Problem(409, f"The stream {name} is not pushed: its rows come from elsewhere.")
@@ -92,7 +90,7 @@ def _stream(request: Request) -> StreamConfig:
 
 
 async def _pusher(own: Served, config: StreamConfig) -> Pusher:
-    if config.name not in own.pushers:
+    if config.path not in own.pushers:
         log = await off_loop(lambda: PushLog(Path(config.path), config.format))
-        own.pushers.setdefault(config.name, Pusher(log))
-    return own.pushers[config.name]
+        own.pushers.setdefault(config.path, Pusher(log))
+    return own.pushers[config.path]

@@ -145,9 +145,9 @@ def test_beside_a_stream_and_in_the_run_after(tmp_path: Path) -> None:
     assert found == [[[], [None]], [[2000], [], [None]], [[4000, 6000], [], [], [6000]]]
 
 
-def test_an_engine_without_streams_and_queries_is_a_mistake() -> None:
-    with pytest.raises(UsageError, match="no stream and no query"):
-        Engine(spark=False).start()
+def test_an_engine_without_streams_and_queries_has_nothing_to_read_once() -> None:
+    with pytest.raises(UsageError, match="no stream and no query to read once"):
+        Engine(spark=False).start(once=True)
 
 
 def test_istream_is_all_of_it_and_dstream_nothing() -> None:

@@ -1,0 +1,26 @@
+"""What a driver reads: the queries and streams, the static data, the spools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from levada.engine.registry import Registry
+from levada.runtime.driver.catalog import Registered
+from levada.runtime.driver.spools import Spools
+from levada.runtime.driver.statics import Statics
+
+Fits = Callable[[Registered, int], None]
+"""Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What an engine has been told; and whether the results of a query that comes by a request can
+    be written.
+    """
+
+    registry: Registry
+    statics: Statics
+    spools: Spools
+    fits: Fits

@@ -40,7 +40,7 @@ def _force(engine: Engine, times: float) -> None:
         left -= 1
         last, plan = epochs.last, epochs.plan
         assert plan is not None, "a started engine has a plan"
-        open_ = [last.streams.get(c.name, StreamRecord()).ended for c in epochs.configs]
+        open_ = [last.streams.get(c.name, StreamRecord()).ended for c in epochs.sourcing.configs]
         given, finished = epochs.sourcing.states(
             [], last.positions, last.streams, open_, frozenset()
         )

@@ -210,8 +210,10 @@ class Broker:
         self, topic: str, values: Iterable[bytes | str | None], partition: int = 0,
         times: Sequence[int] | None = None, **settings: Any
     ) -> None:  # fmt: skip
-        """Writes messages to a partition, in order."""
-        producer = self.producer(**settings)
+        """Writes messages to a partition, in order, also where the topic is so new that its first
+        ones are sent twice.
+        """
+        producer = self.producer(enable_idempotence=True, **settings)
         for k, value in enumerate(values):
             more: dict[str, Any] = {} if times is None else {"timestamp": times[k]}
             producer.produce(topic, value, partition=partition, **more)

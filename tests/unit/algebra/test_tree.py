@@ -16,6 +16,7 @@ NODES = (
     (a.Exists(X, Y, None, True), (X, Y)),
     (a.Mark(X, Y, None, "m"), (X, Y)),
     (a.Union(X, Y), (X, Y)),
+    (a.Recent(X, Y), (X, Y)),
     (a.Except(X, Y), (X, Y)),
     (a.Conjunction((X, Y, X), (Var("v"),)), (X, Y, X)),
     (a.Closure(X, None, "a", "b", True, (None, None)), (X,)),

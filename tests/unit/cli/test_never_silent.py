@@ -27,6 +27,7 @@ import typer
 
 from awaiting import PATIENCE, until
 from levada.cli.main import app
+from levada.engine.engine import Engine
 from pages import DOCUMENTS, commands, examples
 
 GAP = 5  # times what it takes to load the libraries
@@ -173,6 +174,8 @@ OURS = [
     ["profile", "q.rq", "--stream", "s=s.nt", "--sample", "20k"],
 ]
 """Of commands that no page runs; the documented ones are taken from the pages."""
+ELSEWHERE = {"shell", "serve", "add-stream", "drop-stream", "rollback"}
+"""Those of tests of their own below."""
 
 
 ALIKE = {
@@ -223,7 +226,7 @@ def test_every_command_is_judged() -> None:
     group: Any = typer.main.get_command(app)
     named = {shlex.split(command)[1] for judged in JUDGED.values() for command in judged}
     ours = {command[0] for command in OURS}
-    assert set(group.commands) <= named | ours | {"shell", "serve"}
+    assert set(group.commands) <= named | ours | ELSEWHERE
 
 
 def test_a_server_is_not_silent_until_it_listens(folder: Path) -> None:
@@ -301,6 +304,18 @@ def test_the_shell_and_a_run_that_goes_on_say_something_soon(folder: Path) -> No
         assert sign in shown and most < most_allowed(), (
             f"{most:.1f} CPU-s without a sign: {shown[-300:]!r}"
         )
+
+
+def test_streams_that_come_and_go_and_a_rollback_say_something_soon(folder: Path) -> None:
+    with Engine(spark=False, checkpoint=folder / "running") as engine:
+        engine.stream("s", str(folder / "s.nt"))
+        engine.register(QUERY, name="q")
+        engine.start()
+        for command in (["add-stream", "running", "more=s.nt"], ["drop-stream", "running", "more"]):
+            most, _, shown = gaps(levada(*command), folder)
+            assert b"more" in shown and most < most_allowed(), shown
+    most, _, shown = gaps(levada("rollback", "running"), folder)
+    assert b"is as after epoch" in shown and most < most_allowed(), shown
 
 
 @pytest.mark.spark

@@ -146,14 +146,14 @@ def test_the_epoch_that_a_crash_left_unpublished_belongs_to_the_query_that_made_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_open: bool
 ) -> None:
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
-    unlink = os.unlink
+    replace = os.replace
 
     def killed(name: Any, *args: Any, **kwargs: Any) -> None:
-        if str(name).endswith("open"):
+        if str(name).endswith("open"):  # which becomes done with the epoch
             raise OSError("killed")
-        unlink(name, *args, **kwargs)
+        replace(name, *args, **kwargs)
 
-    monkeypatch.setattr(os, "unlink", killed)
+    monkeypatch.setattr(os, "replace", killed)
     with pytest.raises(EngineError):
         ran(tmp_path / "c", path, ALL, keep_open=keep_open)
     monkeypatch.undo()

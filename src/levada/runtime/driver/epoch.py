@@ -87,7 +87,7 @@ class Epochs:
         self.plan_is_new = False
         self.statics = statics
         self._saved: Setup | None = None
-        self._setup, self._swept, self._gathered = "", False, list[str]()
+        self._setup, self._swept, self._gathered = "", ("", ""), list[str]()
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
 
     @property
@@ -226,8 +226,8 @@ class Epochs:
         self._forget(manifest)
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
-        if manifest.setup != before or not self._swept:
-            self._sweep(manifest.setup)
+        if self._swept != (before, manifest.setup):
+            self._sweep(before, manifest.setup)
         self._see(intention)
 
     def examine(self, intention: Intention) -> Intention:
@@ -259,12 +259,12 @@ class Epochs:
         elements = sum(r.elements for r in intention.references)
         return self.sourcing.once or self.last.behind or elements >= self.admission.rows // 2
 
-    def _sweep(self, setup: str) -> None:
-        """Deletes static data that no epoch will read, and what runs of before have left."""
-        self._swept = True
-        check = self.checkpoint.reign.check
-        self.statics.sweep(self.checkpoint.setup(setup).static, check)
-        self.checkpoint.forget_setups(setup, self.setup())
+    def _sweep(self, before: str, setup: str) -> None:
+        """Deletes static data that neither an epoch will read nor the last one if done again."""
+        self._swept, setups = (before, setup), [name for name in {before, setup} if name]
+        files = [file for name in setups for file in self.checkpoint.setup(name).static]
+        self.statics.sweep(files, self.checkpoint.reign.check)
+        self.checkpoint.forget_setups(*setups, self.setup())
 
     def _outcomes(self, job: Job) -> list[bytes]:
         clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic

@@ -177,10 +177,12 @@ def _address(
 
 
 def _is_again() -> bool:
-    """Whether Spark has begun this task before."""
+    """Whether Spark has begun this task before; of a whole stage that it begins again (its blocks
+    went with an executor), Python is not told.
+    """
     context = TaskContext.get()
     assert context is not None, "tasks run in Spark's workers"
-    return bool(context.attemptNumber() > 0 or context.stageAttemptNumber() > 0)
+    return bool(context.attemptNumber() > 0)
 
 
 _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")

@@ -180,13 +180,13 @@ def test_what_is_named_before_a_start_on_a_checkpoint_replaces_what_it_holds(
     first = run(tmp_path, stream, [OLD], JOIN, ONCE, keep_open=True)
     assert first == [[(1000, ["old"]), (2000, ["old"])], [(None, ["old"])]]
     assert run(tmp_path, stream, [OLD], JOIN, ONCE, keep_open=True) == [[], []]
-    grow(stream, ELEMENTS[6:8])
+    grow(stream, ELEMENTS[6:10])
     assert run(tmp_path, stream, [NEW], JOIN, ONCE) == [
-        [(3000, ["new"]), (4000, ["new"]), (5000, ["new"])],
+        [(at, ["new"]) for at in (3000, 4000, 5000, 6000)],
         [(None, ["new"])],
     ]
     assert len(list((tmp_path / "ck" / "static").iterdir())) == 1, (
-        "what nobody reads any more is gone"
+        "what nobody reads any more is gone, two epochs after"
     )
     assert len(list((tmp_path / "ck" / "plans").glob("setup-*"))) == 1
 

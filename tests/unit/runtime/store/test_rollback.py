@@ -19,7 +19,7 @@ from levada.emission.formats import Format
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError, SourceError
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store import verify
+from levada.runtime.store import checkpoint, verify
 from levada.runtime.store.checkpoint import Checkpoint, newest_manifest
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.reign import rollback as module
@@ -303,7 +303,27 @@ def test_a_source_that_is_another_is_no_dead_letter(tmp_path: Path) -> None:
 
 
 def test_an_older_format_is_refused(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("levada.runtime.store.checkpoint.FORMAT", 99)
-    with pytest.raises(CheckpointError, match="has format 12, and this version of Levada reads"):
+    was = checkpoint.FORMAT
+    monkeypatch.setattr(checkpoint, "FORMAT", was + 1)
+    with pytest.raises(CheckpointError, match=f"has format {was}, and this version"):
         rollback(copy / "ck", None, wall=5)
     assert module.DONE.startswith("intentions/")
+
+
+def test_an_epoch_at_which_a_stream_came_is_done_again(tmp_path: Path) -> None:
+    """It has another setup than the one before, and both are kept."""
+    source = write_lines(tmp_path / "s.nt", [element(0, "a p 1")])
+    with Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2) as engine:
+        engine.stream(S, source)
+        engine.register(
+            f"SELECT ?x FROM NAMED WINDOW <w> ON <{S}> [RANGE PT2S] {{ WINDOW <w> {{ ?x ?p ?y }} }}"
+        )
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    with Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2) as engine:
+        engine.stream(S, source)
+        engine.stream(T, write_lines(tmp_path / "t.nt", [element(0, "a p 2")]))
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        last = engine._open().last
+    assert last is not None and rollback(tmp_path / "ck", None, wall=5) == last.epoch - 1

@@ -38,6 +38,7 @@ from levada.errors import (
     ManyReportsError,
     unreadable,
 )
+from levada.model.collection import Collected
 from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
@@ -87,6 +88,7 @@ class Driver:
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start = 0.0
         self._awaits = self._held_by = ""
+        self._collected = Collected()
         self._full = False  # the last epoch took so much that there may be a backlog
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
@@ -240,6 +242,7 @@ class Driver:
             registry.dropped.clear()
         edited(self._catalog.edited)
         self._stamps.compare(old=self._catalog.goes_on)
+        self._collected.after(len(queries))
         if plan is not None:
             epochs.use(plan)
         elif epochs.plan is None:

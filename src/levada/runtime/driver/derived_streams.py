@@ -113,3 +113,8 @@ def shared_streams(plan: Plan) -> list[list[int]]:
         for i in ids:
             shared[i].update(j for j in ids if j != i)
     return [sorted(s) for s in shared]
+
+
+def beside(plan: Plan, shared: Sequence[Sequence[int]]) -> dict[str, list[str]]:
+    """The same by names."""
+    return {plan.streams[i]: [plan.streams[j] for j in js] for i, js in enumerate(shared)}

@@ -126,7 +126,8 @@ class Epochs:
         )
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
-        said = self.sourcing.silence(references, last.positions, wall)
+        beside = derived_streams.beside(plan, self._shared(plan))
+        said = self.sourcing.silence(references, last.positions, wall, beside)
         silence = frozenset() if flush else said
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
@@ -268,8 +269,7 @@ class Epochs:
 
     def _outcomes(self, job: Job) -> list[bytes]:
         clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic
-        here, began = runs_here(self.executor, job), clock()
-        outcomes = self.executor.run(job)
+        here, began, outcomes = runs_here(self.executor, job), clock(), self.executor.run(job)
         self.pace.took(clock() - began, here=here)
         return outcomes
 

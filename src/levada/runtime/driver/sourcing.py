@@ -299,10 +299,18 @@ class Sourcing:
         return config.files == "parallel" and config.whole_files and partition < greatest
 
     def silence(
-        self, references: Sequence[AnyReference], positions: Positions, wall: int
+        self,
+        references: Sequence[AnyReference],
+        positions: Positions,
+        wall: int,
+        beside: Mapping[str, Collection[str]],
     ) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
-        and partitions.
+        and partitions; but for who spoke last among its like, the partitions of a stream or the
+        streams ``beside`` one, with which it shares a query.
+
+        The others fell silent while that one was lively, so they follow it, also where an epoch
+        took so long that all of them are found silent at once.
         """
         heard = {(r.stream, r.partition) for r in references}
         heard |= {(r.stream, "") for r in references}
@@ -322,7 +330,14 @@ class Sourcing:
                 self._heard[key] = since
                 if key not in heard and wall - since >= config.idle:
                     silent.add(key)
-        return frozenset(silent)
+            partitions = [self._heard[key] for key in own if key[1]]
+            silent -= {key for key in own if key[1] and self._heard[key] == max(partitions)}
+        return frozenset(key for key in silent if key[1] or self._follows(key[0], beside))
+
+    def _follows(self, stream: str, beside: Mapping[str, Collection[str]]) -> bool:
+        """Whether a stream beside this one spoke later, or holds the others back for ever."""
+        since = self._heard[stream, ""]
+        return any(self._heard.get((other, ""), MAX) > since for other in beside.get(stream, ()))
 
 
 def _logs_of(configs: Sequence[StreamConfig], root: Path) -> dict[str, ReadLog]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame
-from levada.model.time import MAX, MIN
 from levada.plan.sealed.patterns import MOST_COUNTED, patterns_read
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Control, Done
@@ -23,6 +22,7 @@ from levada.runtime.store.manifest import Manifest
 
 Counts = dict[str, list[int]]
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
+NONE = (0, 0)
 
 
 def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
@@ -36,9 +36,11 @@ def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
     several: set[str] = set()
     for d in done:
         for query, (n, low, high, reports) in d.counts.items():
-            if query in found:
-                several.add(query)
-            have = found.get(query, [0, MAX, MIN, 0])
+            have = found.get(query)
+            if have is None:
+                found[query] = [n, low, high, reports]
+                continue
+            several.add(query)
             found[query] = [
                 have[0] + n,
                 min(have[1], low),
@@ -77,14 +79,14 @@ def totals(plan: Plan, last: Manifest, counts: Mapping[str, Sequence[int]]) -> t
     """[solutions, reports] of each query since it came, with this epoch's; the solutions of those
     that are gone.
     """
-    there = plan.queries
-    kept = {
-        n: list(t) for n, t in last.totals.items() if n in there and there[n].since <= last.plan
-    }
-    gone = last.gone + sum(t[0] for n, t in last.totals.items() if n not in kept)
+    kept, gone = last.totals.copy(), last.gone
+    if plan.version != last.plan:
+        there = plan.queries
+        for query in [n for n in kept if n not in there or there[n].since > last.plan]:
+            gone += kept.pop(query)[0]
     for query, (n, _, _, reports) in counts.items():
-        total = kept.setdefault(query, [0, 0])
-        total[0], total[1] = total[0] + n, total[1] + reports
+        before = kept.get(query, NONE)
+        kept[query] = [before[0] + n, before[1] + reports]  # the list is the last manifest's, too
     return kept, gone
 
 

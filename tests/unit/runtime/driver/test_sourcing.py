@@ -373,6 +373,35 @@ def test_a_silent_file_beside_a_lively_one(tmp_path: Path, monkeypatch: pytest.M
     )
 
 
+@pytest.mark.parametrize("files", [True, False])
+def test_who_spoke_last_is_followed_though_all_are_found_silent_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: bool
+) -> None:
+    """As after an epoch that took longer than ``idle``."""
+    e = Engines(tmp_path, monkeypatch)
+    folder = tmp_path / "d"
+    folder.mkdir()
+    write_lines(folder / "0.nt", ELEMENTS[:1])
+    write_lines(folder / "1.nt", ELEMENTS[1:2])
+    with e.engine:
+        if files:
+            e.engine.stream(S, folder, files="parallel", idle="30s")
+            register(e.engine, [STEPS])
+        else:
+            e.engine.stream(S, folder / "1.nt", idle="30s")
+            e.engine.stream(T, folder / "0.nt", idle="30s")
+            register(e.engine, [BOTH])
+        e.engine.start()
+        e.until(lambda: e.read(S) == 2 or (e.read(S) == 1 and not files and e.read(T) == 1))
+        e.clock.advance(10_000)
+        with (folder / "1.nt").open("a") as file:
+            file.writelines(f"{x}\n" for x in lines([*ELEMENTS[2:], element(60_000, "z p 0")]))
+        e.until(lambda: e.read(S) == (21 if files else 20))
+        e.clock.advance(100_000)
+        e.until(lambda: e.engine._records()[S if files else T].watermark == 60_000)
+        e.engine.stop()
+
+
 def test_a_fast_stream_waits_for_the_slow_one(tmp_path: Path) -> None:
     fast = write_lines(tmp_path / "s.nt", ELEMENTS)
     slow = write_lines(tmp_path / "t.nt", [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)])

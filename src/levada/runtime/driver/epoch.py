@@ -116,9 +116,8 @@ class Epochs:
         overtaken = {} if flush else self.sourcing.overtaken()
         rows = 0 if flush or last.behind else self.admission.rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
-        references += derived_streams.references(
-            plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan)
-        )
+        root, before = self.checkpoint.root, self.checkpoint.plan_path(last.plan)
+        references += derived_streams.references(plan, last, root, before)
         ended = self.sourcing.ended(after)
         newly_ended = any(
             over and not last.streams.get(c.name, StreamRecord()).ended
@@ -127,15 +126,16 @@ class Epochs:
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
         beside = derived_streams.beside(plan, self._shared(plan))
-        said = self.sourcing.silence(references, last.positions, wall, beside)
-        silence = frozenset() if flush else said
+        silence = self.sourcing.silence(references, last.positions, wall, beside)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
-        due = bool(references or newly_ended or replacement is not None)
-        due = due or bool(overtaken or gone or broken) or self._is_due(wall, flush=flush)
+        news = references or newly_ended or replacement or overtaken or gone or broken
+        due = news or self._is_due(wall, flush=flush)
         if not (due or silence or plan.made or self.sourcing.beats):
             return None
-        given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
+        given, finished = self.sourcing.states(
+            references, after, last.streams, ended, frozenset() if flush else silence
+        )
         states = [
             given[name] if name in given else derived_streams.state(name, plan, last)
             for name in plan.streams

@@ -45,7 +45,7 @@ from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_files
+from levada.runtime.store.manifest import Intention, Manifest, read_files
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
@@ -119,10 +119,7 @@ class Epochs:
         root, before = self.checkpoint.root, self.checkpoint.plan_path(last.plan)
         references += derived_streams.references(plan, last, root, before)
         ended = self.sourcing.ended(after)
-        newly_ended = any(
-            over and not last.streams.get(c.name, StreamRecord()).ended
-            for c, over in zip(self.sourcing.configs, ended, strict=True)
-        )
+        newly_ended = self.sourcing.newly_ended(ended, last.streams)
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
         beside = derived_streams.beside(plan, self._shared(plan))

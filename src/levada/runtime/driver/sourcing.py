@@ -218,6 +218,13 @@ class Sourcing:
         """Whether anything is there that is not read."""
         return any(self.sources[c.name].backlog(self.at(positions, c)) for c in self.configs)
 
+    def newly_ended(self, ended: Sequence[bool], records: Mapping[str, StreamRecord]) -> bool:
+        """Whether a stream is over that was not."""
+        return any(
+            over and not records.get(config.name, StreamRecord()).ended
+            for config, over in zip(self.configs, ended, strict=True)
+        )
+
     def states(
         self,
         references: Sequence[AnyReference],

@@ -23,7 +23,7 @@ from levada.model.frame import Frame, concat, unpack
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
-from levada.operators.excess import blamed
+from levada.operators.excess import blamed, check_state
 from levada.operators.group.panes import fold
 from levada.operators.interval.join import join_in_pieces
 from levada.operators.interval.recent import recent_in_pieces
@@ -87,8 +87,7 @@ class StageTask:
         self.controls, self.done = list[Control](), list[Done]()
         self.times: dict[int, list[Frame]] = {}
         self.results = Results(plan, self.pool)
-        self.nodes = nodes_of(context.plan, stage)
-        self.touched = 0
+        self.nodes, self.touched = nodes_of(context.plan, stage), 0
         self.began, self.started = time.thread_time(), time.perf_counter()
         self.received: dict[str, list[int]] = {}
         # of each node: CPU seconds, and the rows that it was given
@@ -176,7 +175,7 @@ class StageTask:
             Place(self.partition, table.partition, table.division),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
-            most_rows=context.most_rows,
+            most_rows=context.limits.rows,
             shares=shares_of(self.plan),
         )
 
@@ -372,6 +371,7 @@ class StageTask:
             rows_state=self.state.touched,
             shown_reports=self.env.shown,
         )
+        check_state(self.plan, self.state, self.context.limits.state)
         done.files = self.state.files()
         done.state = self.state.file or None
         if self.state.changed:
@@ -381,6 +381,7 @@ class StageTask:
             done.files.append(done.state)
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        done.sizes = self.results.sizes
         done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
         if self.context.measured:
             done.seconds = time.perf_counter() - self.started

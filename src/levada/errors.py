@@ -173,7 +173,7 @@ class LostTaskError(EngineError):
 
 
 class ExcessError(EngineError):
-    """An operator that makes, or keeps, more than a query may have.
+    """An operator that makes more than a query may have.
 
     ``node`` and ``member`` are its place in the plan, from which the driver knows whose it is;
     ``limit``: which of the limits it is (``levada.model.limits.QueryLimits``).

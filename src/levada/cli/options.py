@@ -265,7 +265,7 @@ Limits = Annotated[
     str | None,
     typer.Option(
         metavar="WORD=N[,..]",
-        help="What one query may have: solutions, bytes, reports, state, kept.",
+        help="What one query may have: solutions, bytes, reports, kept.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -37,7 +37,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
     ``rows``: that an operator makes in an epoch. ``solutions``, ``bytes``: of one report, by what
     one partition has of it. ``reports``: of what was read at once, also where several epochs make
-    them. ``state``: rows that one partition keeps. ``kept``: bytes of its results that are kept
+    them. ``kept``: bytes of its results that are kept
     for other processes.
     """
 
@@ -45,7 +45,6 @@ class QueryLimits(msgspec.Struct, frozen=True):
     solutions: int = MOST_ROWS
     bytes: int = 0
     reports: int = 0
-    state: int = 0
     kept: int = 0
 
     @staticmethod
@@ -54,8 +53,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
         twice the later; ``off``: none, but that there are no more solutions than ``rows``.
         Raises ``UsageError``.
 
-        >>> QueryLimits.of("bytes=100MB, state=1000", rows=500)
-        QueryLimits(rows=500, solutions=500, bytes=100000000, reports=0, state=1000, kept=0)
+        >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
+        QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0)
         """
         found = {"rows": rows, "solutions": rows}
         for part in filter(None, (part.strip() for part in text.split(","))):

@@ -1,7 +1,7 @@
 """What an operator must not exceed in an epoch, so that one query cannot take the memory of all.
 
-An operator that would make more, keep more, or have more in a report raises ``ExcessError``, which
-names a member; the driver suspends the queries that it serves and runs the epoch without them. The
+An operator that would make more, or have more in a report, raises ``ExcessError``, which names a
+member; the driver suspends the queries that it serves and runs the epoch without them. The
 bounds follow from the data alone:
 an epoch that is run again exceeds them again.
 """
@@ -19,9 +19,8 @@ from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
 from levada.plan.sealed.layout import Facet
-from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.table import Terms
-from levada.windows.state.pieces import Piece, State
 
 
 def too_many(node: PlanNode, op: Ints, most: int) -> ExcessError:
@@ -85,34 +84,6 @@ def row_bytes(node: PlanNode, rows: Frame, terms: Terms) -> Longs:
     for i in texts:
         sizes += lengths[terms.find(rows[f"x{i}"], rows[f"y{i}"])]
     return sizes
-
-
-def check_state(plan: Plan, state: State, most: int) -> None:
-    """Raises ``ExcessError`` for a query of which so many rows are kept here that they are more
-    than ``most`` (0: as many as there are).
-
-    Whose rows they are is looked up only of a node that has more than that in all.
-    """
-    if not most or not state.changed:
-        return
-    kept: dict[int, list[Piece]] = {}
-    for key in state.keys(""):
-        number = key.removeprefix("pending.").split(".", 1)[0]
-        if number.isdigit():
-            kept.setdefault(int(number), []).extend(state.pieces(key))
-    for id_, pieces in kept.items():
-        if id_ in plan.nodes and sum(piece.rows for piece in pieces) > most:
-            _check_kept(plan.nodes[id_], [state.own(p, state.frame(p)) for p in pieces], most)
-
-
-def _check_kept(node: PlanNode, frames: Sequence[Frame], most: int) -> None:
-    ops = [frame["op"] for frame in frames if "op" in frame]
-    rows = np.bincount(np.concatenate(ops)) if ops else np.zeros(1, np.int64)
-    worst = int(rows.argmax())
-    if int(rows[worst]) > most:
-        kind = type(node.step).__name__
-        message = f"An operator ({kind}) would keep {rows[worst]:,} rows; {most:,} are the most."
-        raise ExcessError(message, node=node.id, member=worst, limit="state")
 
 
 def check_texts(sizes: Longs) -> Bools:

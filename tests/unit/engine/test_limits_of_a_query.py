@@ -23,7 +23,6 @@ SHORT = COUNT.replace("STEP PT1S", "STEP PT0.001S")
 LONG = SHORT.replace("RANGE PT2S", "RANGE P2D")
 EMPTY = f"{PREFIX}SELECT ?a ?n {WINDOW}{{ ?a :p ?n }} FILTER(?n < 0) }}".replace("PT1S", "PT0.1S")
 ALL = f"{PREFIX}SELECT ?a ?n {WINDOW}{{ ?a :p ?n }} }}"
-JOIN = f"{PREFIX}SELECT ?n {WINDOW}{{ ?a :p ?n . ?a :q ?m }} }}".replace("PT2S", "PT1H")
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 DAY = 86_400_000
 Reports = dict[str, list[tuple[Any, list[tuple[Any, ...]]]]]
@@ -94,9 +93,13 @@ def _timed(lines: list[str]) -> list[tuple[int, str]]:
     ("limit", "text", "told"),
     [
         ("solutions=39", ALL, "40 solutions; 39 solutions are the most"),
-        ("reports=5", COUNT.replace("PT1S", "PT0.1S"), "reports of what was read at once; 5 are"),
-        ("reports=5", EMPTY, "reports of what was read at once; 5 are"),
-        ("state=150", JOIN, "(Join) would keep 160 rows; 150 are the most"),
+        (
+            "reports=5",
+            COUNT.replace("PT1S", "PT0.1S"),
+            "It would make ",
+        ),
+        ("reports=5", EMPTY, "reports of what was read at once; 5 are the most"),
+        ("reports=5", COUNT.replace(" STEP PT1S", ""), "It has made "),
         ("kept=5KB", ALL, "bytes of its results are kept; 5,000 bytes are the most"),
     ],
 )
@@ -116,3 +119,56 @@ def test_each_limit(tmp_path: Path, limit: str, text: str, told: str) -> None:
     assert list(why(tmp_path)) == ["much"]
     run(tmp_path, lines, {**few, "much": text}, limits=f"{word}=1000000", **options)
     assert why(tmp_path) == {}
+
+
+def test_bytes_are_those_of_the_texts_that_a_reader_gets(tmp_path: Path) -> None:
+    alone = run(tmp_path, numbers(), {"all": ALL}, checkpoint=tmp_path / "alone")["all"]
+    most = max(
+        sum(len(text.encode()) for row in rows for text in map(str, row)) for _, rows in alone
+    )
+    for bound, suspended in ((most, []), (most - 1, ["all"])):
+        root = tmp_path / str(bound)
+        run(tmp_path, numbers(), {"all": ALL}, checkpoint=root, limits=f"bytes={bound}")
+        told = read_status(root).suspended
+        assert list(told) == suspended
+        assert not suspended or f"would have {most:,} bytes;" in told["all"]
+
+
+@pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
+@pytest.mark.parametrize("limit", ["bytes=1KB", "solutions=30", "reports=100"])
+def test_of_those_who_share_only_who_has_too_much(tmp_path: Path, sharing: str, limit: str) -> None:
+    lines = [line for i, line in enumerate(numbers()) for line in [line] * (i % 20 > 16)]
+    lines += [f"<http://e/b> <http://e/q> <http://e/o{i}> {i + 500} ." for i in range(40)]
+    lines += [f"<http://e/c> <http://e/q> <http://e/o{i}> {i + 500} ." for i in range(4)]
+    lines.sort(key=lambda line: int(line.split()[-2]))
+    one = f"{PREFIX}SELECT ?x ?o {WINDOW}{{ ?x :q ?o }} FILTER(?x = :ONE) }}"
+    often = "PT0.01S" if limit.startswith("reports") else "PT1S"
+    queries = {
+        name: one.replace("ONE", name).replace("PT1S", often if name == "b" else "PT1S")
+        for name in "bc"
+    }
+    found = run(tmp_path, lines, queries, limits=limit, sharing=sharing)
+    assert list(why(tmp_path)) == ["b"]
+    assert [len(rows) for _, rows in found["c"]] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ("byte=1", r"There is no limit byte\. Did you mean bytes\?"),
+        ("bytes=1XB", "The limit bytes is a number above 0, or off, not 1XB"),
+        ("reports=1MB", "Say for example reports=100000"),
+        ("reports=0", "not 0"),
+        ("solutions", "not nothing"),
+        ("kept=1MB", "none are"),
+    ],
+)
+def test_what_is_no_limit(limits: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Engine(spark=False, limits=limits)
+
+
+def test_a_limit_can_be_lifted() -> None:
+    assert QueryLimits.of("bytes=1KB,bytes=off,solutions=5,solutions=off", rows=7) == QueryLimits(
+        rows=7, solutions=7
+    )

@@ -23,7 +23,7 @@ from levada.model.frame import Frame, concat, unpack
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
-from levada.operators.excess import blamed, check_state
+from levada.operators.excess import blamed
 from levada.operators.group.panes import fold
 from levada.operators.interval.join import join_in_pieces
 from levada.operators.interval.recent import recent_in_pieces
@@ -175,7 +175,7 @@ class StageTask:
             Place(self.partition, table.partition, table.division),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
-            most_rows=context.limits.rows,
+            limits=context.limits,
             shares=shares_of(self.plan),
         )
 
@@ -371,7 +371,6 @@ class StageTask:
             rows_state=self.state.touched,
             shown_reports=self.env.shown,
         )
-        check_state(self.plan, self.state, self.context.limits.state)
         done.files = self.state.files()
         done.state = self.state.file or None
         if self.state.changed:

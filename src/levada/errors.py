@@ -173,14 +173,17 @@ class LostTaskError(EngineError):
 
 
 class ExcessError(EngineError):
-    """An operator that makes more rows, or texts, in an epoch than it may hold.
+    """An operator that makes more than a query may have.
 
-    ``node`` and ``member`` are its place in the plan, from which the driver knows whose it is.
+    ``node`` and ``member`` are its place in the plan, from which the driver knows whose it is;
+    ``limit``: which of the limits it is (``levada.model.limits.QueryLimits``).
     """
 
-    def __init__(self, message: str, *, node: int = -1, member: int = -1) -> None:
+    def __init__(
+        self, message: str, *, node: int = -1, member: int = -1, limit: str = "rows"
+    ) -> None:
         super().__init__(message)
-        self.node, self.member = node, member
+        self.node, self.member, self.limit = node, member, limit
 
 
 class ManyReportsError(EngineError):

@@ -31,8 +31,10 @@ from levada.app.values import (
     at,
     balance_at,
     count_at,
+    duration_at,
     flag_at,
     inside,
+    limits_at,
     list_at,
     mapping_at,
     required,
@@ -44,7 +46,7 @@ from levada.emission.formats import SHAPES, Format, check_stdout, meant
 from levada.engine.asked import Asked
 from levada.errors import UsageError, near
 from levada.model.counts import check_partitions
-from levada.model.durations import parse_duration, parse_time
+from levada.model.durations import parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
@@ -106,8 +108,8 @@ class Options:
 
     ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
-    results are to come, ms. ``max_rows``: of an operator in one. ``partitions``: a number, auto.
-    ``slice``: of event time, in which what tasks send is counted. ``sharing``: what queries share.
+    results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
+    ``partitions``: a number, auto. ``slice``: in which sending is counted. ``sharing``: off, ..
     ``place``: a placement file, or off. ``balance``: by which groups move (None: they do not).
     ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
@@ -125,6 +127,7 @@ class Options:
     epoch_rows: int = 1_000_000
     delay: int | None = None
     max_rows: int = MOST_ROWS
+    limits: str = ""
     partitions: int | str | None = None
     slice: str = ""
     place: str = ""
@@ -348,10 +351,6 @@ def _one_of(
     return read
 
 
-def _duration(value: Any, place: str) -> int:
-    return cast(int, inside(place, lambda: parse_duration(value)))
-
-
 def _time(value: Any, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
         raise wrong(place, "a time", value)
@@ -380,15 +379,16 @@ _QUERY_VALUES = {"dialect": _one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "out": text_at,
     "format": _one_of(FORMATS, lambda word, _: meant(word)),
-    "roll": _duration,
+    "roll": duration_at,
     "terms": flag_at,
     "as": _one_of(SHAPES),
     "checkpoint": text_at,
     "master": text_at,
-    "epoch": _duration,
+    "epoch": duration_at,
     "epoch_rows": count_at,
-    "delay": _duration,
+    "delay": duration_at,
     "max_rows": count_at,
+    "limits": limits_at,
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
     "place": text_at,

@@ -114,6 +114,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
         epoch_rows=app.options.epoch_rows,
         delay=app.options.delay,
         max_rows=app.options.max_rows,
+        limits=app.options.limits,
         partitions=check_partitions(app.options.partitions),
         slices=app.options.slice,
         place=app.options.place,

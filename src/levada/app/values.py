@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from levada.errors import UsageError, near
+from levada.model.durations import parse_duration
+from levada.model.limits import check_limits
 
 if TYPE_CHECKING:
     from levada.runtime.balance.options import BalanceOptions
@@ -54,6 +56,17 @@ def inside(place: str, make: Callable[[], Any]) -> Any:
         return make()
     except UsageError as error:
         raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
+
+
+def duration_at(value: Any, place: str) -> int:
+    """A duration, in ms."""
+    return cast(int, inside(place, lambda: parse_duration(value)))
+
+
+def limits_at(value: Any, place: str) -> str:
+    """What one query may have, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_limits(text)))
 
 
 def required(options: Mapping[str, Any], key: str, place: str) -> Any:

@@ -12,6 +12,7 @@ from levada.cli.arguments import parse_output, parse_static, parse_stream
 from levada.cli.scripts import statements
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
+from levada.model.limits import check_limits
 from levada.model.names import check_query_name
 
 
@@ -90,6 +91,7 @@ def _read(name: str, value: Any) -> Any:
         "roll": parse_duration,
         "t0": parse_time,
         "balance": _balance,
+        "limits": check_limits,
     }
     if name not in readers:
         return value

@@ -82,6 +82,7 @@ def _run(
     epoch_rows: o.EpochRows = None,
     delay: o.Delay = None,
     max_rows: o.MaxRows = None,
+    limits: o.Limits = None,
     partitions: o.Partitions = None,
     slice_: w.Slice = None,
     place: w.Place = None,
@@ -105,8 +106,8 @@ def _run(
     options = {
         "out": out, "format": result_format, "roll": roll, "terms": terms, "as": shape,
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
-        "delay": delay, "max_rows": max_rows, "partitions": partitions, "slice": slice_,
-        "place": place, "balance": balance, "sharing": sharing, "summary": summary,
+        "delay": delay, "max_rows": max_rows, "limits": limits, "partitions": partitions,
+        "slice": slice_, "place": place, "balance": balance, "sharing": sharing, "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),

@@ -261,6 +261,14 @@ MaxRows = Annotated[
         min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=RUNNING
     ),
 ]
+Limits = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORD=N[,..]",
+        help="What one query may have: solutions, bytes, reports, kept.",
+        rich_help_panel=RUNNING,
+    ),
+]
 Sample = Annotated[
     str,
     typer.Option(

@@ -24,6 +24,7 @@ from levada import kernels
 from levada.engine.driving.inputs import Inputs
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.tempo import Tempo, wall
+from levada.engine.driving.totals import Totals
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, stamps
 from levada.engine.suspended import Suspended
@@ -43,6 +44,7 @@ from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.heart import Heart
+from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
@@ -102,7 +104,8 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
         self._requests.restore_static()
-        self.suspended = Suspended.of(checkpoint.root, tempo.most_rows)
+        self.suspended = Suspended.of(checkpoint.root, tempo.limits)
+        self._totals = Totals(tempo.limits)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()
@@ -139,7 +142,7 @@ class Driver:
             admission=self._tempo.admission(),
             wall=wall,
             due=self.publication.due,
-            most_rows=self._tempo.most_rows,
+            limits=self._tempo.limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
             balancing=self._tempo.balancing,
@@ -308,6 +311,7 @@ class Driver:
         self._awaits = STATIC if intention.static and self._statics.files else ""
         try:
             self.epochs.run(intention)
+            self._check_totals()
         except AwayError as error:  # decided anew when it answers
             self._awaits = error.message
             return False
@@ -322,8 +326,16 @@ class Driver:
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
         """Suspends the queries of the operator that makes too much, before the epoch runs anew."""
         names = whose(plan, error.node, error.member)
-        self.suspended.add(names, error.message, self._registry.queries)
+        self.suspended.add(names, error, self._registry.queries)
         self._registry.changed = True
+
+    def _check_totals(self) -> None:
+        """Suspends the queries that have more over several epochs than they may have."""
+        found = self._totals.over(self.last, self.publication.index)
+        for name, error in found.items():
+            self.suspended.add([name], error, self._registry.queries)
+            self._registry.changed = True
+            self.epochs.limit = Limit()  # nobody else may need one
 
     def _intention(self, text: str) -> Intention:
         """What was written ahead. Raises ``CheckpointError`` if it is something else."""

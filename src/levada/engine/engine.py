@@ -32,6 +32,7 @@ from levada.engine.driver import Driver, Tell
 from levada.engine.driving.inputs import Fits, Inputs
 from levada.engine.driving.naming import NamesStreams
 from levada.engine.driving.tempo import Tempo, paced, wall
+from levada.engine.driving.totals import check_kept
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
@@ -48,7 +49,7 @@ from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import check_count, check_partitions
-from levada.model.limits import MOST_ROWS
+from levada.model.limits import MOST_ROWS, QueryLimits
 from levada.plan.install.sharing import DEFAULT, sharing_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
@@ -78,9 +79,10 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     ``sink``: where results are published beside the Python readers.
     ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
-    epoch; one that would make more is suspended. ``slices``: counts what tasks send each other, by
-    slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share,
-    off, exact or relax. ``keep``: how long results stay for other processes ("1h,256MB").
+    epoch; one that would make more is suspended; ``limits``: what else one query may have
+    ("bytes=100MB,reports=1000000"). ``slices``: counts what tasks send each other, by slices of
+    event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off, exact
+    or relax. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping).
     """
@@ -102,6 +104,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         entailment: str = "none",
         ontology: Paths = (),
         max_rows: int = MOST_ROWS,
+        limits: str = "",
         slices: str = "",
         sharing: str = DEFAULT,
         keep: str = "",
@@ -117,12 +120,13 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._master = master
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
-        self._max_rows = check_count(max_rows, "max_rows")
+        self._limits = QueryLimits.of(limits, check_count(max_rows, "max_rows"))
         self._wish = wish_of(place, master)
         self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
+        check_kept(self._limits, self._kept)
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime, mode)
         self._statics = Statics(placed)
@@ -241,7 +245,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             placed, follow = settle(self._wish, self._open(), self._registry.streams)
             own = cores(self._master) if self._master.startswith("local") else 0
             tempo = Tempo(
-                self._interval, self._epoch_rows, once, keep_open, self._max_rows, self._slices,
+                self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
                 placed, self._balancing, own, follow, self._delay,
             )  # fmt: skip
             self._start(tempo)

@@ -1,8 +1,8 @@
-"""Queries that are suspended: an operator of theirs would make more than an epoch may hold.
+"""Queries that are suspended: they would have more than the limits of one query.
 
 A suspended query stays registered and is in no plan, so the others go on as if it had been taken
 out. It lasts, in a file of the checkpoint that is written before the epoch runs without it: until
-the query is taken out, comes with another text, or the engine is started with a higher bound. What
+the query is taken out, comes with another text, or the engine is started with a higher limit. What
 reads the stream that it makes goes with it.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from levada.errors import unreadable
+from levada.errors import ExcessError, unreadable
+from levada.model.limits import QueryLimits
 from levada.model.names import is_derived, shown
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import replace_file
@@ -24,36 +25,45 @@ from levada.runtime.store.verify import SUSPENDED
 
 
 class Suspension(msgspec.Struct):
-    """Why a query is suspended: ``identity`` is the query's, ``most_rows`` the bound of then."""
+    """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then."""
 
     identity: str
     why: str
-    most_rows: int
+    most: int = msgspec.field(name="most_rows")
+    limit: str = "rows"
+
+    def lifted(self, limits: QueryLimits) -> bool:
+        """Whether the limit of now is higher, or there is none."""
+        now: int = getattr(limits, self.limit)
+        return not now or now > self.most
 
 
 @dataclass
 class Suspended:
-    """The suspended queries of a checkpoint, by name; ``most_rows``: the bound of now."""
+    """The suspended queries of a checkpoint, by name; ``limits``: those of now."""
 
     path: Path
-    most_rows: int
+    limits: QueryLimits
     queries: dict[str, Suspension] = field(default_factory=dict)
 
     @staticmethod
-    def of(root: Path, most_rows: int) -> Suspended:
-        """Those of a checkpoint, but for those that a higher bound lets go on."""
+    def of(root: Path, limits: QueryLimits) -> Suspended:
+        """Those of a checkpoint, but for those that a higher limit lets go on."""
         kept = read_suspended(root)
-        left = {n: s for n, s in kept.items() if s.most_rows >= most_rows}
-        found = Suspended(root / SUSPENDED, most_rows, left)
+        left = {n: s for n, s in kept.items() if not s.lifted(limits)}
+        found = Suspended(root / SUSPENDED, limits, left)
         if len(left) < len(kept):
             found._write()
         return found
 
-    def add(self, names: Sequence[str], why: str, queries: Mapping[str, Registered]) -> None:
+    def add(
+        self, names: Sequence[str], error: ExcessError, queries: Mapping[str, Registered]
+    ) -> None:
         """Suspends queries, durably."""
+        most = getattr(self.limits, error.limit)
         for name in names:
             identity = queries[name].identity if name in queries else ""
-            self.queries[name] = Suspension(identity, why, self.most_rows)
+            self.queries[name] = Suspension(identity, error.message, most, error.limit)
         self._write()
         for name in names:
             warnings.warn(told(name, self.queries[name]), stacklevel=2)
@@ -91,9 +101,11 @@ def told(name: str, suspension: Suspension) -> str:
     >>> told("pairs", Suspension("", "It makes too many rows.", 10))[:46]
     'The query pairs is suspended. It makes too man'
     """
+    limit = suspension.limit
+    option = "--max-rows" if limit == "rows" else f"--limits {limit}=N"
     return (
-        f"The query {name} is suspended. {suspension.why} Start again with a higher bound "
-        "(--max-rows), or take the query out and ask for less."
+        f"The query {name} is suspended. {suspension.why} Start again with a higher limit "
+        f"({option}), or take the query out and ask for less."
     )
 
 

@@ -1,6 +1,14 @@
-"""What an epoch must not exceed, so that no query can take the memory of all
+"""What an epoch must not exceed, so that no query can take the memory or the time of all
 (docs/semantics.md#limits).
 """
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from levada.errors import UsageError, near
 
 MOST_ROWS = 50_000_000
 """How many rows an operator may make in an epoch, unless the engine is told otherwise."""
@@ -13,3 +21,67 @@ MOST_TEXTS = 1 << 30
 
 TOLD = 3
 """How many reasons of dead letters are told at once."""
+
+SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+"""Bytes, by how users write them."""
+
+SERVED = "bytes=100MB,reports=1000000"
+"""What a query of a server may have, unless it is told otherwise."""
+
+_IN_BYTES = ("bytes", "kept")
+_NUMBER = re.compile(r"(\d{1,18})(B|KB|MB|GB|TB)?")
+
+
+class QueryLimits(msgspec.Struct, frozen=True):
+    """What one query may have; 0: as much as it will.
+
+    ``rows``: that an operator makes in an epoch. ``solutions``, ``bytes``: of one report, by what
+    one partition has of it. ``reports``: of what was read at once, also where several epochs make
+    them. ``kept``: bytes of its results that are kept
+    for other processes.
+    """
+
+    rows: int = MOST_ROWS
+    solutions: int = MOST_ROWS
+    bytes: int = 0
+    reports: int = 0
+    kept: int = 0
+
+    @staticmethod
+    def of(text: str, rows: int = MOST_ROWS) -> QueryLimits:
+        """Those that a text says, such as ``bytes=100MB,reports=1000000``, of a word that comes
+        twice the later; ``off``: none, but that there are no more solutions than ``rows``.
+        Raises ``UsageError``.
+
+        >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
+        QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0)
+        """
+        found = {"rows": rows, "solutions": rows}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            word, _, number = (side.strip() for side in part.partition("="))
+            if word not in _WORDS:
+                raise UsageError(f"There is no limit {word}.", hint=near(word, _WORDS))
+            found[word] = found["rows"] * (word == "solutions")
+            if number != "off":
+                found[word] = _most(word, number)
+        return QueryLimits(**found)
+
+
+_WORDS = tuple(field for field in QueryLimits.__struct_fields__ if field != "rows")
+
+
+def check_limits(text: str) -> str:
+    """The text, if it says limits. Raises ``UsageError``."""
+    QueryLimits.of(text)
+    return text
+
+
+def _most(word: str, text: str) -> int:
+    number = _NUMBER.fullmatch(text)
+    if number is None or (number[2] and word not in _IN_BYTES) or not int(number[1]):
+        example = "100MB" if word in _IN_BYTES else "100000"
+        raise UsageError(
+            f"The limit {word} is a number above 0, or off, not {text or 'nothing'}.",
+            hint=f"Say for example {word}={example}.",
+        )
+    return int(number[1]) * SIZES[number[2] or "B"]

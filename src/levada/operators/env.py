@@ -19,7 +19,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.route import group_and_partition
 from levada.model.arrays import Bools, Places, Shorts
 from levada.model.frame import Frame
-from levada.model.limits import MOST_ROWS
+from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import home_hash
@@ -70,7 +70,7 @@ _NONE = Statics()
 class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
-    ``most_rows``: that an operator may make. ``shares``: what picks want, of the whole plan.
+    ``limits``: of one query. ``shares``: what picks want, of the whole plan.
     """
 
     state: State
@@ -81,7 +81,7 @@ class Env:
     statics: Statics = _NONE
     partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
     shown: dict[str, list[int]] = field(default_factory=dict)
-    most_rows: int = MOST_ROWS
+    limits: QueryLimits = field(default_factory=QueryLimits)
     shares: Shares | None = None
 
     @staticmethod
@@ -91,10 +91,16 @@ class Env:
         place = Place(0, np.zeros(1, np.int16))
         return Env(State(None, "", _nothing), pool, Progress(none, none), {}, place)
 
+    @property
+    def most_rows(self) -> int:
+        """How many rows an operator may make."""
+        return self.limits.rows
+
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
         """The due reports of a node whose schedules have windows of these kinds."""
         answered = None if kinds else self.answered(node)
-        return Calendar(node, kinds, self.progress, self.element_times, answered)
+        most = self.limits.reports
+        return Calendar(node, kinds, self.progress, self.element_times, answered, most=most)
 
     def answered(self, node: PlanNode) -> Bools:
         """The members without windows that are answered in this epoch."""

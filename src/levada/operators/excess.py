@@ -1,7 +1,8 @@
 """What an operator must not exceed in an epoch, so that one query cannot take the memory of all.
 
-An operator that would make more raises ``ExcessError``, which names a member; the driver suspends
-the queries that it serves and runs the epoch without them. The bounds follow from the data alone:
+An operator that would make more, or have more in a report, raises ``ExcessError``, which names a
+member; the driver suspends the queries that it serves and runs the epoch without them. The
+bounds follow from the data alone:
 an epoch that is run again exceeds them again.
 """
 
@@ -16,7 +17,10 @@ from levada.kernels.keyed.groups import group
 from levada.model import limits
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
+from levada.model.limits import QueryLimits
+from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import PlanNode
+from levada.terms.table import Terms
 
 
 def too_many(node: PlanNode, op: Ints, most: int) -> ExcessError:
@@ -32,18 +36,54 @@ def most_of(node: PlanNode, rows: Longs, most: int) -> ExcessError:
     return ExcessError(message, node=node.id, member=member)
 
 
-def check_reports(node: PlanNode, rows: Frame, most: int) -> None:
-    """Raises ``ExcessError`` for a query that has more than so many solutions in one report, here:
-    who reads it has to hold all of it.
+def check_reports(node: PlanNode, rows: Frame, terms: Terms, limits: QueryLimits) -> None:
+    """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
+    reads it has to hold all of it. ``terms``: the texts that the rows show.
+
+    Rows are looked at only if all together, each with the longest text, would be too much.
     """
-    if rows.n <= most:
+    most = _widest(node, terms) if limits.bytes else 0
+    if rows.n <= limits.solutions and rows.n * most <= limits.bytes:
         return
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
     solutions = np.bincount(codes)
-    worst = int(solutions.argmax())
-    if int(solutions[worst]) > most:
-        message = f"One of its reports would have more than {most:,} solutions."
-        raise ExcessError(message, node=node.id, member=int(rows["op"][first[worst]]))
+    _check_most(solutions, limits.solutions, "solutions", node, rows.take(first))
+    if int(solutions.max()) * most > limits.bytes:
+        sizes = np.bincount(codes, row_bytes(node, rows, terms)).astype(np.int64)
+        _check_most(sizes, limits.bytes, "bytes", node, rows.take(first))
+
+
+def _check_most(found: Longs, most: int, what: str, node: PlanNode, reports: Frame) -> None:
+    worst = int(found.argmax())
+    if int(found[worst]) > most:
+        message = (
+            f"One of its reports would have {found[worst]:,} {what}; {most:,} {what} are the most."
+        )
+        member = int(reports["op"][worst])
+        raise ExcessError(message, node=node.id, member=member, limit=what)
+
+
+VALUE = 16  # bytes of a number or an instant, which is in columns and not in a text
+
+
+def _texts(node: PlanNode) -> list[int]:
+    return [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+
+
+def _widest(node: PlanNode, terms: Terms) -> int:
+    """The most bytes that a row can have with these texts."""
+    longest = int(np.diff(terms.off).max(initial=0))
+    return max(longest, VALUE) * len(node.layout.slots)
+
+
+def row_bytes(node: PlanNode, rows: Frame, terms: Terms) -> Longs:
+    """The bytes of each row as a reader gets it: those of its texts, and of its values."""
+    texts = _texts(node)
+    lengths = np.append(np.diff(terms.off), 0)  # the last one is of what has no text
+    sizes = np.full(rows.n, VALUE * (len(node.layout.slots) - len(texts)), np.int64)
+    for i in texts:
+        sizes += lengths[terms.find(rows[f"x{i}"], rows[f"y{i}"])]
+    return sizes
 
 
 def check_texts(sizes: Longs) -> Bools:

@@ -14,7 +14,7 @@ import numpy as np
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
-from levada.model.limits import MOST_ROWS
+from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
@@ -84,7 +84,7 @@ class Context(msgspec.Struct):
     )
     replacement: Replacement | None = None
     until: int = MAX  # the watermarks do not rise beyond it
-    most_rows: int = MOST_ROWS  # that an operator may make
+    limits: QueryLimits = QueryLimits()  # of one query
     counted: bool = False  # what tasks send is counted
     lies: str = ""  # the group table by which the state lies, if that is another
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
@@ -147,6 +147,7 @@ class Done(msgspec.Struct):
     segment: str | None = None
     # query -> [solutions, least report, greatest report, reports]
     counts: dict[str, list[int]] = {}
+    sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from levada.errors import ManyReportsError
+from levada.errors import ExcessError, ManyReportsError
 from levada.model.arrays import Doubles, Longs
 from levada.model.time import Times
 
@@ -49,6 +49,27 @@ def check_reports(start: Times, end: Times, rate: Doubles, longest: int) -> None
             until=until,
             width=until - first,
             end=last,
+        )
+
+
+def check_due(start: Times, end: Times, rate: float, most: int) -> None:
+    """Raises ``ExcessError`` if there are more than ``most`` reports in the instants of any of
+    [start, end) at a rate (0: there may be as many as there are).
+
+    >>> check_due(np.array([0, 500]), np.array([1000, 1500]), 0.001, 1)
+    """
+    counts = start < end
+    start, end = start[counts], end[counts]
+    if not most or int((end - start).sum()) * rate <= most:
+        return
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    fresh = np.maximum(start, np.append(start[0], end[:-1]))
+    due = int(np.maximum(end - fresh, 0).sum() * rate)
+    if due > most:
+        raise ExcessError(
+            f"It would make {due:,} reports of what was read at once; {most:,} are the most.",
+            limit="reports",
         )
 
 

@@ -26,7 +26,7 @@ from levada.plan.sealed.schedules import Schedule
 from levada.plan.sealed.window_table import WindowTable
 from levada.windows.element_times import NOTHING, ElementTimes, span
 from levada.windows.intervals import watermark
-from levada.windows.report_bound import check_reports
+from levada.windows.report_bound import check_due, check_reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,13 @@ class Reports:
 
 
 def instants(
-    schedule: Schedule, element_times: ElementTimes, low: int, high: int, *, ended: bool
+    schedule: Schedule,
+    element_times: ElementTimes,
+    low: int,
+    high: int,
+    *,
+    ended: bool,
+    most: int = 0,
 ) -> Reports:
     """All reports in (low, high] from the event times of all elements (``element_times``: by
     stream).
@@ -112,12 +118,19 @@ def instants(
     changes = _unique(changed, low, high)
     covered = _union(spans)
     closing = [windows[i] for i in said if windows[i].kind.on_close]
-    _check_few(closing, covered, low, high)
+    _check_few(closing, covered, low, high, most=most)
     closes = [_closes(w, covered, low, high) for w in closing]
     times = _unique([changes, *closes], low, high)
     if schedule.show_empty:
         times = _with_empty(
-            times, schedule, element_times, covered, low=low, high=cap, end=end if ended else None
+            times,
+            schedule,
+            element_times,
+            covered,
+            low=low,
+            high=cap,
+            end=end if ended else None,
+            most=most,
         )
         if ended and (not len(times) or int(times[-1]) < cap):
             # an empty report has a row, too, which nothing ends
@@ -128,12 +141,21 @@ def instants(
 
 
 def _check_few(
-    closing: Sequence[Window], covered: tuple[Times, Times], low: int, high: int, each: int = 1
+    closing: Sequence[Window],
+    covered: tuple[Times, Times],
+    low: int,
+    high: int,
+    *,
+    each: int = 1,
+    most: int,
 ) -> None:
-    """Raises ``ManyReportsError`` if these windows close too often where there is content."""
+    """Raises ``ManyReportsError`` if these windows close too often where there is content for one
+    epoch, ``ExcessError`` if they do so more than ``most`` times (0: as often as they will).
+    """
     if closing and len(covered[0]):
         rate = each * sum(1 / w.step for w in closing)
         start, end = np.maximum(covered[0], low + 1), np.minimum(covered[1], high + 1)
+        check_due(start, end, 1 / min(w.step for w in closing), most)
         check_reports(start, end, np.full(len(start), rate), max(w.step for w in closing))
 
 
@@ -150,6 +172,7 @@ def _with_empty(
     low: int,
     high: int,
     end: int | None,
+    most: int,
 ) -> Times:
     """The reports with the empty ones: closes from the first element to behind all content.
 
@@ -170,7 +193,7 @@ def _with_empty(
         high = min(high, max([end, *(int(t[-1]) for t in (*counted, after) if len(t))]))
     kept = _unique([times, after], low, high)
     span = (first + 1, np.array([high + 1]))
-    _check_few(closing, span, low, high, each=EMPTY_REPORT)
+    _check_few(closing, span, low, high, each=EMPTY_REPORT, most=most)
     return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
 
 

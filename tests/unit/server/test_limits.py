@@ -1,6 +1,7 @@
-"""What one query asks of all: one with more rows than there may be, by a join or in a report, is
-suspended and told why; an expression that engines of regular expressions do not come back from, and
-a thousand reports a second, are just queries. Nine others go on, exactly.
+"""What one query asks of all: one with more rows than there may be, by a join or in a report, or
+with more bytes in a report, is suspended and told why; an expression that engines of regular
+expressions do not come back from, and a thousand reports a second, are just queries. Nine others go
+on, exactly.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ PAIRS = f"{PREFIX}SELECT ?a ?b {WINDOW}{{ ?a :p ?x . ?b :p ?y }} }}"
 WIDE = f"{PREFIX}SELECT ?a {WINDOW}{{ {' UNION '.join(['{ ?a :p ?x }'] * 30)} }} }}"
 BACKTRACK = f'{PREFIX}SELECT ?a {WINDOW}{{ ?a :t ?t }} FILTER(REGEX(?t, "(a+)+$")) }}'
 OFTEN = f"{PREFIX}SELECT (COUNT(*) AS ?n) {WINDOW}{{ ?a :p ?x }} }}".replace("PT1S]", "PT0.001S]")
-ASKED = {"pairs": PAIRS, "wide": WIDE, "hard": BACKTRACK, "often": OFTEN}
+LARGE = f"{PREFIX}SELECT ?t ?n {WINDOW}{{ ?b :t ?t . ?a :p ?n }} }}"
+ASKED = {"pairs": PAIRS, "wide": WIDE, "large": LARGE, "hard": BACKTRACK, "often": OFTEN}
+SUSPENDED = {"pairs": "1,000 rows", "wide": "1,000 solutions", "large": "100,000 bytes"}
 SPARQL = {"Content-Type": "application/sparql-query"}
 UNTIL = 12_000
 LAST = UNTIL + 950  # ms, of the elements
@@ -42,7 +45,7 @@ def elements(first: int) -> str:
         f'<http://e/a{i}> <http://e/p> "{i}"^^<{INTEGER}> {50 * i} .\n'
         for i in range(20 * first, UNTIL // 50 + 20)
     ]
-    hard = f'<http://e/t> <http://e/t> "{"a" * 40}b" {1000 * first + 500} .\n'
+    hard = f'<http://e/t> <http://e/t> "{"a" * 5000}b" {1000 * first + 500} .\n'
     return "".join([*lines[:10], hard, *lines[10:]])
 
 
@@ -51,7 +54,7 @@ def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     with Engine(
         spark=False, checkpoint=tmp_path / "ck", keep_results=False, keep="1h", max_rows=1000,
-        partitions=1,
+        partitions=1, limits="bytes=100KB,reports=50000",
     ) as engine:  # fmt: skip
         engine.stream("http://e/s", tmp_path / "s")
         for name, text in NINE.items():
@@ -69,7 +72,7 @@ def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path) -> None:
             (tmp_path / ".new").rename(tmp_path / "s" / "0.nt")
             until(lambda: all(last_report(client, name) == UNTIL for name in NINE))
             found = {name: reports(client, name) for name in NINE}
-            for name, said in (("pairs", "1,000 rows"), ("wide", "1,000 solutions")):
+            for name, said in SUSPENDED.items():
                 until(partial(is_suspended, client, name))
                 why = client.get(f"/queries/{name}").json()["why"]
                 assert said in why

@@ -67,6 +67,7 @@ def _serve(
     epoch_rows: o.EpochRows = None,
     delay: o.Delay = None,
     max_rows: o.MaxRows = None,
+    limits: o.Limits = None,
     partitions: o.Partitions = None,
     progress: o.ShowProgress = None,
 ) -> None:
@@ -87,6 +88,7 @@ def _serve(
         "epoch_rows": epoch_rows,
         "delay": delay,
         "max_rows": max_rows,
+        "limits": limits,
         "partitions": partitions,
     }
     app = assemble(replace(given, options={**given.options, **options}))

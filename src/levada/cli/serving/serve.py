@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from levada.app.app_file import STDOUT, App
 from levada.cli.run import Mode, run_with
 from levada.errors import UsageError
+from levada.model.limits import SERVED
 
 if TYPE_CHECKING:
     from levada.server.settings import Settings
@@ -59,6 +60,8 @@ def serve(app: App, wish: Wish) -> int:
     from levada.server.run import Beside, bound, shown_address
 
     Keep.of(wish.keep)
+    limits = ",".join(filter(None, (SERVED, app.options.limits)))
+    app = replace(app, options=replace(app.options, limits=limits))
     if app.options.out != STDOUT:
         settings = replace(settings, letters=Path(app.options.out))
     made = bound(settings.host, settings.port)

@@ -39,6 +39,7 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
         keep_results=False,
         epoch_rows=EPOCH_ROWS,
         max_rows=app.options.max_rows,
+        limits=app.options.limits,
         sharing=app.options.sharing,
         ontology=app.options.ontology,
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from levada.errors import UsageError
 from levada.model.durations import parse_duration
-from levada.model.limits import MOST_ROWS
+from levada.model.limits import QueryLimits
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.driver.costs.admission import ASKED, Admission
 from levada.runtime.graph.placed import Placed
@@ -22,7 +22,7 @@ class Tempo:
     """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
     ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
     whenever). ``once``: what is there is read and the streams end,
-    unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
+    unless they are to be kept open. ``limits``: of one query.
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
@@ -33,7 +33,7 @@ class Tempo:
     epoch_rows: int
     once: bool = False
     keep_open: bool = False
-    most_rows: int = MOST_ROWS
+    limits: QueryLimits = field(default_factory=QueryLimits)
     slices: str = ""
     placed: Placed | None = None
     balancing: Balancing | None = None

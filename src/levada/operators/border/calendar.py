@@ -10,12 +10,14 @@ what is new in its plan, and those that replace what they read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.errors import ExcessError
 from levada.kernels.time.expand import expand_closes, expand_instants
 from levada.kernels.time.interval import enter
 from levada.kernels.time.slide import Slid, slide
@@ -25,7 +27,7 @@ from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, TIMELESS, Times, WindowKind, reporting
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.element_times import ElementTimes
-from levada.windows.report_bound import check_listed, check_reports, most_reports
+from levada.windows.report_bound import check_due, check_listed, check_reports, most_reports
 from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report, over
 
 _NO_MEMBER = np.empty(0, np.int32)
@@ -33,14 +35,16 @@ _NO_TIME = np.empty(0, np.int64)
 
 
 class Calendar:
-    """When the members of one node report in this epoch; ``answered``: those without windows."""
+    """When the members of one node report in this epoch; ``answered``: those without windows;
+    ``most``: how many reports a query may have due at once (0: as many as it will).
+    """
 
     def __init__(
         self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, element_times:
-        ElementTimes, answered: npt.NDArray[np.bool_] | None = None,
+        ElementTimes, answered: npt.NDArray[np.bool_] | None = None, *, most: int = 0,
     ) -> None:  # fmt: skip
         self.node = node
-        self.kinds = tuple(kinds)
+        self.kinds, self._most = tuple(kinds), most
         self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
         self.table = node.windows
         self.low, self.high = due(kinds, node.windows, progress)
@@ -98,17 +102,25 @@ class Calendar:
         if schedule not in self._lists:
             member = int(np.argmax(self.of == schedule))
             low, high = int(self.low[member]), int(self.high[member])
-            self._lists[schedule] = instants(
-                self.node.schedules.distinct[schedule],
-                self.element_times,
-                low,
-                high,
-                ended=bool(self.ended[member]),
-            )
+            listed, ended = self.node.schedules.distinct[schedule], bool(self.ended[member])
+            with self._blamed(member):
+                self._lists[schedule] = instants(
+                    listed, self.element_times, low, high, ended=ended, most=self._most
+                )
         return self._lists[schedule]
 
+    @contextmanager
+    def _blamed(self, member: int) -> Iterator[None]:
+        """Says of which member there are too many reports."""
+        try:
+            yield
+        except ExcessError as error:
+            error.node, error.member = self.node.id, member
+            raise
+
     def check_few(self, parts: Sequence[Frame], *, enumerated: bool = False) -> None:
-        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many closes for an epoch;
+        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many closes for an epoch,
+        ``ExcessError`` if those of a member are at more than it may have due at once;
         ``enumerated``: at too many of the reports in the lists, since rows of static data are there
         always, and reports only where elements are.
         """
@@ -125,7 +137,8 @@ class Calendar:
         last = _last_change(parts)
         width = np.minimum(self.high, last) - np.maximum(self.low, first - 1)
         rows = sum(part.n for part in parts)
-        if rows * (width * rate).max() <= most_reports(rows):
+        many = np.flatnonzero(width > self._most * steps.min(axis=0)) if self._most else _NO_MEMBER
+        if not len(many) and rows * (width * rate).max() <= most_reports(rows):
             return
         op, s, e = (
             np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
@@ -134,6 +147,10 @@ class Calendar:
             np.maximum(s, self.low[op] + 1),
             np.minimum(e, np.minimum(self.high, last)[op] + 1),
         )
+        for member in many.tolist():
+            own = op == member
+            with self._blamed(member):
+                check_due(start[own], end[own], 1 / steps[:, member].min(), self._most)
         check_reports(start, end, rate[op], longest)
 
     def _listed(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:

@@ -18,7 +18,7 @@ import msgspec
 
 from levada.errors import ManyReportsError
 from levada.intake.static_files import replaced
-from levada.model.limits import MOST_ROWS
+from levada.model.limits import QueryLimits
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.balance.balancing import Balancing
@@ -66,8 +66,8 @@ class Epochs:
         publish: Publish,
         admission: Admission,
         wall: Callable[[], int],
+        limits: QueryLimits,
         due: Due = at_once,
-        most_rows: int = MOST_ROWS,
         slices: str = "",
         placed: Placed | None = None,
         balancing: Balancing | None = None,
@@ -75,9 +75,8 @@ class Epochs:
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
-        self.admission, self.most_rows = admission, most_rows
-        self.wall, self.due = wall, due
-        self.slices = slices
+        self.admission, self.limits = admission, limits
+        self.wall, self.due, self.slices = wall, due, slices
         self.placed, self.tally, self.balancing = placed, Tally(), balancing
         if balancing is not None:
             checkpoint.tables.dealing = balancing.deal
@@ -290,7 +289,7 @@ class Epochs:
             intention.static,
             self._located(intention.replacement),
             intention.until,
-            self.most_rows,
+            self.limits,
             bool(intention.slices),
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
@@ -379,6 +378,7 @@ class Epochs:
         tell_places(manifest, last, self.placed, self.tally)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
+        manifest.sizes = totals.sizes(done)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

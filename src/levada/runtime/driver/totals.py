@@ -75,6 +75,14 @@ def distinct_reports(
     return reported
 
 
+def sizes(done: Sequence[Done]) -> dict[str, int]:
+    """The bytes of each query's results in an epoch, where they are counted."""
+    found = Counter[str]()
+    for d in done:
+        found.update(d.sizes)
+    return dict(found)
+
+
 def totals(plan: Plan, last: Manifest, counts: Mapping[str, Sequence[int]]) -> tuple[Counts, int]:
     """[solutions, reports] of each query since it came, with this epoch's; the solutions of those
     that are gone.

@@ -228,6 +228,7 @@ class Manifest(msgspec.Struct):
     reign: int = 0  # that of the driver which committed it
     balanced: Balanced | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected
+    sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
 
     @property
     def behind(self) -> bool:

@@ -16,6 +16,7 @@ more go when they are more than the others: then the file is another one.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -26,6 +27,7 @@ import xxhash
 
 from levada.errors import CheckpointError, UsageError
 from levada.model.durations import parse_duration
+from levada.model.limits import SIZES
 from levada.model.time import MAX, TIMELESS
 from levada.runtime.store.deliveries import forget_deliveries
 from levada.runtime.store.durable import replace_file, unwritable
@@ -33,7 +35,6 @@ from levada.runtime.store.manifest import Manifest, read_manifest
 
 FILE = "published.log"
 FEW = 1000  # lines of what is gone that do no harm
-_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _HASH = 16
 
 
@@ -41,7 +42,8 @@ class Entry(msgspec.Struct, frozen=True):
     """An epoch with results. ``wall``: when it was published (ms); ``size``: the bytes of its
     segments; ``shown``: due reports of queries that show empty ones; ``queries``: the first and the
     last report of each, and how many; ``first``: the oldest epoch that is kept with it; ``gone``:
-    the ids of the last reports that were given up with it.
+    the ids of the last reports that were given up with it. ``sizes``: the bytes of each query's
+    results, where these have a limit.
     """
 
     epoch: int
@@ -53,6 +55,7 @@ class Entry(msgspec.Struct, frozen=True):
     queries: dict[str, tuple[int, int, int]]
     first: int = 0
     gone: dict[str, int] = {}
+    sizes: dict[str, int] = {}
 
     def last(self, query: str) -> int:
         """The id of a query's last report: its time; of an answer, which has none, the epoch."""
@@ -80,8 +83,8 @@ class Keep:
             number = word.rstrip("BKMGT")
             if word.isdecimal():
                 found["reports"] = int(word)
-            elif word.endswith("B") and number.isdecimal() and word[len(number) :] in _SIZES:
-                found["size"] = int(number) * _SIZES[word[len(number) :]]
+            elif word.endswith("B") and number.isdecimal() and word[len(number) :] in SIZES:
+                found["size"] = int(number) * SIZES[word[len(number) :]]
             else:
                 found["age"] = _age(word)
         if 0 in found.values():
@@ -115,6 +118,7 @@ class Index:
     _gone: int = 0  # lines in the file of what is not kept
     _size: int = 0
     _reports: int = 0
+    sizes: Counter[str] = field(default_factory=Counter)  # of what is kept, by query
 
     def __post_init__(self) -> None:
         data = _data(self.root)
@@ -172,6 +176,7 @@ class Index:
         self.entries.append(entry)
         self._size += entry.size
         self._reports += _reports(entry)
+        self.sizes.update(entry.sizes)
 
     def _over(self) -> list[Entry]:
         """Gives up what is beyond the bounds, the newest epoch never."""
@@ -208,6 +213,7 @@ class Index:
         for entry in self.entries[:n]:
             self._size -= entry.size
             self._reports -= _reports(entry)
+            self.sizes.subtract(entry.sizes)
         del self.entries[:n]
         return n
 
@@ -287,6 +293,7 @@ def entry_of(root: Path, manifest: Manifest, wall: int) -> Entry:
         manifest.segments,
         manifest.shown_reports,
         queries,
+        sizes=manifest.sizes,
     )
 
 

@@ -99,8 +99,8 @@ class Exchange:
         counts = np.bincount(picked["op"], minlength=len(picks.members))
         before = self._counts.get(picks.id)
         self._counts[picks.id] = counts = counts if before is None else counts + before
-        if int(counts.sum()) > self.context.most_rows:
-            raise most_of(picks, counts, self.context.most_rows)
+        if int(counts.sum()) > self.context.limits.rows:
+            raise most_of(picks, counts, self.context.limits.rows)
         return picked
 
     def _wanted(self, frame: Frame, consumer: Consumer) -> Frame:

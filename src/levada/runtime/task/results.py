@@ -17,7 +17,7 @@ from levada.model.arrays import Words
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat
 from levada.model.time import Times, distinct
-from levada.operators.excess import check_reports
+from levada.operators.excess import check_reports, row_bytes
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.store import state_files
@@ -34,6 +34,7 @@ class Results:
         self.pool = pool
         self.frames: dict[int, list[Frame]] = {}
         self._told: dict[int, int] = {}
+        self.sizes: dict[str, int] = {}  # of each query, where they have a limit
 
     def add(self, node: PlanNode, frame: Frame) -> None:
         """Result rows of an Emit node."""
@@ -55,8 +56,11 @@ class Results:
         if not self.frames:
             return None, {}
         frames = {node: concat(parts) for node, parts in self.frames.items()}
+        terms = self._terms(frames)
         for node, frame in frames.items():
-            check_reports(self.plan.nodes[node], frame, context.most_rows)
+            check_reports(self.plan.nodes[node], frame, terms, context.limits)
+        if context.limits.kept:
+            self._count_bytes(frames, terms)
         counts: dict[str, list[int]] = {}
         named = {f"r.{node}": frame for node, frame in frames.items()}
         for node, frame in frames.items():
@@ -64,12 +68,17 @@ class Results:
             counts.update(own)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
-        data = checked_parts(
-            {**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version}
-        )
+        data = checked_parts({**named, **terms.frames("terms")}, {"plan": self.plan.version})
         return state_files.write(
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
         ), counts
+
+    def _count_bytes(self, frames: dict[int, Frame], terms: Terms) -> None:
+        for node, frame in frames.items():
+            members = self.plan.nodes[node].members
+            sizes = np.bincount(frame["op"], row_bytes(self.plan.nodes[node], frame, terms))
+            for member in np.flatnonzero(sizes).tolist():
+                self.sizes[members[member].query] = int(sizes[member])
 
     def _terms(self, frames: dict[int, Frame]) -> Terms:
         pairs = [

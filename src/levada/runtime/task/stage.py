@@ -87,8 +87,7 @@ class StageTask:
         self.controls, self.done = list[Control](), list[Done]()
         self.times: dict[int, list[Frame]] = {}
         self.results = Results(plan, self.pool)
-        self.nodes = nodes_of(context.plan, stage)
-        self.touched = 0
+        self.nodes, self.touched = nodes_of(context.plan, stage), 0
         self.began, self.started = time.thread_time(), time.perf_counter()
         self.received: dict[str, list[int]] = {}
         # of each node: CPU seconds, and the rows that it was given
@@ -176,7 +175,7 @@ class StageTask:
             Place(self.partition, table.partition, table.division),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
-            most_rows=context.most_rows,
+            limits=context.limits,
             shares=shares_of(self.plan),
         )
 
@@ -381,6 +380,7 @@ class StageTask:
             done.files.append(done.state)
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        done.sizes = self.results.sizes
         done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
         if self.context.measured:
             done.seconds = time.perf_counter() - self.started

@@ -1,0 +1,70 @@
+"""What a query has over several epochs, and may not have: reports of what was read at once, and
+bytes of its results that are kept.
+
+Manifests and the index have the numbers, so nothing is looked at for it. Reports that are too many
+for one epoch are made by the next ones, which read nothing until they have: all of these count
+together, since all other queries wait for them. What such a query has reported by then stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from levada.errors import ExcessError, UsageError
+from levada.model.limits import QueryLimits
+from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.published import Index, Keep
+
+
+def check_kept(limits: QueryLimits, keep: Keep | None) -> None:
+    """Raises ``UsageError`` for a limit of what is kept where nothing is."""
+    if limits.kept and keep is None:
+        raise UsageError(
+            "The limit kept is of results that are kept for other processes, and none are.",
+            hint="Say how long they are kept (--keep 1h), or leave the limit out.",
+        )
+
+
+class Totals:
+    """Counts what the limits speak of."""
+
+    def __init__(self, limits: QueryLimits) -> None:
+        self._limits = limits
+        self._reports = Counter[str]()
+        self._epoch = -1
+        self._behind = False
+
+    def over(self, manifest: Manifest, index: Index | None) -> dict[str, ExcessError]:
+        """Which queries have too much after an epoch, and what."""
+        found = self._often(manifest) if self._limits.reports else {}
+        most = self._limits.kept
+        if most and index is not None and manifest.sizes:
+            for name in manifest.sizes:
+                if index.sizes[name] > most:
+                    message = (
+                        f"{index.sizes[name]:,} bytes of its results are kept; "
+                        f"{most:,} bytes are the most."
+                    )
+                    found[name] = ExcessError(message, limit="kept")
+        return found
+
+    def _often(self, manifest: Manifest) -> dict[str, ExcessError]:
+        most = self._limits.reports
+        if manifest.epoch == self._epoch:
+            return {}
+        if not self._behind:
+            self._reports.clear()
+        self._epoch, self._behind = manifest.epoch, manifest.behind
+        for name, counts in manifest.counts.items():
+            self._reports[name] += counts[3]
+        for name, times in manifest.shown_reports.items():
+            rows = manifest.counts.get(name, (0, 0, 0, 0))[3]
+            self._reports[name] += max(len(times) - rows, 0)
+        return {
+            name: ExcessError(
+                f"It has made {reports:,} reports of what was read at once; {most:,} are the most.",
+                limit="reports",
+            )
+            for name, reports in self._reports.items()
+            if reports > most
+        }

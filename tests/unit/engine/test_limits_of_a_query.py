@@ -1,0 +1,174 @@
+"""What one query may have: one with more is suspended and told why, the others go on, exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levada import Engine
+from levada.engine.telling.status import read_status
+from levada.errors import UsageError
+from levada.model.limits import QueryLimits
+
+PREFIX = "PREFIX : <http://e/> "
+WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w "
+NINE = {f"q{k}": f"{PREFIX}SELECT ?n {WINDOW}{{ ?a :p ?n }} FILTER(?n != {k}) }}" for k in range(9)}
+PAIRS = f"{PREFIX}SELECT ?a ?b {WINDOW}{{ ?a :p ?x . ?b :p ?y }} }}"
+TEXTS = f"{PREFIX}SELECT ?t ?u {WINDOW}{{ ?a :t ?t . ?b :t ?u }} }}"
+BACKTRACK = f'{PREFIX}SELECT ?a {WINDOW}{{ ?a :t ?t }} FILTER(REGEX(?t, "(a+)+$")) }}'
+COUNT = f"{PREFIX}SELECT (COUNT(*) AS ?n) {WINDOW}{{ ?a :p ?x }} }}"
+SHORT = COUNT.replace("STEP PT1S", "STEP PT0.001S")
+LONG = SHORT.replace("RANGE PT2S", "RANGE P2D")
+EMPTY = f"{PREFIX}SELECT ?a ?n {WINDOW}{{ ?a :p ?n }} FILTER(?n < 0) }}".replace("PT1S", "PT0.1S")
+ALL = f"{PREFIX}SELECT ?a ?n {WINDOW}{{ ?a :p ?n }} }}"
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+DAY = 86_400_000
+Reports = dict[str, list[tuple[Any, list[tuple[Any, ...]]]]]
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*suspended")
+
+
+def numbers(until: int = 6000) -> list[str]:
+    """Twenty elements a second."""
+    return [
+        f'<http://e/a{i}> <http://e/p> "{i}"^^<{INTEGER}> {50 * i} .' for i in range(until // 50)
+    ]
+
+
+def run(folder: Path, lines: list[str], queries: dict[str, str], **options: Any) -> Reports:
+    """The reports of each query, with their rows."""
+    (folder / "s.nt").write_text("\n".join([*lines, ""]))
+    found: Reports = {}
+    shown = options.pop("shown", ())
+    given = {"checkpoint": folder / "checkpoint", "partitions": 1, **options}
+    with Engine(spark=False, **given) as engine:
+        engine.stream("http://e/s", folder / "s.nt")
+        handles = [
+            engine.register(text, name=name, empty_reports=name in shown)
+            for name, text in queries.items()
+        ]
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        for handle in handles:
+            found[handle.name] = [(r.time, sorted(r.rows.rows())) for r in handle.results()]
+    return found
+
+
+def why(folder: Path) -> dict[str, str]:
+    return dict(read_status(folder / "checkpoint").suspended)
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path, partitions: int) -> None:
+    """A product, a millisecond's step over days, and a report of 200 MB; what engines of regular
+    expressions do not come back from is just a query.
+    """
+    texts = [
+        f'<http://e/t{i}> <http://e/t> "{"a" * 100_000}b{i}" 500 .' for i in range(33)
+    ]  # of which a report has all pairs: 33 * 33 * 200 kB
+    after = [line.replace(f" {t} .", f" {t + 3 * DAY} .") for t, line in _timed(numbers(2000))]
+    lines = [*numbers(500), *texts, *numbers()[10:], *after]
+    asked = {"pairs": PAIRS, "often": LONG, "large": TEXTS, "hard": BACKTRACK, "short": SHORT}
+    limits = "bytes=100MB,reports=100000"
+    (tmp_path / "alone").mkdir()
+    alone = run(tmp_path / "alone", lines, NINE, partitions=partitions)
+    found = run(tmp_path, lines, NINE | asked, limits=limits, max_rows=2000, partitions=partitions)
+    assert {name: found[name] for name in NINE} == alone
+    assert all(len(reports) > 7 for reports in alone.values())
+    told = why(tmp_path)
+    assert sorted(told) == ["large", "often", "pairs"]
+    assert "more than 2,000 rows" in told["pairs"] and "--max-rows" in told["pairs"]
+    assert "100,000,000 bytes are the most" in told["large"] and "--limits bytes=N" in told["large"]
+    assert "100,000 are the most" in told["often"] and "--limits reports=N" in told["often"]
+    assert found["hard"] == [] and len(found["short"]) > 9000
+
+
+def _timed(lines: list[str]) -> list[tuple[int, str]]:
+    return [(int(line.split()[-2]), line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("limit", "text", "told"),
+    [
+        ("solutions=39", ALL, "40 solutions; 39 solutions are the most"),
+        (
+            "reports=5",
+            COUNT.replace("PT1S", "PT0.1S"),
+            "It would make ",
+        ),
+        ("reports=5", EMPTY, "reports of what was read at once; 5 are the most"),
+        ("reports=5", COUNT.replace(" STEP PT1S", ""), "It has made "),
+        ("kept=5KB", ALL, "bytes of its results are kept; 5,000 bytes are the most"),
+    ],
+)
+def test_each_limit(tmp_path: Path, limit: str, text: str, told: str) -> None:
+    also = [line.replace("/p>", "/q>") for line in numbers()]
+    lines = [line for both in zip(numbers(), also, strict=True) for line in both]
+    options: dict[str, Any] = {"keep": "1h", "epoch_rows": 80}
+    options["shown"] = ["much"] if text == EMPTY else []
+    few = {"few": f"{PREFIX}SELECT (MAX(?n) AS ?m) {WINDOW}{{ ?a :p ?n }} }}"}
+    (tmp_path / "alone").mkdir()
+    alone = run(tmp_path / "alone", lines, few, **options)
+    found = run(tmp_path, lines, {**few, "much": text}, limits=limit, **options)
+    assert found["few"] == alone["few"] != []
+    assert list(why(tmp_path)) == ["much"] and told in why(tmp_path)["much"]
+    word = limit.split("=")[0]
+    run(tmp_path, lines, {**few, "much": text}, limits=limit, **options)
+    assert list(why(tmp_path)) == ["much"]
+    run(tmp_path, lines, {**few, "much": text}, limits=f"{word}=1000000", **options)
+    assert why(tmp_path) == {}
+
+
+def test_bytes_are_those_of_the_texts_that_a_reader_gets(tmp_path: Path) -> None:
+    alone = run(tmp_path, numbers(), {"all": ALL}, checkpoint=tmp_path / "alone")["all"]
+    most = max(
+        sum(len(text.encode()) for row in rows for text in map(str, row)) for _, rows in alone
+    )
+    for bound, suspended in ((most, []), (most - 1, ["all"])):
+        root = tmp_path / str(bound)
+        run(tmp_path, numbers(), {"all": ALL}, checkpoint=root, limits=f"bytes={bound}")
+        told = read_status(root).suspended
+        assert list(told) == suspended
+        assert not suspended or f"would have {most:,} bytes;" in told["all"]
+
+
+@pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
+@pytest.mark.parametrize("limit", ["bytes=1KB", "solutions=30", "reports=100"])
+def test_of_those_who_share_only_who_has_too_much(tmp_path: Path, sharing: str, limit: str) -> None:
+    lines = [line for i, line in enumerate(numbers()) for line in [line] * (i % 20 > 16)]
+    lines += [f"<http://e/b> <http://e/q> <http://e/o{i}> {i + 500} ." for i in range(40)]
+    lines += [f"<http://e/c> <http://e/q> <http://e/o{i}> {i + 500} ." for i in range(4)]
+    lines.sort(key=lambda line: int(line.split()[-2]))
+    one = f"{PREFIX}SELECT ?x ?o {WINDOW}{{ ?x :q ?o }} FILTER(?x = :ONE) }}"
+    often = "PT0.01S" if limit.startswith("reports") else "PT1S"
+    queries = {
+        name: one.replace("ONE", name).replace("PT1S", often if name == "b" else "PT1S")
+        for name in "bc"
+    }
+    found = run(tmp_path, lines, queries, limits=limit, sharing=sharing)
+    assert list(why(tmp_path)) == ["b"]
+    assert [len(rows) for _, rows in found["c"]] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ("byte=1", r"There is no limit byte\. Did you mean bytes\?"),
+        ("bytes=1XB", "The limit bytes is a number above 0, or off, not 1XB"),
+        ("reports=1MB", "Say for example reports=100000"),
+        ("reports=0", "not 0"),
+        ("solutions", "not nothing"),
+        ("kept=1MB", "none are"),
+    ],
+)
+def test_what_is_no_limit(limits: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Engine(spark=False, limits=limits)
+
+
+def test_a_limit_can_be_lifted() -> None:
+    assert QueryLimits.of("bytes=1KB,bytes=off,solutions=5,solutions=off", rows=7) == QueryLimits(
+        rows=7, solutions=7
+    )

@@ -39,7 +39,7 @@ from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
-from levada.engine.python.executors import executor_of, paths_read
+from levada.engine.python.executors import check_classic, executor_of, paths_read
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
@@ -114,6 +114,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
+        check_classic(self._spark, master, os.environ)
         self._master = master
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)

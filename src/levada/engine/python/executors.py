@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from levada.engine.registry import Registry
+from levada.errors import UsageError
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor
@@ -42,6 +43,30 @@ def executor_of(
     held.callback(late.end)
     held.callback(spools.stop)
     return late
+
+
+def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> None:
+    """Raises ``UsageError`` for Spark Connect, by a session, a master or a variable of the
+    environment: clients of it have no RDDs.
+
+    >>> check_classic(None, "local[2]", {})
+    """
+    connect = hint = ""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        connect, hint = "this session", "Give a session of a master such as spark://host:7077."
+    elif spark is None and master.startswith("sc:"):
+        connect, hint = f"the master {master}", "Give such as spark://host:7077, local[*] or none."
+    elif spark is None:
+        said = (n for n in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED") if n in environ)
+        api = "SPARK_API_MODE" if environ.get("SPARK_API_MODE", "").lower() == "connect" else None
+        name = next(said, api)
+        connect, hint = f"{name} is set" if name else "", f"Unset {name}, or say --master none."
+    if connect:
+        raise UsageError(
+            f"Levada does not run on Spark Connect ({connect}): its epochs are jobs on RDDs, "
+            "which are placed on executors, and Connect has neither.",
+            hint=hint,
+        )
 
 
 def paths_read(registry: Registry, statics: Statics) -> list[str]:

@@ -85,6 +85,7 @@ def _run(
     partitions: o.Partitions = None,
     slice_: w.Slice = None,
     place: w.Place = None,
+    pin: w.Pin = None,
     balance: w.Balance = None,
     sharing: o.SharingMode = None,
     once: o.Once = False,
@@ -106,7 +107,7 @@ def _run(
         "out": out, "format": result_format, "roll": roll, "terms": terms, "as": shape,
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
         "delay": delay, "max_rows": max_rows, "partitions": partitions, "slice": slice_,
-        "place": place, "balance": balance, "sharing": sharing, "summary": summary,
+        "place": place, "pin": pin, "balance": balance, "sharing": sharing, "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),

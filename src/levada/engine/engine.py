@@ -35,6 +35,7 @@ from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
+from levada.engine.placing.pinned import pinned
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
@@ -82,7 +83,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share,
     off, exact or relax. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
-    to where there is time (off, on, "on,choice=random", a mapping).
+    to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
+    whose processors Spark's workers on this host are bound.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
+        pin: str | os.PathLike[str] = "",
     ) -> None:
         regime, schema, mode = regime_of(entailment), ontology_files(ontology), sharing_of(sharing)
         self._interval, self._delay = paced(epoch, delay)
@@ -116,6 +119,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_classic(self._spark, master, os.environ)
         self._master = master
+        self._bound = pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
         self._max_rows = check_count(max_rows, "max_rows")
@@ -293,7 +297,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         kept = not self.temporary
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
-            read=lambda: paths_read(self._registry, self._statics),
+            read=lambda: paths_read(self._registry, self._statics), bound=self._bound,
         )  # fmt: skip
 
     def _wake(self) -> None:

@@ -13,6 +13,7 @@ from levada.errors import UsageError
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor
+from levada.runtime.spark.bound import Processors
 
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession
@@ -27,19 +28,21 @@ def executor_of(
     *,
     kept: bool,
     read: Callable[[], Sequence[str]],
+    bound: Processors = (),
 ) -> Executor:
     """The executor that was asked for; ``held`` frees a session of our own. ``kept``: the folder
-    survives the run. ``read``: the paths that will be read.
+    survives the run. ``read``: the paths that will be read. ``bound``: the processors
+    of each place, if tasks are bound to them.
     """
     if spark is False:
         return LocalExecutor()
     if spark is not None:
         from levada.runtime.spark.executor import SparkExecutor
 
-        return SparkExecutor(spark)
+        return SparkExecutor(spark, bound=bound)
     from levada.runtime.spark.start import start_late
 
-    late = start_late(master, root / "spark-local", kept=kept, read=read)
+    late = start_late(master, root / "spark-local", kept=kept, read=read, bound=bound)
     held.callback(late.end)
     held.callback(spools.stop)
     return late

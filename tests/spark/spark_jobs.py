@@ -39,6 +39,11 @@ def failing_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list
     return [(-1, b"")]
 
 
+def bound_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[Any]:
+    """The processors that a task may run on."""
+    return [(-1, json.dumps(sorted(os.sched_getaffinity(0))).encode())]
+
+
 def stray_intake(context: Any, payload: Any) -> list[Any]:
     return [(7, b"")]
 

@@ -110,7 +110,7 @@ class Options:
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
     results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
     ``partitions``: a number, auto. ``slice``: in which sending is counted. ``sharing``: off, ..
-    ``place``: a placement file, or off. ``balance``: by which groups move (None: they do not).
+    ``place``, ``pin``: a placement file, a machine file, or off. ``balance``: by what groups move.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
     none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
@@ -131,6 +131,7 @@ class Options:
     partitions: int | str | None = None
     slice: str = ""
     place: str = ""
+    pin: str = ""
     balance: BalanceOptions | None = None
     sharing: str = DEFAULT
     summary: str | None = None
@@ -391,10 +392,9 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "limits": limits_at,
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
-    "place": text_at,
+    **dict.fromkeys(("place", "pin", "summary"), text_at),
     "balance": balance_at,
     "sharing": _one_of(tuple(map(str, Sharing))),
-    "summary": text_at,
     "ontology": texts_at,
     **_WORD_VALUES,
 }

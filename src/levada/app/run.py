@@ -118,6 +118,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
         partitions=check_partitions(app.options.partitions),
         slices=app.options.slice,
         place=app.options.place,
+        pin=app.options.pin,
         balance=app.options.balance,
         sharing=app.options.sharing,
         master=master,

@@ -108,7 +108,31 @@ def _balance(value: Any) -> Any:
     return balance_of(value)
 
 
+def document_of(given: Given) -> Path | None:
+    """The one file that is asked for, if that is a topology and no query."""
+    paths = [path for query in given.queries if _is_topology(path := Path(query))]
+    if not paths:
+        return None
+    if len(given.queries) > 1:
+        raise UsageError(f"{paths[0]} is a topology, and is explained alone.")
+    return paths[0]
+
+
+def _is_topology(path: Path) -> bool:
+    if path.suffix != ".json":
+        return False
+    from levada.plan.topology.document import is_document  # here: queries are not in such files
+
+    return is_document(path)
+
+
 def _query(path: Path, dialect: str | None) -> QuerySource:
+    if _is_topology(path):
+        raise UsageError(
+            f"{path} is a topology, which can be shown and placed, and not run: it does not say "
+            "what its operators compute.",
+            hint="Give the queries that it was made of.",
+        )
     query = read_query(path, dialect)
     check_query_name(query.name)
     return query

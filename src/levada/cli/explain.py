@@ -28,7 +28,14 @@ from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
-from levada.plan.topology.show import describe, describe_edges, parallelism
+from levada.plan.topology.document import read_document
+from levada.plan.topology.show import (
+    describe,
+    describe_edges,
+    parallelism,
+    show_parts,
+    streams_read,
+)
 from levada.plan.topology.show import show as show_topology
 from levada.plan.topology.show_sharing import show_sharing, tell
 from levada.plan.topology.topology import Topology
@@ -55,6 +62,19 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
             value, text = _at(query, stage)
             head = {"query": query.asked.name, "stage": stage}
             yield _json({**head, "tree": tree(value)}) if as_json else text
+
+
+def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
+    """A topology that was written as JSON, shown again. Raises ``UsageError``."""
+    if stage not in ("physical", "topology"):  # the first is what is taken if nothing is said
+        raise UsageError(
+            f"{path} is a topology, and has no other stage: not {stage}.",
+            hint="Say --stage topology.",
+        )
+    found = read_document(path)
+    if as_json:
+        return _json(found.source)
+    return show_parts(found.nodes, found.edges, found.tasks, len(found.queries))
 
 
 def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
@@ -145,7 +165,10 @@ def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
         {
             "queries": list(queries),
             "stage": "topology",
-            "nodes": tree(describe(topology)),
+            "nodes": [
+                {**tree(node), "streams": list(streams)}
+                for node, streams in zip(describe(topology), streams_read(topology), strict=True)
+            ],
             "edges": tree(describe_edges(topology)),
             "tasks": parallelism(topology, partitions),
         }

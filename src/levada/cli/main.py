@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from levada.cli import options as o
-from levada.cli.assemble import Given, assemble, choose_queries
+from levada.cli.assemble import Given, assemble, choose_queries, document_of
 from levada.cli.errors import report, warn
 from levada.cli.machine.commands import machines
 from levada.cli.place import commands as placing
@@ -86,6 +86,7 @@ def _run(
     partitions: o.Partitions = None,
     slice_: w.Slice = None,
     place: w.Place = None,
+    pin: w.Pin = None,
     balance: w.Balance = None,
     sharing: o.SharingMode = None,
     once: o.Once = False,
@@ -107,7 +108,8 @@ def _run(
         "out": out, "format": result_format, "roll": roll, "terms": terms, "as": shape,
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
         "delay": delay, "max_rows": max_rows, "limits": limits, "partitions": partitions,
-        "slice": slice_, "place": place, "balance": balance, "sharing": sharing, "summary": summary,
+        "slice": slice_, "place": place, "pin": pin, "balance": balance, "sharing": sharing,
+        "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
@@ -146,7 +148,12 @@ def _explain(
 
     With --app a query is a file, or the name of one of the application's; none are all of them.
     """
-    from levada.cli.explain import explain, explain_placement, explain_sharing
+    from levada.cli.explain import (
+        explain,
+        explain_document,
+        explain_placement,
+        explain_sharing,
+    )
     from levada.cli.explain_steps import explain_steps
 
     if placement is not None:
@@ -154,6 +161,9 @@ def _explain(
         return
     if picture is not None:
         raise UsageError("--picture draws a placement.", hint="Say --placement CHECKPOINT, too.")
+    if not (sharing or steps) and (document := document_of(given)) is not None:
+        print(explain_document(document, stage, as_json=as_json))
+        return
     whole, names = choose_queries(given)
     if sharing:
         print(explain_sharing(whole, names, sharing, as_json=as_json))

@@ -36,11 +36,12 @@ from levada.engine.driving.totals import check_kept
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
+from levada.engine.placing.pinned import pinned
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
-from levada.engine.python.executors import executor_of, paths_read
+from levada.engine.python.executors import check_classic, executor_of, paths_read
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
@@ -84,7 +85,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off, exact
     or relax. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
-    to where there is time (off, on, "on,choice=random", a mapping).
+    to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
+    whose processors Spark's workers on this host are bound.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
+        pin: str | os.PathLike[str] = "",
     ) -> None:
         regime, schema, mode = regime_of(entailment), ontology_files(ontology), sharing_of(sharing)
         self._interval, self._delay = paced(epoch, delay)
@@ -117,7 +120,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
+        check_classic(self._spark, master, os.environ)
         self._master = master
+        self._bound = pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
         self._limits = QueryLimits.of(limits, check_count(max_rows, "max_rows"))
@@ -296,7 +301,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         kept = not self.temporary
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
-            read=lambda: paths_read(self._registry, self._statics),
+            read=lambda: paths_read(self._registry, self._statics), bound=self._bound,
         )  # fmt: skip
 
     def _wake(self) -> None:

@@ -1,11 +1,18 @@
-"""``levada machine show``: files, what comes with Levada, what is wrong."""
+"""``levada machine``: files, what comes with Levada, what is wrong, this machine."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
 
+from levada.cli.machine.probe import probe, probed, written
 from levada.cli.main import main
+from levada.errors import UsageError
+from levada.placement.hardware.fetch import Gauge
+from levada.placement.replicas.machine import read_machine
+from sys_folder import sys_folder
 
 
 def test_a_machine_is_shown_as_tables_and_as_json(
@@ -29,3 +36,40 @@ def test_a_wrong_machine_is_a_sentence_and_exit_code_2(
     assert main(["machine", "show", str(tmp_path / "m.yaml")]) == 2
     assert "m.yaml gives the place a 0 cores." in capsys.readouterr().err
     assert main(["machine", "show", str(tmp_path / "none.yaml")]) == 2
+
+
+def test_this_machine_is_probed_and_shown_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    allowed, file = os.sched_getaffinity(0), tmp_path / "here.yaml"
+    assert main(["machine", "probe", "--out", str(file)]) == 0
+    assert os.sched_getaffinity(0) == allowed
+    capsys.readouterr()
+    assert main(["machine", "show", str(file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sum(map(len, told["processors"])) <= len(allowed) and told["bandwidth"][0][0] > 0
+
+
+def test_a_file_of_several_nodes_is_read_again(tmp_path: Path) -> None:
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    nodes = {0: str(first), 1: str(last)} if first != last else {0: str(first)}
+    lines = ("10 21", "21 10") if first != last else ("10",)
+    root = sys_folder(tmp_path / "sys", nodes, distances=lines)
+    gauge = Gauge(lambda own: os.sched_setaffinity(0, own), time.perf_counter, 1 << 16, 1)
+    machine, assumed = probed(root, "node", gauge)
+    (tmp_path / "m.yaml").write_text(written(machine, assumed))
+    again = read_machine(tmp_path / "m.yaml")
+    assert again.processors == machine.processors == tuple((int(n),) for n in nodes.values())
+    assert (again.latency == machine.latency).all()
+    assert (again.bandwidth == machine.bandwidth).all()
+    assert all(f"# {sentence}\n" in (tmp_path / "m.yaml").read_text() for sentence in assumed)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_where_a_probe_cannot_be_written_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="cannot be written: No such file"):
+        probe(tmp_path / "none" / "m.yaml", as_json=False)
+    assert main(["machine", "probe", "--by", "rack"]) == 2
+    assert "rack" in capsys.readouterr().err

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
 from levada.cli import options as o
 
-machines = typer.Typer(no_args_is_help=True, help="Look at machine files.")
+machines = typer.Typer(no_args_is_help=True, help="Machine files: show one, write one.")
 
 
 @machines.callback()
@@ -28,3 +29,25 @@ def _show(
     from levada.cli.machine.show import show
 
     show(file, as_json=as_json)
+
+
+@machines.command("probe", epilog="[bold]Example[/bold]\n\nlevada machine probe --out here.yaml")
+def _probe(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="A file; else standard output.")
+    ] = None,
+    by: Annotated[
+        Literal["node", "socket", "core"] | None,
+        typer.Option(
+            "--by", help="What a place is; else a NUMA node, or a socket if there is one."
+        ),
+    ] = None,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Write a machine file of this machine: where its processors are, and what they cost each other
+    as measured; of what is assumed a sentence tells.
+    """
+    from levada.cli.machine.probe import probe
+
+    probe(out, as_json=as_json, by=by)

@@ -16,8 +16,7 @@ SHIPPED = ("server-a", "server-b")
 
 def show(file: str, *, as_json: bool) -> None:
     """Prints a machine; a file goes before a machine of the same name that comes with Levada."""
-    ours = file in SHIPPED and not Path(file).exists()
-    machine = shipped(file) if ours else read_machine(Path(file))
+    machine = named(file)
     if as_json:
         print(json.dumps(tell(machine)))
         return
@@ -30,6 +29,14 @@ def show(file: str, *, as_json: bool) -> None:
     console.print(_table(machine, "bandwidth, MB/s", machine.bandwidth / 1e6))
 
 
+def named(file: str) -> Machine:
+    """The machine of a file, else the one of that name that comes with Levada. Raises
+    ``UsageError``.
+    """
+    ours = file in SHIPPED and not Path(file).exists()
+    return shipped(file) if ours else read_machine(Path(file))
+
+
 def tell(machine: Machine) -> dict[str, object]:
     """The fields of a machine file, bandwidth in MB/s."""
     return {
@@ -40,6 +47,7 @@ def tell(machine: Machine) -> dict[str, object]:
         "cores": list(machine.cores),
         "latency": machine.latency.tolist(),
         "bandwidth": (machine.bandwidth / 1e6).tolist(),
+        **({"processors": [list(own) for own in machine.processors]} if machine.processors else {}),
     }
 
 

@@ -14,12 +14,12 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from levada.cli.place.quiet import quiet
+from levada.cli.place.topology import read
 from levada.engine.telling.summary import table
 from levada.errors import UsageError, near
 from levada.model.arrays import Doubles, Ints
 from levada.placement import placement as placements
 from levada.placement.cost import Score, distant, score
-from levada.placement.formats import read_graph
 from levada.placement.graph import Load, SendGraph, Unit, add
 from levada.placement.placers import PLACERS, fitting
 from levada.placement.problem import BOUND, Problem
@@ -84,7 +84,7 @@ def _slices(wish: Wish) -> list[SendGraph]:
             f"--learn {wish.learn} needs {wish.learn + 1} slices; there are {len(wish.graphs)}.",
             hint="Give more of them, in their order, or learn from fewer.",
         )
-    return [read_graph(path) for path in wish.graphs[-wish.learn - 1 :]]
+    return [read(path) for path in wish.graphs[-wish.learn - 1 :]]
 
 
 def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from levada.engine.registry import Registry
+from levada.errors import UsageError
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor
+from levada.runtime.spark.bound import Processors
 
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession
@@ -26,22 +28,48 @@ def executor_of(
     *,
     kept: bool,
     read: Callable[[], Sequence[str]],
+    bound: Processors = (),
 ) -> Executor:
     """The executor that was asked for; ``held`` frees a session of our own. ``kept``: the folder
-    survives the run. ``read``: the paths that will be read.
+    survives the run. ``read``: the paths that will be read. ``bound``: the processors
+    of each place, if tasks are bound to them.
     """
     if spark is False:
         return LocalExecutor()
     if spark is not None:
         from levada.runtime.spark.executor import SparkExecutor
 
-        return SparkExecutor(spark)
+        return SparkExecutor(spark, bound=bound)
     from levada.runtime.spark.start import start_late
 
-    late = start_late(master, root / "spark-local", kept=kept, read=read)
+    late = start_late(master, root / "spark-local", kept=kept, read=read, bound=bound)
     held.callback(late.end)
     held.callback(spools.stop)
     return late
+
+
+def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> None:
+    """Raises ``UsageError`` for Spark Connect, by a session, a master or a variable of the
+    environment: clients of it have no RDDs.
+
+    >>> check_classic(None, "local[2]", {})
+    """
+    connect = hint = ""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        connect, hint = "this session", "Give a session of a master such as spark://host:7077."
+    elif spark is None and master.startswith("sc:"):
+        connect, hint = f"the master {master}", "Give such as spark://host:7077, local[*] or none."
+    elif spark is None:
+        said = (n for n in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED") if n in environ)
+        api = "SPARK_API_MODE" if environ.get("SPARK_API_MODE", "").lower() == "connect" else None
+        name = next(said, api)
+        connect, hint = f"{name} is set" if name else "", f"Unset {name}, or say --master none."
+    if connect:
+        raise UsageError(
+            f"Levada does not run on Spark Connect ({connect}): its epochs are jobs on RDDs, "
+            "which are placed on executors, and Connect has neither.",
+            hint=hint,
+        )
 
 
 def paths_read(registry: Registry, statics: Statics) -> list[str]:

@@ -9,6 +9,7 @@ A place is a socket, a host or an executor. A machine file is YAML, and so may b
     places: [S0, S1]
     latency: [[0, 119.3], [119.3, 0]]          # ns from row to column; to itself 0
     bandwidth: [[55607, 13482], [13482, 55607]]  # MB/s from row to column; to itself: its memory
+    processors: [[0, 1], [2, 3]]      # numbers of each place's processors, if workers are bound
 
 Servers A and B of BriskStream come with Levada (``shipped``).
 """
@@ -26,14 +27,15 @@ import yaml
 from levada.errors import UsageError, near
 from levada.model.arrays import Doubles
 
-FIELDS = ("name", "clock", "line", "cores", "places", "latency", "bandwidth")
+NEEDED = ("clock", "line", "cores", "places", "latency", "bandwidth")
+FIELDS = ("name", *NEEDED, "processors")
 _SHIPPED = Path(__file__).parent / "machines"
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """``latency`` in ns, ``bandwidth`` in bytes/s, both from row to column; ``clock`` in GHz,
-    ``line`` in bytes.
+    ``line`` in bytes. ``processors`` of each place, by the kernel's numbers; (): not told.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Machine:
     cores: tuple[int, ...]
     latency: Doubles
     bandwidth: Doubles
+    processors: tuple[tuple[int, ...], ...] = ()
 
 
 def shipped(name: str) -> Machine:
@@ -86,11 +89,11 @@ class _Reader:
 
     def machine(self, document: Any) -> Machine:
         if not isinstance(document, dict):
-            raise self._wrong("holds no fields", "It needs " + ", ".join(FIELDS[1:]) + ".")
+            raise self._wrong("holds no fields", "It needs " + ", ".join(NEEDED) + ".")
         for key in document:
             if key not in FIELDS:
                 raise self._wrong(f"has an unknown field {key}", near(str(key), FIELDS))
-        for key in FIELDS[1:]:
+        for key in NEEDED:
             if key not in document:
                 raise self._wrong(f"has no {key}", "Add it; docs/replication.md has an example.")
         places = self._places(document["places"])
@@ -102,6 +105,9 @@ class _Reader:
             cores=self._cores(document["cores"], places),
             latency=self._matrix("latency", document["latency"], places),
             bandwidth=self._matrix("bandwidth", document["bandwidth"], places) * 1e6,
+            processors=self._processors(document["processors"], places)
+            if "processors" in document
+            else (),
         )
 
     def _places(self, value: Any) -> tuple[str, ...]:
@@ -126,6 +132,31 @@ class _Reader:
                     f"gives the place {place} {cores} cores", "It must be a whole number from 1."
                 )
         return tuple(each)
+
+    def _processors(self, lists: Any, places: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        if not isinstance(lists, list) or len(lists) != len(places):
+            found = f"{len(lists)} lists" if isinstance(lists, list) else "no lists"
+            raise self._wrong(
+                f"has {found} of processors for {len(places)} places", "Give one for each place."
+            )
+        owner: dict[int, str] = {}
+        for place, own in zip(places, lists, strict=True):
+            if not isinstance(own, list) or not own:
+                raise self._wrong(
+                    f"has no list of processors for {place}", "Write such as [0, 1, 2, 3]."
+                )
+            for number in own:
+                if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                    raise self._wrong(
+                        f"gives {place} the processor {number}", "It is a whole number from 0."
+                    )
+                if number in owner:
+                    raise self._wrong(
+                        f"gives processor {number} to {owner[number]} and to {place}",
+                        "A processor is in one place, once.",
+                    )
+                owner[number] = place
+        return tuple(map(tuple, lists))
 
     def _matrix(self, field: str, rows: Any, places: tuple[str, ...]) -> Doubles:
         n = len(places)

@@ -21,7 +21,7 @@ query uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from levada.model.names import shown
@@ -80,12 +80,22 @@ class SharedEdge:
 
 def show(topology: Topology, partitions: int) -> str:
     """The text form, for a checkpoint of so many partitions."""
-    nodes = describe(topology)
-    lines = [_summary(nodes, len(topology.queries))]
+    tasks = parallelism(topology, partitions)
+    return show_parts(describe(topology), describe_edges(topology), tasks, len(topology.queries))
+
+
+def show_parts(
+    nodes: tuple[SharedNode, ...],
+    edges: tuple[SharedEdge, ...],
+    tasks: Mapping[str, int | None],
+    queries: int,
+) -> str:
+    """The text form of a topology that is known by its parts."""
+    lines = [_summary(nodes, queries)]
     for node in nodes:
         lines += [node.line(), *(f"  {member.line()}" for member in node.members)]
-    lines += ["edges", *(f"  {edge.line()}" for edge in describe_edges(topology))]
-    return "\n".join([*lines, f"tasks: {_tasks(topology, partitions)}"])
+    lines += ["edges", *(f"  {edge.line()}" for edge in edges)]
+    return "\n".join([*lines, f"tasks: {_tasks(tasks)}"])
 
 
 def describe_edges(topology: Topology) -> tuple[SharedEdge, ...]:
@@ -112,8 +122,19 @@ def parallelism(topology: Topology, partitions: int) -> dict[str, int | None]:
     }
 
 
-def _tasks(topology: Topology, partitions: int) -> str:
-    many = parallelism(topology, partitions)
+def streams_read(topology: Topology) -> tuple[tuple[str, ...], ...]:
+    """Of each node, in the order of ``describe``, the streams that it reads itself."""
+    topology.install()
+    nodes = [topology.nodes[number] for number in topology.order()]
+    return tuple(
+        tuple({shown(s): None for m in node.members.index for s in m.streams if s})
+        if not node.inputs
+        else ()
+        for node in nodes
+    )
+
+
+def _tasks(many: Mapping[str, int | None]) -> str:
     read = [f"one for each source partition of {name}" for name, n in many.items() if n is None]
     stages = [f"{n} in {name}" for name, n in many.items() if n is not None and name != "output"]
     return ", ".join([*read, *stages, "the output"])

@@ -37,6 +37,7 @@ from levada.errors import EngineError, LostTaskError
 from levada.runtime.local import Job
 from levada.runtime.places import Places
 from levada.runtime.spark import work
+from levada.runtime.spark.bound import BoundTask, Processors
 from levada.runtime.spark.carrier import THRESHOLD, Carrier
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
 from levada.runtime.spark.placed import Roster, Sources, Watch
@@ -48,10 +49,13 @@ JavaObject = Any  # what py4j gives; pyspark has no types for it
 
 class SparkExecutor:
     """Runs jobs on Spark. ``threshold``: from how many bytes on a blob goes by reference, where
-    executors share this host.
+    executors share this host. ``bound``: the processors of each place, if tasks are bound to them.
     """
 
-    def __init__(self, session: SparkSession, *, threshold: int = THRESHOLD) -> None:
+    def __init__(
+        self, session: SparkSession, *, threshold: int = THRESHOLD, bound: Processors = ()
+    ) -> None:
+        self._bound = bound
         self._context = session.sparkContext
         self._threshold = threshold
         self._serials = itertools.count()
@@ -147,9 +151,10 @@ class SparkExecutor:
             lambda: context._jvm.PythonParallelizeServer(context._jsc.sc(), splits),
         ).rdd()
 
-    def _map(self, rdd: JavaObject, task: object, writer: object = work.PLAIN) -> JavaObject:
+    def _map(self, rdd: JavaObject, task: Any, writer: object = work.PLAIN) -> JavaObject:
         """The RDD that a task makes of each split of bytes."""
         context = self._context
+        task = BoundTask(task, self._bound) if self._bound else task
         command = pickle.dumps((task, None, work.PLAIN, writer), pickle.HIGHEST_PROTOCOL)
         function = self._function(
             bytearray(command),

@@ -18,6 +18,7 @@ from typing import Any
 
 from levada.runtime.late import Late
 from levada.runtime.local import Executor, Job
+from levada.runtime.spark.bound import Processors
 from levada.runtime.spark.jvm import STARTING, EndedError, Jvm
 from levada.runtime.spark.settings import session_environment, session_settings, shares_host
 
@@ -33,11 +34,19 @@ class SparkStart:
 
     ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary
     checkpoint, of which a cluster's user is warned. ``read``: the paths that will be read.
+    ``bound``: the processors of each place, if tasks are bound to them.
     """
 
     def __init__(
-        self, master: str, scratch: Path, *, kept: bool, read: Callable[[], Sequence[str]]
+        self,
+        master: str,
+        scratch: Path,
+        *,
+        kept: bool,
+        read: Callable[[], Sequence[str]],
+        bound: Processors = (),
     ) -> None:
+        self._bound = bound
         if not (kept or shares_host(master) or has_session()):
             warnings.warn(UNSHARED, stacklevel=4)
         self._master, self._scratch, self._read, self._kept = master, scratch, read, kept
@@ -73,7 +82,7 @@ class SparkStart:
         from levada.runtime.spark.session import start_session
 
         session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
-        executor = SparkExecutor(session)
+        executor = SparkExecutor(session, bound=self._bound)
         if self._kept and not shares_host(self._master):
             from levada.runtime.spark.sight import probe
 
@@ -126,12 +135,19 @@ class SparkStart:
 
 
 def start_late(
-    master: str, scratch: Path, *, kept: bool, read: Callable[[], Sequence[str]]
+    master: str,
+    scratch: Path,
+    *,
+    kept: bool,
+    read: Callable[[], Sequence[str]],
+    bound: Processors = (),
 ) -> Late:
     """An executor on a session of our own that is on its way; on one that is there already, there
     (as ``SparkStart``).
     """
-    late = Late(SparkStart(master, scratch, kept=kept, read=read), here=shares_host(master))
+    late = Late(
+        SparkStart(master, scratch, kept=kept, read=read, bound=bound), here=shares_host(master)
+    )
     if has_session():
         late.await_there()
     return late

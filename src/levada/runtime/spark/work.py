@@ -70,6 +70,11 @@ def _carrying_failures(
     return call
 
 
+def failed(error: Exception) -> TaskFailure:
+    """What carries an exception back to the driver."""
+    return TaskFailure(_carry(error))
+
+
 _plans = 0  # how many plans this process has loaded
 
 

@@ -182,6 +182,30 @@ def test_limit_counts_what_from_and_to_leave(tmp_path: Path, epoch_rows: Any) ->
     )
 
 
+@CUTS
+@pytest.mark.parametrize(
+    ("options", "first", "last"),
+    [
+        ({"from": 2500, "to": 8500, "limit": 9}, 5, 14),
+        ({"from": 2500, "to": 8500}, 5, 17),
+        ({"limit": 13}, 0, 13),
+        ({"from": 9000, "limit": 99}, 18, 20),
+    ],
+)
+def test_several_files_some_packed_are_cut_as_one(
+    tmp_path: Path, epoch_rows: Any, options: dict[str, int], first: int, last: int
+) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    write_lines(folder / "a.nt", ELEMENTS[:7])
+    packed = gzip.compress(write_lines(tmp_path / "b", ELEMENTS[7:13]).read_bytes())
+    (folder / "b.nt.gz").write_bytes(packed)
+    write_lines(folder / "c.nt", ELEMENTS[13:])
+    kept = ELEMENTS[first:last]
+    record = check(tmp_path, folder, elements=kept, epoch_rows=epoch_rows, **options)
+    assert record.elements == len(kept)
+
+
 def test_csv_and_parquet_say_the_same(tmp_path: Path) -> None:
     import polars as pl
 

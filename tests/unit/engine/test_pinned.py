@@ -1,0 +1,83 @@
+"""Binding to processors, refused before a run begins."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levada import Engine
+from levada.cli.main import main
+from levada.engine.placing.pinned import pinned
+from levada.errors import EngineError, UsageError
+from levada.runtime.spark.bound import BoundTask
+from levada.runtime.spark.work import TaskFailure, raise_
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+GONE = max(os.sched_getaffinity(0)) + 4000  # no machine has so many
+
+
+def machine(folder: Path, processors: list[list[int]] | None) -> Path:
+    """A machine file with a place for each list."""
+    n = len(processors or [[]])
+    fields = {
+        "clock": 2, "line": 64, "cores": 1, "places": [f"p{i}" for i in range(n)],
+        "latency": [[0 if i == j else 9 for j in range(n)] for i in range(n)],
+        "bandwidth": [[5] * n] * n,
+    }  # fmt: skip
+    path = folder / "m.json"
+    path.write_text(json.dumps(fields | ({"processors": processors} if processors else {})))
+    return path
+
+
+def test_off_is_nothing(tmp_path: Path) -> None:
+    assert pinned("", None, "local[2]") == pinned("off", False, "none") == ()
+
+
+def test_what_is_bound_is_said(tmp_path: Path) -> None:
+    file = machine(tmp_path, [ALLOWED[:1], ALLOWED[1:]] if ALLOWED[1:] else [ALLOWED])
+    with pytest.warns(UserWarning, match=r"bound to processors: partitions 0, \d, \.\. to"):
+        found = pinned(file, None, "local[*]")
+    assert sorted(n for own in found for n in own) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("processors", "master", "says"),
+    [
+        ([[0], [GONE, GONE + 1]], "local[2]", f"in p1 on which .* not run: {GONE}, {GONE + 1}"),
+        (None, "local[2]", "m.json has no processors, so tasks cannot be bound"),
+        ([[0]], "spark://host:7077", "Workers of spark://host:7077 cannot be bound"),
+        ([[0]], "local-cluster[2,1,512]", "Workers of local-cluster.* cannot be bound"),
+        ([[0]], "none", "the master none has none"),
+    ],
+)
+def test_what_cannot_be_bound_is_a_sentence(
+    tmp_path: Path, processors: list[list[int]] | None, master: str, says: str
+) -> None:
+    if processors and processors[0] == [0]:
+        processors = [ALLOWED[:1], *processors[1:]]
+    with pytest.raises(UsageError, match=says):
+        Engine(master=master, pin=machine(tmp_path, processors))
+
+
+def test_a_file_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "q.rq").write_text("SELECT ?s WHERE { ?s ?p ?o }")
+    given = ["run", str(tmp_path / "q.rq"), "--once", "--pin", str(tmp_path / "nowhere.yaml")]
+    assert main(given) == 2
+    assert "nowhere.yaml cannot be read: No such file or directory." in capsys.readouterr().err
+
+
+def test_a_task_is_bound_while_it_runs_and_no_longer() -> None:
+    def task(split: int, records: Any) -> Any:
+        yield sorted(os.sched_getaffinity(0))
+
+    places = ((ALLOWED[-1],), tuple(ALLOWED))
+    for split in range(4):
+        assert list(BoundTask(task, places)(split, [])) == [list(places[split % 2])]
+        assert sorted(os.sched_getaffinity(0)) == ALLOWED
+    with pytest.raises(TaskFailure) as found:
+        list(BoundTask(task, ((GONE,),))(0, []))
+    error = raise_(str(found.value))
+    assert isinstance(error, EngineError)
+    assert f"could not be bound to the processors {GONE} any more: Invalid argument" in str(error)

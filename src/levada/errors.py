@@ -144,6 +144,10 @@ class TargetAwayError(SinkError):
     """Where results go does not answer: it is waited for."""
 
 
+class TargetTakenError(SinkError):
+    """Where results go another engine writes, which has shut this one out."""
+
+
 class CheckpointError(LevadaError):
     """A foreign, locked, damaged or ended checkpoint."""
 

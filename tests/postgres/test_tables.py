@@ -22,6 +22,7 @@ from levada.emission.decode import plain_values
 from levada.engine.engine import Engine
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError, SinkError, UsageError
+from levada.runtime.store.requests import engine_runs
 from levada.sinks.destination import Destination
 from levada.sinks.target import Position
 from postgres_server import PASSWORD, Server
@@ -211,6 +212,48 @@ def test_an_engine_that_is_killed_writes_each_row_once(
         engine = start(each, path, server, each.name)
         assert engine.wait(PATIENCE) == 0, (each / "said").read_text()[-3000:]
     assert in_table(server, "killed") == in_table(server, "whole") == expected(path)
+
+
+@pytest.mark.timeout(PATIENCE * 3)
+def test_what_levada_add_gave_an_output_goes_on_after_a_kill(
+    tmp_path: Path, password: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed when rows are there and the server is away: nothing is lost, and no row is there
+    twice, though no run names the output again.
+    """
+    path, root, query = tmp_path / "s.nt", tmp_path / "ck", tmp_path / "q.rq"
+    path.write_text("")
+    query.write_text(SUMS)
+    (tmp_path / "always.rq").write_text(SUMS)
+    own = Server()
+    command = [
+        sys.executable, "-m", "levada", "run", str(tmp_path / "always.rq"), "--stream",
+        f"http://e/s={path}", "--checkpoint", str(root), "--master", "none", "--epoch", "20ms",
+    ]  # fmt: skip
+    try:
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        until(lambda: engine_runs(root), process=first)
+        for wrong in (f"{PASSWORD}", f"{PASSWORD},table=x"):
+            assert main(["add", str(root), str(query), "--to", f"{own.url},password={wrong}"]) == 2
+        to = f"{own.url},table=added,password={password}"
+        assert main(["add", str(root), str(query), "--to", to]) == 0
+        written = _write(path, 0, 400)
+        until(lambda: in_table(own, "added"), process=first)
+        own.stop(signal.SIGQUIT)
+        _write(path, written, 400)
+        until(lambda: any(o.why for o in read_status(root).outputs), process=first)
+        first.kill()
+        assert first.wait(PATIENCE) == -signal.SIGKILL
+        own.start()
+        assert subprocess.run([*command, "--once"], stdout=subprocess.DEVNULL).returncode == 0
+        assert in_table(own, "added") == expected(path)
+    finally:
+        own.close()
+    said = capsys.readouterr()
+    assert PASSWORD not in said.out + said.err
+    files = [file for file in root.rglob("*") if file.is_file()]
+    assert files and not [file for file in files if CANARY in file.read_bytes()]
+    assert b"env:" in (root / "requested.json").read_bytes()
 
 
 def test_a_server_that_goes_delays_itself_only_until_keep(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from levada.app.app_file import StaticSource, To, check_graph
 from levada.errors import UsageError, near
@@ -90,6 +90,31 @@ def parse_output(text: str) -> tuple[str, To]:
     if not equals or "://" not in url or "://" in query:
         raise UsageError(f"--to {_quiet(text)} names no query.", hint="Say QUERY=URL.")
     return query, To(url, options)
+
+
+def parse_outputs(texts: Sequence[str], queries: Sequence[str]) -> dict[str, list[To]]:
+    """The outputs of queries by their names: a ``--to`` of one query need not name it. Raises
+    ``UsageError``.
+
+    >>> parse_outputs(["kafka://a:9092/hot"], ["hot"])
+    {'hot': [To(url='kafka://a:9092/hot', options={})]}
+    """
+    found: dict[str, list[To]] = {name: [] for name in queries}
+    for text in texts:
+        url, options = split_options(text)
+        if "://" in url and "=" not in url.partition("://")[0]:
+            if len(queries) != 1:
+                raise UsageError(
+                    f"--to {_quiet(text)} names none of the {len(queries)} queries.",
+                    hint="Say QUERY=URL.",
+                )
+            name, to = queries[0], To(url, options)
+        else:
+            name, to = parse_output(text)
+        if name not in found:
+            raise UsageError(f"--to names no query: {name}.", hint=near(name, queries))
+        found[name].append(to)
+    return found
 
 
 def _quiet(text: str) -> str:

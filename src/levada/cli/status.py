@@ -181,6 +181,8 @@ def _oldest(output: OutputStatus) -> str:
 
 def _told(output: OutputStatus) -> Iterator[str]:
     """Why an output is behind, and who waits for it."""
+    if output.note:
+        yield output.note
     if output.why:
         yield output.why
     if output.holds:

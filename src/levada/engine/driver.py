@@ -198,7 +198,7 @@ class Driver:
             self._late.check()
         self._statics.reload()
         self._requests.take(self.last)
-        if self._registry.changed:
+        if self._registry.changed or self.publication.wanted:
             self._replan()
         self._requests.answer()
         self._held_by = self.publication.held_by()
@@ -230,13 +230,16 @@ class Driver:
         has been run.
         """
         registry, epochs = self._registry, self.epochs
+        with registry.lock:
+            self.publication.follow(epochs.last, registry.standing)
         if epochs.last.ended:
             self._catalog.stand(self.suspended.without(registry.queries), epochs.last)
             return
         with registry.lock:
+            self.publication.follow(epochs.last, registry.standing)  # with these very queries
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
-            self._requests.forget(registry.dropped)
+            self._requests.forget(registry.dropped, epochs.last)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
             static = stamps(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)

@@ -19,6 +19,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
@@ -136,7 +137,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._registry = Registry(schema, placed, regime, mode)
         self._statics = Statics(placed)
         self._spools = Spools(kept=not self.temporary)
-        self._outputs, self._deliveries = Outputs(), Deliveries()
+        self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
         self._settled = threading.Event()  # it has been started, or closed
@@ -216,6 +217,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         whatever order they are given.
         """
         with self._registry.lock:
+            self._deliveries.await_some()
             found = self._registry.add(batch)
             self._outputs.forget(asked.name for asked in batch)
         self._wake()
@@ -260,25 +262,29 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
 
     def _start(self, tempo: Tempo) -> None:
         checkpoint = self._open()
+        self._deliveries.restore(checkpoint)
+        publication = self._publication_on(checkpoint)
         self._driver = Driver(
             checkpoint,
-            Inputs(self._registry, self._statics, self._spools, self._fits),
+            Inputs(self._registry, self._statics, self._spools, self._fits, self._deliveries),
             tempo,
-            self._publication_on(checkpoint),
+            publication,
             executor=self._executor,
             tell=self._tell,
         )
         self._tell.append(self._deliveries.wake)
         self._held.callback(self._deliveries.stop)
-        self._deliveries.start()
+        self._deliveries.start(publication.index)
         self._driver.start(self._held)
         self._settled.set()
         self._bell.ring()
 
     def _publication_on(self, checkpoint: Checkpoint) -> Publication:
         letters, files = self._letters or self.root, self._outputs.sinks
-        index, outgoing = self._index(checkpoint.root), self._deliveries
-        return Publication(checkpoint, self._sink, letters, self._keep, files, index, outgoing)
+        index, new = self._index(checkpoint.root), partial(self._new_index, checkpoint.root)
+        return Publication(
+            checkpoint, self._sink, letters, self._keep, files, index, self._deliveries, new
+        )
 
     def _open(self, *, locked: bool = True) -> Checkpoint:
         """The checkpoint, taken for it; ``start`` does that too. ``locked``: only if nobody has its

@@ -181,8 +181,8 @@ class Query(Tabular):
     def to(self, url: str, **options: str) -> Query:
         """Takes the reports to a topic of Kafka or a table of PostgreSQL, too, each once, whoever
         is killed: ``kafka://HOST:PORT/TOPIC`` (``format``), ``postgresql://HOST/DATABASE``
-        (``table``, ``as_``, ``key``); more in docs/outputs.md. Before the start, or on an engine
-        that keeps results. Raises ``UsageError``.
+        (``table``, ``as_``, ``key``); more in docs/outputs.md. Of a query that comes while the
+        engine runs from its first report on. Raises ``UsageError``.
         """
         said = {name.removesuffix("_"): value for name, value in options.items()}
         self._engine._deliver(self, url, said)

@@ -234,6 +234,18 @@ class Registry:
             raise UsageError(f"This query {name} has been taken out; another one has its name.")
         return query
 
+    def standing(self, name: str) -> Lifetime | None:
+        """Where the query of this name stands; None: there is none."""
+        query = self.queries.get(name)
+        return None if query is None else query.lifetime
+
+    def bring_back(self, query: Registered) -> None:
+        """Takes a query in again that went just now, as if it had not gone."""
+        self.add([Asked(query.text, query.name, query.dialect, query.options)])
+        if query.lifetime.query is not None:
+            self.queries[query.name] = query
+            self.dropped.discard(query.name)
+
     def remove(self, name: str, lifetime: Lifetime | None = None) -> None:
         """Takes a query out. Raises ``UsageError`` if others read what it makes."""
         with self.lock:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from levada.algebra.options import options_of
 from levada.engine.asked import Asked
+from levada.engine.delivery.requested import Requested
 from levada.engine.driving.inputs import Inputs
 from levada.engine.driving.streams import Streams
 from levada.engine.prepare import prepare
@@ -34,6 +35,7 @@ from levada.runtime.store.requests import (
     Added,
     Answer,
     Given,
+    Going,
     NewStream,
     Request,
     brought,
@@ -52,6 +54,8 @@ class Requests:
     def __init__(self, root: Path, inputs: Inputs, streams: Streams) -> None:
         self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
         self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
+        self._outputs = Requested(self._ledger, inputs.deliveries)
+        self._replaced: list[str] = []  # by what the program gives under their names
         self._found = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
         self._looked = 0.0
@@ -92,6 +96,7 @@ class Requests:
         others = [a for a in self._ledger.added if a.name in given and not _is(a, given[a.name])]
         if others:
             self._ledger.added = [a for a in self._ledger.added if a not in others]
+            self._replaced = [added.name for added in others]
             write_ledger(self._root, self._ledger)
         for added in self._ledger.added:  # makers came before their readers
             if added.name not in given:
@@ -128,12 +133,23 @@ class Requests:
         statics = self._statics  # what the program itself has replaced is the program's
         with self._registry.lock:  # the program's threads write of streams
             self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
+            self._settle(last)
             self._taken = waiting(self._root)
             new = [name for name in self._taken if name not in self._ledger.done]
             for name in new:
                 self._ledger.done[name] = self._done(read_request(self._root, name), last)
             if new:
                 write_ledger(self._root, self._ledger)
+                self._outputs.follow()
+
+    def _settle(self, last: Manifest) -> None:
+        """Outputs end with their queries, and leave the ledger when they have all."""
+        replaced, self._replaced = self._replaced, []
+        for name in replaced:
+            self._outputs.end(name, last.epoch)
+        if self._outputs.settle() or replaced:
+            write_ledger(self._root, self._ledger)
+            self._outputs.follow()
 
     def _done(self, request: Request | None, last: Manifest) -> Answer:
         try:
@@ -182,7 +198,10 @@ class Requests:
 
     def _add(self, request: Request, last: Manifest) -> Answer:
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
-        found = self._register(batch)
+        to = {query.name: query.to for query in request.add}
+        found = self._register(batch, to)
+        for query in found:
+            self._outputs.add(query, to[query.name], last)
         self._ledger.added += [
             Added(r.name, r.text, r.dialect, r.options, last.plan)
             for r in _makers_first(found, self._registry)
@@ -196,21 +215,27 @@ class Requests:
         old = self._registry.found(request.drop)
         ledger = self._ledger
         before = list(ledger.added), dict(ledger.dropped)
+        outputs, went = self._outputs.kept, set(self._registry.dropped)
         self._drop(request.drop, last)
         try:
             return self._add(request, last)
         except BaseException:
             ledger.added, ledger.dropped = before
-            self._registry.add([Asked(old.text, old.name, old.dialect, old.options)])
+            self._outputs.kept = outputs
+            self._registry.bring_back(old)
+            self._registry.dropped |= went
             raise
 
-    def _register(self, batch: Sequence[Asked]) -> list[Registered]:
-        """Registers queries that can be planned and written, all or none."""
+    def _register(
+        self, batch: Sequence[Asked], to: Mapping[str, Sequence[Going]] | None = None
+    ) -> list[Registered]:
+        """Registers queries that can be planned and written, all or none; ``to``: where to."""
         registry = self._registry
         found = registry.add(batch)
         try:
             for query in found:
                 self._fits(query, len(registry.queries))
+                self._outputs.check(query, (to or {}).get(query.name, ()))
                 asked = Asked(query.text, query.name, query.dialect, query.options)
                 _ = prepare(asked, registry.known).physical
         except BaseException:
@@ -226,7 +251,9 @@ class Requests:
         ledger.added = [added for added in ledger.added if added.name != name]
         ledger.dropped.pop(name, None)
         ledger.dropped[name] = query.identity
-        return Answer([f"{name}: dropped after epoch {last.epoch:,}"])
+        told = [f"{name}: dropped after epoch {last.epoch:,}"]
+        told += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
+        return Answer(told)
 
     def answer(self) -> None:
         """Answers what was taken up, once the plan follows it."""
@@ -262,7 +289,7 @@ class Requests:
         found, self._found = self._found, ()
         return {added.name for added in found if version <= added.before}
 
-    def forget(self, dropped: Collection[str]) -> None:
+    def forget(self, dropped: Collection[str], last: Manifest) -> None:
         """What the program itself has taken out, or registered anew, since requests said of it."""
         ledger, queries = self._ledger, self._registry.queries
         left = [
@@ -272,8 +299,12 @@ class Requests:
         ]
         gone = {n: i for n, i in ledger.dropped.items() if n not in queries}
         if (len(left), len(gone)) < (len(ledger.added), len(ledger.dropped)):
+            for added in ledger.added:
+                if added not in left:
+                    self._outputs.end(added.name, last.epoch)
             ledger.added, ledger.dropped = left, gone
             write_ledger(self._root, ledger)
+            self._outputs.follow()
 
 
 def _lines(path: Path) -> list[str]:

@@ -151,6 +151,12 @@ async def _asked(request: Request) -> tuple[str, Asked]:
     if dialect is not None and dialect not in DIALECTS:
         known = ", ".join(DIALECTS)
         raise Problem(400, f"There is no dialect {dialect[:40]}.", hint=f"Known: {known}.")
+    if "to" in request.query_params:
+        raise Problem(
+            400,
+            "A request names no URL that Levada opens: a query's outputs are not said here.",
+            hint="Who may write to the checkpoint says levada add CHECKPOINT QUERY --to URL.",
+        )
     text = await text_of(request)
     name = request.path_params.get("query", "query")
     return text, Asked(text, name, dialect, options_of(_words(request)))

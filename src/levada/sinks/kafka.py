@@ -26,7 +26,14 @@ import polars as pl
 
 from levada.emission.contents import contents, records
 from levada.emission.formats import REPORTS, Format, check_fits, meant
-from levada.errors import SinkError, SourceError, TargetAwayError, UsageError, near
+from levada.errors import (
+    SinkError,
+    SourceError,
+    TargetAwayError,
+    TargetTakenError,
+    UsageError,
+    near,
+)
 from levada.model.query import Form, Output
 from levada.model.time import TIMELESS
 from levada.sinks.target import Piece, Position, skips_of
@@ -210,7 +217,7 @@ class KafkaTarget:
 
     def _of(self, error: Any) -> SinkError:
         if error.name() in _FENCED:
-            return SinkError(
+            return TargetTakenError(
                 f"Another engine writes the results of {self.query} to {self.name}, as the same "
                 "checkpoint's.",
                 hint="End one of the two, and start the other again: nothing is lost.",

@@ -20,7 +20,13 @@ from types import ModuleType
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
-from levada.errors import SinkError, SourceError, TargetAwayError, UsageError
+from levada.errors import (
+    SinkError,
+    SourceError,
+    TargetAwayError,
+    TargetTakenError,
+    UsageError,
+)
 from levada.model.query import Form, Output
 from levada.sinks.postgres_rows import Change, appended, change_of, csv_of
 from levada.sinks.target import Piece, Position, skips_of
@@ -160,7 +166,7 @@ class PostgresTarget:
                 position.epoch, position.report, position.since, self.output, self._owner,
             )  # fmt: skip
             if done.rowcount != 1:
-                raise SinkError(
+                raise TargetTakenError(
                     f"Another engine writes the results of {self.query} to {self.name}, as the "
                     "same checkpoint's.",
                     hint="End one of the two, and start the other again: nothing is lost.",

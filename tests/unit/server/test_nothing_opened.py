@@ -166,6 +166,13 @@ def guarded(folder: Path, tokens: Path) -> Iterator[str]:
             yield url
 
 
+def test_a_query_has_no_outputs_by_a_request(client: httpx.Client, silent: str) -> None:
+    said = {"to": f"kafka://{silent}/t"}
+    answer = client.put("/queries/out", content=TEXT, params=said, headers={"content-type": SPARQL})
+    assert answer.status_code == 400, answer.text
+    assert "names no URL" in answer.json()["detail"] + answer.json()["title"]
+
+
 def test_a_token_is_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Used, misused, and of no use: it is not in a file, not in what is logged, in no answer."""
     path = tmp_path / "tokens"

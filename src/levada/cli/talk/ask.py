@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -9,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from levada.algebra.options import options_of
-from levada.app.app_file import read_query
+from levada.app.app_file import To, read_query
+from levada.cli.arguments import parse_outputs
 from levada.cli.scripts import statements
 from levada.engine.telling.asking import RefusedError, ask, new_id
 from levada.errors import UsageError
 from levada.model.names import check_query_name
-from levada.runtime.store.requests import Asking, Request
+from levada.runtime.store.requests import Asking, Going, Request
+from levada.sinks.destination import Destination
+from levada.streams.kafka import is_kafka
+from levada.streams.password import password_place
 
 LOOK = 0.02  # s
 
@@ -26,14 +31,37 @@ def add(
     name: str | None,
     dialect: str | None,
     said: dict[str, Any],
+    to: Sequence[str] = (),
 ) -> None:
-    """Adds the queries of these files to the engine that runs, all or none."""
+    """Adds the queries of these files to the engine that runs, all or none, with outputs ``to``."""
     sources = [read_query(Path(path), dialect) for path in paths]
     found = [query for source in sources for query in statements(source)]
     if name is not None and len(found) != 1:
         raise UsageError(f"--name is for one query, these are {len(found)}.")
-    asked = [Asking(check_query_name(name or q.name), q.text, q.dialect, said) for q in found]
+    names = [check_query_name(name or query.name) for query in found]
+    outputs = {query: list(map(going, outs)) for query, outs in parse_outputs(to, names).items()}
+    for query, goings in outputs.items():
+        for one in goings:  # what is wrong is told before anybody asks, or writes a secret
+            Destination(one.url, one.said).target(query, "")
+    asked = [
+        Asking(at, query.text, query.dialect, said, outputs[at])
+        for at, query in zip(names, found, strict=True)
+    ]
     tell(checkpoint, Request(new_id(), asked))
+
+
+def going(to: To) -> Going:
+    """An output as the engine's process understands it, which may run in another folder.
+
+    >>> going(To("kafka://a:9092/hot", {"password": "env:WORD"})).said
+    {'password': 'env:WORD'}
+    """
+    said = dict(to.options)
+    for key in {"ca", "cert", "key"} & said.keys() if is_kafka(to.url) else ():
+        said[key] = os.path.abspath(os.path.expanduser(said[key]))
+    if "password" in said:
+        said["password"] = password_place(said["password"])
+    return Going(to.url, said)
 
 
 def drop(checkpoint: Path, names: Sequence[str]) -> None:

@@ -47,6 +47,14 @@ Live = Annotated[
     bool, typer.Option("--watch", help="Show it anew whenever it changes, until Ctrl-C.")
 ]
 
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="[QUERY=]URL[,key=value...]",
+        help="Take a query's reports to a topic of Kafka or a table of PostgreSQL; repeatable.",
+    ),
+]
 To = Annotated[
     int | None,
     typer.Option("--to", metavar="EPOCH", help="The epoch that is meant; else the one before."),
@@ -70,6 +78,7 @@ def _add(
     report: o.Report = None,
     empty_reports: o.EmptyReports = False,
     entailment: o.Entailment = None,
+    to: Outputs = None,
     debug: o.Debug = False,
 ) -> None:
     """Add queries to the engine that runs on a checkpoint, all of them or none; exit codes are
@@ -78,7 +87,7 @@ def _add(
     from levada.cli.talk.ask import add, said_of
 
     said = said_of(bounds, t0, report, empty_reports=empty_reports, entailment=entailment)
-    add(checkpoint, queries, name=name, dialect=dialect, said=said)
+    add(checkpoint, queries, name=name, dialect=dialect, said=said, to=to or ())
 
 
 def _drop(checkpoint: o.CheckpointFolder, names: Names, debug: o.Debug = False) -> None:

@@ -10,6 +10,7 @@ from levada.engine.delivery.deliveries import KEEP, Deliveries, Shape
 from levada.engine.driver import Driver
 from levada.engine.driving.tempo import wall
 from levada.engine.query import Query
+from levada.engine.registry import Registry
 from levada.errors import UsageError
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Index, Keep
@@ -22,29 +23,37 @@ class Delivers:
     _deliveries: Deliveries
     _driver: Driver | None
     _kept: Keep | None
+    _registry: Registry
 
     if TYPE_CHECKING:
 
         def _open(self) -> Checkpoint:
             """The checkpoint, taken for the engine."""
 
+        def _wake(self) -> None:
+            """Has the loop look at what has changed."""
+
+        @property
+        def running(self) -> bool:
+            """Whether epochs may still come."""
+
     def _deliver(self, query: Query, url: str, options: Mapping[str, Any]) -> None:
         """The query's reports go there, too. Raises ``UsageError``."""
-        if self.temporary:
-            raise UsageError(
-                "An output goes on where it was, which a temporary checkpoint does not survive.",
-                hint="Say where the checkpoint is: --checkpoint DIR, or Engine(checkpoint=DIR).",
-            )
-        if self._driver is not None and self._driver.publication.index is None:
-            raise UsageError(
-                "The engine keeps no results for outputs that come while it runs.",
-                hint="Name them before it starts, or say Engine(keep='256MB').",
-            )
+        if self._driver is not None and not self.running:
+            raise UsageError("The engine has ended; nothing more would go to another output.")
         plan = query._query
         shape = Shape(query.name, plan.form, plan.output, tuple(plan.variables))
-        self._deliveries.add(shape, url, options, self._open())
+        if not self.temporary:
+            self._deliveries.open(self._open())
+        with self._registry.lock:
+            self._registry.found(query.name, query._lifetime)
+            self._deliveries.add(shape, query._lifetime, url, options)
+        self._wake()
 
     def _index(self, root: Path) -> Index | None:
         """What is kept for other processes, and for outputs; None: nothing is."""
-        keep = self._kept or (Keep.of(KEEP) if self._deliveries.all else None)
-        return Index(root, keep, wall, self._deliveries.needed) if keep else None
+        return self._new_index(root) if self._kept or self._deliveries.all else None
+
+    def _new_index(self, root: Path) -> Index:
+        keep = self._kept or Keep.of(KEEP)
+        return Index(root, keep, wall, self._deliveries.needed)

@@ -6,23 +6,34 @@ What fails because the target is away is tried again, from ``open`` on, after pa
 nothing must be known of what was under way. An output that is away needs the epochs that it does
 not have (``needs``), and nobody else waits for it. Every other failure is kept in ``failure``.
 
-Where an output begins that nobody knows yet: at the oldest report that the index has. One that is
-known, and misses reports that the index has given up, fails with a sentence, unless it skips them.
+Where an output begins that nobody knows yet: at the oldest report that the index has, behind the
+epoch ``begins``. One that is known, and misses reports that the index has given up, fails with a
+sentence, unless it skips them. It is ``over`` when it has all up to the epoch ``ends``, with which
+its query went. Another one to the same target waits until then.
 """
 
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from levada.engine.telling.archive import Archive
-from levada.errors import EngineError, LevadaError, SinkError, TargetAwayError
-from levada.model.time import MIN
+from levada.errors import (
+    EngineError,
+    LevadaError,
+    SinkError,
+    TargetAwayError,
+    TargetTakenError,
+)
+from levada.model.time import MAX, MIN
+from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.store.deliveries import Delivered
 from levada.runtime.store.published import Cursor, Entry
+from levada.runtime.store.requests import Sent
 from levada.sinks.target import Piece, Position, Target
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
@@ -34,7 +45,9 @@ ENDING = 3.0  # s that targets have to end what is under way
 class Delivery:
     """The output of a query of the checkpoint in ``root``. ``known``: how far that knows it to be;
     None: it is new. ``changed`` is called when it may have come further; with True, when that is to
-    be known at once.
+    be known at once. ``lifetime``: where the program's query stands; ``asked``: a request named it,
+    and whatever is wrong with its target is waited for. ``after``: who writes to the target before
+    it.
     """
 
     query: str
@@ -42,18 +55,24 @@ class Delivery:
     root: Path
     known: Delivered | None
     changed: Callable[[bool], None]
+    lifetime: Lifetime | None = None
+    begins: int = 0
+    ends: int = MAX
+    asked: Sent | None = None
+    after: Delivery | None = None
     position: Position = field(init=False)
     reached: int = field(init=False)  # up to this epoch it needs nothing
     why: str = ""
     failure: BaseException | None = None
     holds: bool = False
+    over: bool = False
 
     def __post_init__(self) -> None:
         known = self.known
         self.position = (
             Position() if known is None else Position(known.epoch, known.report, known.since)
         )
-        self.reached = 0 if known is None else known.reached
+        self.reached = max(0 if known is None else known.reached, self.begins)
         self._archive = Archive(self.root)
         self._stopping, self._woken = threading.Event(), threading.Event()
         self._thread = threading.Thread(
@@ -66,8 +85,24 @@ class Delivery:
         at = self.position
         return Delivered(
             self.query, self.target.name, at.epoch, at.report, at.since, self.reached, self.why,
-            self.holds,
+            self.holds, self.begins, self.ends,
         )  # fmt: skip
+
+    def begin(self, epoch: int) -> None:
+        """Its reports are those behind this epoch, unless it is known already."""
+        if self.known is None:
+            self.begins = epoch
+        self.reached = max(self.reached, self.begins)
+        self.start()
+
+    def end(self, epoch: int) -> None:
+        """Its query went after this epoch, of which it has no report yet that came later. What no
+        target has ever taken ends at once.
+        """
+        self.ends = epoch
+        if self.known is None and self.why:
+            self._end(self.why)
+        self.wake()
 
     def start(self) -> None:
         """Begins, on a thread of its own."""
@@ -89,22 +124,44 @@ class Delivery:
 
     def _run(self) -> None:
         pause = FIRST_PAUSE
+        while self.after is not None and not self.after.over and not self._stopping.is_set():
+            self._stopping.wait(FIRST_PAUSE)
         while not self._stopping.is_set():
             before = self.position
             try:
                 self._deliver()
-            except TargetAwayError as error:
-                self._say(str(error))
-                pause = FIRST_PAUSE if self.position != before else min(2 * pause, LONGEST_PAUSE)
-                self._stopping.wait(pause)
             except LevadaError as error:
-                self._fail(error)
+                if self._is_waited_for(error):
+                    self._say(str(error))
+                    moved = self.position != before
+                    pause = FIRST_PAUSE if moved else min(2 * pause, LONGEST_PAUSE)
+                    self._stopping.wait(pause)
+                elif self.ends < MAX:
+                    self._end(str(error))
+                else:
+                    self._fail(error)
             except BaseException as error:
                 failure = EngineError(f"The output of {self.query} failed: {error!r}.")
                 failure.__cause__ = error
                 self._fail(failure)
         with suppress(Exception):
             self.target.close()
+
+    def _is_waited_for(self, error: LevadaError) -> bool:
+        """Whether it is tried again: for ever if a request named the output, which is to end no
+        engine; until its query goes.
+        """
+        if isinstance(error, TargetAwayError):
+            return self.ends == MAX or self.known is not None
+        taken = isinstance(error, TargetTakenError)
+        return self.asked is not None and not taken and self.ends == MAX
+
+    def _end(self, why: str) -> None:
+        """It is over without all that it was to have."""
+        self.over = True
+        told = f"The output of the query {self.query} that was dropped ends without all: {why}"
+        warnings.warn(told, stacklevel=2)
+        self._stopping.set()
 
     def _fail(self, error: LevadaError) -> None:
         self.failure = error
@@ -121,27 +178,36 @@ class Delivery:
         known = None if self.known is None else self.position
         found = self.target.open(known)
         cursor = Cursor(self.root)
-        entries = cursor.more()
+        ends, entries = self.ends, cursor.more()
         self._settle(found, cursor)
         self._say("")
         while not self._stopping.is_set():
             for entry in entries:
                 if self._stopping.is_set():
-                    return
-                if entry.epoch > self.position.epoch and self.query in entry.queries:
+                    return None
+                if self.has(entry):
                     self._write(entry)
                 self.reached = max(self.reached, entry.epoch)
+            if ends < MAX:  # known before the look, which has seen all up to there
+                self.over = True
+                return self._stopping.set()
             self.changed(False)
             self._woken.wait(LOOK)
             self._woken.clear()
-            entries = cursor.more()
+            ends, entries = self.ends, cursor.more()
+        return None
+
+    def has(self, entry: Entry) -> bool:
+        """Whether there are reports in an epoch that it is to have, and has not had."""
+        first = max(self.position.epoch, self.begins)
+        return first < entry.epoch <= self.ends and self.query in entry.queries
 
     def _settle(self, found: Position | None, cursor: Cursor) -> None:
         """Where to go on: where the target says. Raises ``SinkError`` where reports are missing."""
         gone = cursor.gone.get(self.query, MIN)
         if found is None:
             found = Position(report=gone)
-        elif not self.target.skips:
+        elif not self.target.skips and found.epoch >= self.begins:  # else of a query before
             unknown = self.known is None and cursor.first > found.epoch + 1
             if unknown or gone > found.report:
                 raise SinkError(

@@ -4,9 +4,12 @@ engine runs on it, and when none does.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
+from levada.engine.suspended import read_suspended
+from levada.model.time import MAX
 from levada.runtime.store.deliveries import Delivered, read_deliveries
 from levada.runtime.store.published import Cursor, Entry
 
@@ -15,7 +18,7 @@ from levada.runtime.store.published import Cursor, Entry
 class OutputStatus:
     """An output: ``behind``: the reports that it has not had; ``oldest``: when the first of them
     was published (ms by the clock; None: there is none); ``why`` it is away; ``holds``: the intake
-    waits for it.
+    waits for it; ``note``: what is to be known of its query.
     """
 
     query: str
@@ -24,6 +27,7 @@ class OutputStatus:
     oldest: int | None
     why: str
     holds: bool
+    note: str = ""
 
     @property
     def undelivered(self) -> str:
@@ -39,11 +43,32 @@ def outputs_of(root: Path, now: list[Delivered] | None = None) -> tuple[OutputSt
     """
     known = read_deliveries(root) if now is None else now
     entries = Cursor(root).more() if known else []
-    return tuple(_status(one, entries) for one in known)
+    suspended = read_suspended(root) if known else {}
+    return tuple(_status(one, entries, _note(one, suspended)) for one in known)
 
 
-def _status(one: Delivered, entries: list[Entry]) -> OutputStatus:
-    left = [e for e in entries if e.epoch > one.reached and one.query in e.queries]
+def _note(one: Delivered, suspended: Container[str]) -> str:
+    """What becomes of an output whose query has gone, or is suspended.
+
+    >>> _note(Delivered("q", "kafka://b/t", 3, 0, 1, 3), ["q"])
+    'The query q is suspended: kafka://b/t gets what it reported before, and more when it goes on.'
+    """
+    if one.ends < MAX:
+        return (
+            f"The query {one.query} was dropped: this output ends when {one.to} has what it "
+            f"reported up to epoch {one.ends:,}."
+        )
+    if one.query in suspended:
+        return (
+            f"The query {one.query} is suspended: {one.to} gets what it reported before, and more "
+            "when it goes on."
+        )
+    return ""
+
+
+def _status(one: Delivered, entries: list[Entry], note: str) -> OutputStatus:
+    first = max(one.reached, one.begins)
+    left = [e for e in entries if first < e.epoch <= one.ends and one.query in e.queries]
     behind = sum(e.queries[one.query][2] for e in left)
     oldest = left[0].wall if left else None
-    return OutputStatus(one.query, one.to, behind, oldest, one.why, one.holds)
+    return OutputStatus(one.query, one.to, behind, oldest, one.why, one.holds, note)

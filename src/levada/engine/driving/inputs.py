@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.registry import Registry
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.spools import Spools
@@ -16,11 +17,12 @@ Fits = Callable[[Registered, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What an engine has been told; and whether the results of a query that comes by a request can
-    be written.
+    """What an engine has been told; whether the results of a query that comes by a request can be
+    written; and where results go.
     """
 
     registry: Registry
     statics: Statics
     spools: Spools
     fits: Fits
+    deliveries: Deliveries

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import unreadable
+from levada.model.time import MAX
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
 
@@ -23,7 +24,8 @@ DELIVERIES = "deliveries.json"
 class Delivered(msgspec.Struct, frozen=True):
     """An output. ``to``: its URL for people; ``epoch``, ``report``, ``since``: where it is
     (``sinks.target.Position``); ``reached``: up to this epoch nothing is left for it; ``why`` it is
-    away; ``holds``: the intake waits for it.
+    away; ``holds``: the intake waits for it. Of the epochs after ``begins`` up to ``ends`` the
+    reports are its: a query that has gone, or had the name before, is another one.
     """
 
     query: str
@@ -34,6 +36,8 @@ class Delivered(msgspec.Struct, frozen=True):
     reached: int
     why: str = ""
     holds: bool = False
+    begins: int = 0
+    ends: int = MAX
 
 
 def read_deliveries(root: Path) -> list[Delivered]:

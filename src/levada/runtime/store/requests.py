@@ -4,9 +4,9 @@
     requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
     requests/ID.nt       the N-Triples that it brings for a static graph, there before it
     requests/ID.answer   what became of it
-    requested.json       the ledger: the queries that requests added and dropped, the streams that
-                         came and went while an engine ran, and what became of the requests whose
-                         files may still be there
+    requested.json       the ledger: the queries that requests added and dropped, where the reports
+                         of those go, the streams that came and went while an engine ran, and what
+                         became of the requests whose files may still be there
 
 The ledger is one file, replaced as a whole: a request's effect and its id become durable together,
 before its own file goes. So it is done once, or refused once, whoever dies when. Who holds the
@@ -25,6 +25,7 @@ import msgspec
 
 from levada.algebra.options import QueryOptions
 from levada.errors import CheckpointError, unreadable
+from levada.model.time import MAX
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.sealed import read_sealed, seal, unsealed
 
@@ -32,13 +33,21 @@ FOLDER, LEDGER, PRESENCE = "requests", "requested.json", "engine.json"
 MOST_ANSWERS = 1000  # that nobody has fetched
 
 
+class Going(msgspec.Struct, frozen=True):
+    """Where a query's reports are to go: a URL, and its options by their words."""
+
+    url: str
+    said: dict[str, Any] = {}
+
+
 class Asking(msgspec.Struct, frozen=True):
-    """A query that is to be added; ``said``: its options by their words."""
+    """A query that is to be added; ``said``: its options by their words; ``to``: its outputs."""
 
     name: str
     text: str
     dialect: str | None = None
     said: dict[str, Any] = {}
+    to: list[Going] = []
 
 
 class NewStream(msgspec.Struct, frozen=True):
@@ -93,6 +102,17 @@ class Added(msgspec.Struct, frozen=True):
     before: int
 
 
+class Sent(msgspec.Struct, frozen=True):
+    """An output that a request gave to a query of this name: that of the epochs after ``begins``,
+    up to ``ends``, after which it was dropped.
+    """
+
+    query: str
+    to: Going
+    begins: int
+    ends: int = MAX
+
+
 class Given(msgspec.Struct, frozen=True):
     """What a request gave a static graph: the name of the copy. ``before``: the names of what the
     program gives it.
@@ -130,7 +150,7 @@ class Left(msgspec.Struct, frozen=True):
 
 class Ledger(msgspec.Struct):
     """What has changed while engines ran: ``dropped`` has the identities of queries by name,
-    ``left`` the streams that were taken away.
+    ``left`` the streams that were taken away, ``outputs`` those that have not had all.
     """
 
     added: list[Added] = []
@@ -139,6 +159,7 @@ class Ledger(msgspec.Struct):
     streams: list[Named] = []
     left: dict[str, Left] = {}
     done: dict[str, Answer] = {}
+    outputs: list[Sent] = []
 
 
 class Presence(msgspec.Struct, frozen=True):

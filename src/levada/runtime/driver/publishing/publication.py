@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -54,6 +54,10 @@ class Published:
     shown_reports: Mapping[str, list[int]]
 
 
+Standing = Callable[[str], Lifetime | None]
+"""Where the query of a name stands; None: there is none."""
+
+
 class Outgoing(Protocol):
     """What takes results from the index elsewhere, at its own pace."""
 
@@ -63,13 +67,20 @@ class Outgoing(Protocol):
     def behind(self, index: Index | None) -> str:
         """Who has not all that there is: "" if nobody."""
 
+    @property
+    def wanted(self) -> bool:
+        """Whether something has come that results are to be kept for."""
+
+    def follow(self, index: Index, last: Manifest, standing: Standing) -> None:
+        """What goes out follows the queries that there are after an epoch."""
+
 
 @dataclass
 class Publication:
     """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
     stay after publishing. ``files``: the sinks of single queries, by name, beside. ``index``: what
-    is kept for readers in other processes, and for what is ``outgoing``. ``executor``: what runs
-    tasks that may write files.
+    is kept for readers in other processes, and for what is ``outgoing``; ``new_index`` makes one
+    for what comes while the engine runs. ``executor``: what runs tasks that may write files.
     """
 
     checkpoint: Checkpoint
@@ -79,6 +90,7 @@ class Publication:
     files: Mapping[str, Sink] = field(default_factory=dict)
     index: Index | None = None
     outgoing: Outgoing | None = None
+    new_index: Callable[[], Index] | None = None
     executor: Executor | None = None
     kept: list[Published] = field(default_factory=list)
     reports: dict[str, int] = field(default_factory=dict)
@@ -116,6 +128,22 @@ class Publication:
     def behind(self) -> str:
         """Which output has not everything."""
         return "" if self.outgoing is None else self.outgoing.behind(self.index)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether what goes out is to follow though no query has come or gone."""
+        return self.outgoing is not None and self.outgoing.wanted
+
+    def follow(self, last: Manifest, standing: Standing) -> None:
+        """What goes out follows the queries, before an epoch has them; what is not kept yet is so
+        from here on, if that wants it.
+        """
+        if self.outgoing is None:
+            return
+        if self.index is None and self.outgoing.wanted and self.new_index is not None:
+            self.index = self.new_index()
+        if self.index is not None:
+            self.outgoing.follow(self.index, last, standing)
 
     def publish(self, manifest: Manifest) -> None:
         """Everything that an epoch made, and what was held back until it."""

@@ -39,6 +39,7 @@ class Name(StrEnum):
     KAFKA = "kafka"
     SERVE = "serve"
     PUSH = "push"
+    DELIVER = "deliver"
     APPLICATIONS = "applications"
     BRISKSTREAM = "briskstream"
     PLACED = "placed"

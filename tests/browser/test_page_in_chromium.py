@@ -4,20 +4,24 @@ that comes from data is more than text.
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from levada import Engine
 from levada.runtime.store.deliveries import Delivered, write_deliveries
-from serving import GRAPHS, TEXT, Run, until
+from levada.server.settings import Settings
+from serving import GRAPHS, TEXT, Run, served, until
 
 CASES = Path(__file__).parent / "layout_cases.js"
 
@@ -140,6 +144,35 @@ def test_streams_outputs_and_letters(opened: Any, run: Run) -> None:
         for width in (400, 1280):
             opened.set_viewport_size({"width": width, "height": 900})
             assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_a_stream_whose_source_is_away(run: Run, browser: Any, tmp_path: Path) -> None:
+    """Its source is another server, which goes and comes again."""
+    run.engine.register(GRAPHS, name="made")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        far = Settings(run.root, port=free.getsockname()[1])
+    here = f"http://127.0.0.1:{far.port}/queries/made"
+    with ExitStack() as held:
+        gone = held.enter_context(ExitStack())
+        gone.enter_context(served(far))
+        until(lambda: answers(here))
+        engine = held.enter_context(Engine(spark=False, checkpoint=tmp_path / "near"))
+        engine.stream("far", f"sse+{here}/results?format=nt&after=0", format="nt", element="line")
+        engine.register(TEXT.replace(":s [", "<far> [").replace(":p ?n", ":q ?n"), name="hot")
+        engine.start()
+        page = browser.new_page(viewport={"width": 400, "height": 900})
+        page.goto(held.enter_context(served(Settings(tmp_path / "near", port=0))))
+        run.feed(12)  # the query ``made`` has not seen what was before it
+        page.locator("#streams tr", has_text=re.compile("far.*00:00:1")).wait_for()
+        page.locator("#away:empty").wait_for(state="attached")
+        gone.close()
+        waits = f"The stream far waits for 127.0.0.1:{far.port}: "
+        page.locator("#away", has_text=waits).wait_for()
+        assert " Since 20" in page.locator("#away").inner_text()
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        page.screenshot(path=tmp_path / "away.png", full_page=True)
+        held.enter_context(served(far))
+        page.locator("#away:empty").wait_for(state="attached")
 
 
 NASTY = (

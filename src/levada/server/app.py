@@ -25,6 +25,7 @@ from levada.server.live.socket import events_socket, query_socket
 from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
 from levada.server.push import route, streams
 from levada.server.push.gate import BODIES
+from levada.server.push.shortcut import Shortcut
 from levada.server.served import Served, check_role
 from levada.server.telling.letters import letters
 from levada.server.telling.topology import topology
@@ -140,7 +141,9 @@ def application(served: Served, tokens: Tokens) -> Door:
     )
     app.router.redirect_slashes = False
     app.state.served = served
-    door = Door(app, served.settings, TokenFile(served.settings.tokens, tokens))
+    pushed = next(way for way in WAYS if way.endpoint is route.push_rows)
+    short = Shortcut(app, pushed.path, _guarded(pushed), _on_fault)
+    door = Door(short, served.settings, TokenFile(served.settings.tokens, tokens))
     app.state.door = door
     return door
 

@@ -7,6 +7,7 @@ another plan, or other static data.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -157,7 +158,7 @@ def _version(path: Path) -> int:
 
 def _stamp(path: Path) -> tuple[int, int, int]:
     with suppress(OSError):
-        found = path.stat()
+        found = os.stat(path)  # for each request that is pushed: half of Path's time
         return found.st_ino, found.st_size, found.st_mtime_ns
     return 0, 0, 0
 

@@ -68,6 +68,11 @@ async def on_problem(request: Request, error: Exception) -> Response:
     return error.response()
 
 
+def refused(error: Problem | LevadaError) -> Response:
+    """The answer to a request that was refused here or below."""
+    return error.response() if isinstance(error, Problem) else problem_of(error).response()
+
+
 async def on_refusal(request: Request, error: Exception) -> Response:
     """The answer to a request that something below has refused."""
     assert isinstance(error, LevadaError), "it is registered for these"

@@ -2,12 +2,17 @@
 is none is refused as a whole, with that line's place. Documents of RDF (Turtle, .., JSON-LD a line)
 are written as N-Quads first; their statements carry no times, so only streams that have these from
 elsewhere take them.
+
+A call of the parser costs as much as some hundred lines. So bodies that wait together are parsed
+together, which is the same: a body ends with its last line, and no line reaches into the next.
 """
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,7 +20,7 @@ import pyoxigraph as ox
 
 from levada.intake.parse.bounds import Malformed
 from levada.intake.parse.documents import document_chunks
-from levada.intake.parse.ntriples import parse
+from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.tuples import tuples_of
 from levada.model.time import MAX, MIN
 from levada.server.problems import Problem
@@ -98,23 +103,51 @@ def _apart(text: bytes) -> bytes:
     return ox.serialize(quads, format=ox.RdfFormat.N_QUADS) or b""
 
 
-def whole_lines(config: StreamConfig, data: bytes) -> tuple[bytes, int]:
-    """A body with its last line end, and how many elements it has. Raises ``Problem`` 400."""
+def whole_lines(config: StreamConfig, data: bytes) -> bytes:
+    """A body with its last line end. Raises ``Problem`` 400."""
     if b"\0" in data:
         at = data.index(b"\0")
         raise Problem(400, "A body is text: it has a byte 0.", **_place(data, at, at))
     text = data if data.endswith(b"\n") else data + b"\n"
-    if config.element == "blankline":
-        text += b"\n"  # a body ends with its last element
+    return text + b"\n" if config.element == "blankline" else text  # its last element ends
+
+
+def rows_of(config: StreamConfig, text: bytes) -> int:
+    """How many elements a body has, as ``whole_lines`` gives it. Raises ``Problem`` 400."""
     if config.format == "ndjson":
-        return text, _tuples(config, text)
-    found = parse(
-        text, quads=config.quads, timed=config.timed, seed=0, document=1, unit_ms=config.unit_ms
-    )
+        return _tuples(config, text)
+    found = _parsed(config, text)
     if found.bad:
         at, reason, _ = found.bad[0]
-        raise Problem(400, reason, wrong=len(found.bad), **_place(data, at, at + _column(reason)))
-    return text, found.n
+        raise Problem(400, reason, wrong=len(found.bad), **_place(text, at, at + _column(reason)))
+    return found.n
+
+
+def rows_of_each(config: StreamConfig, texts: Sequence[bytes]) -> list[int | Problem]:
+    """``rows_of`` of some bodies, or the problem with one."""
+    if config.format == "ndjson" or len(texts) == 1:
+        return [_judged(config, text) for text in texts]
+    found = _parsed(config, b"".join(texts))
+    ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))
+    rows = np.diff(np.searchsorted(found.line, ends), prepend=0).tolist()
+    wrong = set(np.searchsorted(ends, [at for at, _, _ in found.bad], "right").tolist())
+    return [
+        _judged(config, text) if body in wrong else n
+        for body, (text, n) in enumerate(zip(texts, rows, strict=True))
+    ]
+
+
+def _judged(config: StreamConfig, text: bytes) -> int | Problem:
+    try:
+        return rows_of(config, text)
+    except Problem as problem:
+        return problem
+
+
+def _parsed(config: StreamConfig, text: bytes) -> Triples:
+    return parse(
+        text, quads=config.quads, timed=config.timed, seed=0, document=1, unit_ms=config.unit_ms
+    )
 
 
 def _tuples(config: StreamConfig, data: bytes) -> int:

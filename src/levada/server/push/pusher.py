@@ -1,11 +1,18 @@
-"""What came within some milliseconds is one file and one wait for the disk."""
+"""What came within some milliseconds, and while the disk was waited for, is parsed together, is one
+file, and one wait for the disk. All of that is on another thread, in one turn.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog
+from levada.server.problems import Problem
+from levada.server.push.gate import rows_of_each
+from levada.streams.stream_config import StreamConfig
 
 TOGETHER = 0.005  # s
 LOOK = 0.1  # s for which it is known how much waits for the engine
@@ -14,18 +21,25 @@ LARGEST = 8 << 20  # bytes of a file, unless one body is larger
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A body that is to be durable; ``complete``: as of ``PushLog.append``."""
+class Body:
+    """A body that is to be durable; ``complete``: as of ``PushLog.append``; ``rows``: its elements,
+    None if nobody has looked.
+    """
 
+    config: StreamConfig
     data: bytes
     key: str
     complete: int
-    done: asyncio.Future[None]
+    rows: int | None = None
 
     @property
     def alone(self) -> bool:
         """Whether it is a document of its own: its blank nodes are."""
         return b"_:" in self.data
+
+    def goes_with(self, first: Body) -> bool:
+        """Whether it may be in one file with what stands first there."""
+        return self.config is first.config and not (self.alone or first.alone)
 
 
 class Pusher:
@@ -33,8 +47,8 @@ class Pusher:
 
     def __init__(self, log: PushLog) -> None:
         self.log = log
-        self._waiting: list[Waiting] = []
-        self._by_key: dict[str, asyncio.Future[None]] = {}
+        self._waiting: list[tuple[Body, asyncio.Future[int]]] = []
+        self._by_key: dict[str, asyncio.Future[int]] = {}
         self._task: asyncio.Task[None] | None = None
         self._behind, self._added, self._looked = 0, 0, -LOOK
 
@@ -48,50 +62,77 @@ class Pusher:
             self._behind = await asyncio.to_thread(self.log.backlog)
         return self._behind > most
 
-    async def add(self, data: bytes, key: str, complete: int) -> bool:
-        """Returns when it is durable; False for one whose key has been here. Raises
-        ``SinkError``.
+    async def add(self, body: Body) -> int | None:
+        """Its elements, once they are durable; None for one whose key has been here. Raises
+        ``Problem`` 400, ``SinkError``.
         """
-        if key and key in self.log.seen:
-            return False
-        if key and key in self._by_key:
-            await asyncio.shield(self._by_key[key])
-            return False
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.append(Waiting(data, key, complete, done))
-        self._added += len(data)
-        if key:
-            self._by_key[key] = done
+        if body.key and await self._has_been(body.key):
+            return None
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((body, done))
+        self._added += len(body.data)
+        if body.key:
+            self._by_key[body.key] = done
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write())
-        await asyncio.shield(done)  # a client that goes does not take the others' with it
+        return await asyncio.shield(done)  # a client that goes does not take the others' with it
+
+    async def _has_been(self, key: str) -> bool:
+        """Whether a body with this key is durable; one that is on its way is waited for."""
+        while key not in self.log.seen:
+            if key not in self._by_key:
+                return False
+            try:
+                if await asyncio.shield(self._by_key[key]):
+                    return True
+            except Problem:
+                pass  # it has not been taken
         return True
 
     async def _write(self) -> None:
         await asyncio.sleep(TOGETHER)
         while self._waiting:
             batch = self._next()
-            data, keys = b"".join(w.data for w in batch), [w.key for w in batch if w.key]
-            complete = max(w.complete for w in batch)
-            failed: BaseException | None = None
             try:
-                await asyncio.to_thread(self.log.append, data, keys, complete)
+                found = await asyncio.to_thread(self._commit, [body for body, _ in batch])
             except Exception as error:
-                failed = error
-            for each in batch:
-                self._by_key.pop(each.key, None)
-                if failed is not None:
-                    each.done.set_exception(failed)
+                found = [error] * len(batch)
+            for (body, done), each in zip(batch, found, strict=True):
+                self._by_key.pop(body.key, None)
+                if isinstance(each, Exception):
+                    done.set_exception(each)
                 else:
-                    each.done.set_result(None)
+                    done.set_result(each)
 
-    def _next(self) -> list[Waiting]:
+    def _commit(self, bodies: Sequence[Body]) -> Sequence[int | Exception]:
+        """The elements of each, durable, or what is wrong with it."""
+        found = _rows(bodies)
+        taken = [
+            body
+            for body, rows in zip(bodies, found, strict=True)
+            if not isinstance(rows, Problem) and (rows or body.complete > MIN)
+        ]
+        if taken:
+            data, keys = b"".join(b.data for b in taken), [b.key for b in taken if b.key]
+            self.log.append(data, keys, max(b.complete for b in taken))
+        return found
+
+    def _next(self) -> list[tuple[Body, asyncio.Future[int]]]:
         """What is written together."""
         size = n = 0
-        for each in self._waiting:
-            if n and (each.alone or self._waiting[0].alone or size + len(each.data) > LARGEST):
+        for each, _ in self._waiting:
+            if n and (not each.goes_with(self._waiting[0][0]) or size + len(each.data) > LARGEST):
                 break
             size += len(each.data)
             n += 1
         taken, self._waiting = self._waiting[:n], self._waiting[n:]
         return taken
+
+
+def _rows(bodies: Sequence[Body]) -> list[int | Problem]:
+    """The elements of each body, or what is wrong with it."""
+    unknown = [body for body in bodies if body.rows is None]
+    if not unknown:
+        return [body.rows or 0 for body in bodies]
+    looked = iter(rows_of_each(bodies[0].config, [body.data for body in unknown]))
+    return [next(looked) if body.rows is None else body.rows for body in bodies]

@@ -13,8 +13,8 @@ from levada.intake.admission import DAY
 from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog, is_pushed
 from levada.server.problems import Json, Problem
-from levada.server.push.gate import as_lines, format_of_body, whole_lines
-from levada.server.push.pusher import Pusher
+from levada.server.push.gate import as_lines, format_of_body, rows_of, whole_lines
+from levada.server.push.pusher import Body, Pusher
 from levada.server.served import Served, body_of, off_loop, served
 from levada.sources.messages.beside import time_said
 from levada.streams.beside import WATERMARK
@@ -43,19 +43,22 @@ async def push_rows(request: Request) -> Response:
     data = await body_of(request, limits.body, "A body")
     if form or len(data) > SMALL:
         async with own.planning:
-            text, rows = await off_loop(
-                lambda: whole_lines(config, as_lines(data, form) if form else data)
-            )
-    else:  # some 0.1 ms; another thread would be more
-        text, rows = whole_lines(config, data)
+            body = await off_loop(lambda: _judged(config, data, form, key, complete=complete))
+    else:  # it is parsed with those that come beside it
+        body = Body(config, whole_lines(config, data), key, complete)
     try:
-        new = await pusher.add(text, key, complete) if rows or complete > MIN else True
+        rows = await pusher.add(body)
     except (LevadaError, OSError):
         _stream(request)  # it may have been taken away
         raise
-    if new:
+    if rows:
         own.counts[config.name] += rows
-    return Json({"stream": config.name, "rows": rows if new else 0, "again": not new}, 202)
+    return Json({"stream": config.name, "rows": rows or 0, "again": rows is None}, 202)
+
+
+def _judged(config: StreamConfig, data: bytes, form: str, key: str, *, complete: int) -> Body:
+    text = whole_lines(config, as_lines(data, form) if form else data)
+    return Body(config, text, key, complete, rows_of(config, text))
 
 
 def _complete(request: Request) -> int:
@@ -84,7 +87,7 @@ def _stream(request: Request) -> StreamConfig:
             f"There is no stream {name[:200]}.",
             hint="PUT makes one that can be fed here.",
         )
-    if not is_pushed(config):
+    if config.path not in own.pushers and not is_pushed(config):
         raise Problem(409, f"The stream {name} is not pushed: its rows come from elsewhere.")
     return config
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import aggregate, join, planning, sharing, srbench_q3, static
+from bench import aggregate, join, planning, sharing, slices, srbench_q3, static
 from bench.__main__ import Name
 
 ROOT = Path(__file__).parents[3]
@@ -75,6 +75,14 @@ def test_queries_share_and_have_all_results(mode: str, workload: str, tmp_path: 
     expected = sharing.write(path, 100, 5, workload)
     told = sharing.side(str(path), mode, 5, 100, workload)
     assert told["count"] == expected and told["state_kb"] > 0
+
+
+@pytest.mark.parametrize("workload", list(slices.COUNTS))
+def test_aggregates_share_and_have_all_results(workload: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.nt"
+    slices.write(path, 1000)
+    told = slices.side(str(path), "relax", 3, workload, 1000)
+    assert told["count"] == slices.expected(workload, 3)
 
 
 def test_every_benchmark_is_a_module() -> None:

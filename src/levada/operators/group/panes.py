@@ -84,6 +84,16 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fram
     )
 
 
+def is_folded(frame: Frame) -> bool:
+    """Whether these are partials, and not rows that are to be folded."""
+    return col.BEGIN in frame
+
+
+def at_once(node: PlanNode[s.Panes], frame: Frame, pool: Pool) -> Frame | None:
+    """Rows as partials, however many these are; partials as they are."""
+    return frame if is_folded(frame) else fold(node, frame, pool, 1.0)
+
+
 def of_one_group(node: PlanNode[s.Panes], frame: Frame) -> Bools:
     """Of each partial that ``fold`` makes of these rows, whether all of its rows were of the one
     partition-group that it says.

@@ -205,6 +205,29 @@ def beside(op: Op) -> tuple[Op, ...]:
     return op.inputs
 
 
+def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op:
+    """A query whose GROUP BYs read sets that are made once for all windows, where rows only come:
+    an earlier coming that has left hides nothing, whoever remembers it.
+    """
+    by: dict[int, Op] = {}
+    waiting, seen = [root], set[int]()
+    while waiting:
+        op = waiting.pop()
+        if id(op) not in seen:
+            seen.add(id(op))
+            waiting += op.inputs
+            if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
+                by[id(below)] = replace(below, spec=p.Occur(wide=True))
+    return _replaced(root, by, {}) if by else root
+
+
+def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+    if not isinstance(op.spec, p.Occur) or op.weighted or op.windows is None:
+        return False
+    own = windows(op.windows).windows
+    return len(own) == 1 and own[0].kind in LOOSE
+
+
 def _replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
     """The tree with others in the place of these operators."""
     if id(op) in by:

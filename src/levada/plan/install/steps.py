@@ -34,6 +34,12 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import loosened
 
+
+def is_wide(op: Op) -> bool:
+    """Whether an operator makes a set of rows for windows of any length."""
+    return isinstance(op.spec, p.Occur) and op.spec.wide
+
+
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
@@ -87,7 +93,7 @@ class Steps:
         timed = (
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
-        loose = isinstance(op.spec, p.Join) and bool(op.spec.sides)
+        loose = (isinstance(op.spec, p.Join) and bool(op.spec.sides)) or is_wide(op)
         key = (op.windows or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
@@ -147,8 +153,10 @@ class Steps:
                 return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
-            case p.Occur() | p.Hold():
-                return s.Occur() if isinstance(spec, p.Occur) else s.Hold(), self._windows(op)
+            case p.Occur(wide):
+                return s.Occur(wide), self._windows(op)
+            case p.Hold():
+                return s.Hold(), self._windows(op)
             case p.Join():
                 return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():

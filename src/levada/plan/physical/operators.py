@@ -106,8 +106,10 @@ class Applied(t.Plain):
 @dataclass(frozen=True, slots=True)
 class Occur(t.WholeRows):
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged
-    (docs/architecture.md#a-querys-way).
+    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length.
     """
+
+    wide: bool = False
 
     def makes_set(self, i: int) -> bool:
         """It does."""

@@ -98,10 +98,14 @@ def shares_of(plan: Plan) -> Shares:
 
 
 def widened(plan: Plan) -> Plan:
-    """The plan with windows in which the rows of its relaxed joins count long enough."""
+    """The plan with windows in which the rows of its relaxed joins count long enough, and those of
+    its sets for windows of any length.
+    """
     shares = Shares(plan)
     loose = [join for node in plan.nodes.values() if (join := node.of(s.Join)) and join.step.sides]
-    wide = {node.id: _widened(node, shares) for node in loose}
+    wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
+    sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
+    wide |= _wide_sets(plan, sets)
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
 
 
@@ -113,6 +117,25 @@ def _widened(node: PlanNode[s.Join], shares: Shares) -> PlanNode[s.Join]:
             if window == Window(WindowKind.ALL) and found:
                 table.put(j, member, longest(found))
     return replace(node, windows=table)
+
+
+def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
+    """Sets for windows of any length with the longest of those of the GROUP BYs above."""
+    found: dict[int, dict[int, dict[Window, None]]] = {number: {} for number in sets}
+    for node in plan.nodes.values() if sets else ():
+        if (panes := node.of(s.Panes)) is None or node.inputs[0] not in sets:
+            continue
+        (row,) = panes.step.rows
+        for member in np.flatnonzero(node.alive).tolist():
+            own = node.members[member]
+            found[node.inputs[0]].setdefault(own.inputs[0], {})[own.windows[row]] = None
+    wide: dict[int, PlanNode] = {}
+    for number, windows in found.items():
+        table = plan.nodes[number].windows.copied()
+        for member, own_windows in windows.items():
+            table.put(0, member, longest(own_windows))
+        wide[number] = replace(plan.nodes[number], windows=table)
+    return wide
 
 
 def longest(windows: Collection[Window]) -> Window:

@@ -130,7 +130,9 @@ class Union(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Occur(OwnWindows):
-    """Sets ``prev``."""
+    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows."""
+
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from levada.model.names import derived_by, is_derived, left_as, shown
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.install import Installer
-from levada.plan.install.relax import Relaxations
+from levada.plan.install.relax import Relaxations, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
@@ -93,9 +93,11 @@ class Topology:
             reread_graphs=reread_graphs,
             apart=self.sharing is Sharing.OFF,
         )
-        self._newcomers.append((name, installer, lowered.root))
+        root = lowered.root
         if self.sharing is Sharing.RELAX:
-            self.relaxations.note(name, installer, lowered.root)
+            root = with_wide_sets(root, installer.timing.of_rows)
+            self.relaxations.note(name, installer, root)
+        self._newcomers.append((name, installer, root))
         self.queries[name] = QueryPlan(
             name,
             query.form,

@@ -8,7 +8,7 @@ and rows of windows travel alike; those of a divided group to several targets (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.operators.excess import most_of
 from levada.operators.group.panes import fold, of_one_group
+from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
 from levada.operators.rows.pick import route
@@ -30,6 +31,7 @@ from levada.plan.sealed.heavy.copies import Copies
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shares import Shares, shares_of
+from levada.plan.sealed.sliced.readers import readers_of
 from levada.runtime.context import Context, Control, Counted, Done, load_groups
 from levada.runtime.graph.group_counts import CHECKS, Counter
 from levada.runtime.task.addresses import Address, What
@@ -38,6 +40,7 @@ from levada.terms.term_pool import Pool
 from levada.windows import element_times
 
 FEWER = 0.5  # panes per row, from which on they are folded before the exchange
+NOBODY = frozenset[int]()
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
 
 
@@ -58,9 +61,12 @@ class Exchange:
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
-        """The rows for consumers in this stage; the others are put into the boxes."""
+        """The rows for consumers in this stage; the others are put into the boxes. What has been
+        folded for a GROUP BY already comes as partials (``is_folded``).
+        """
+        done = yield from self._sliced(node, out)
         for consumer in node.consumers:
-            for at, frame in self._rows(node, out, consumer):
+            for at, frame in self._rows(node, out, consumer, done):
                 if not frame.n:
                     continue
                 if at.stage == self.stage:
@@ -68,15 +74,37 @@ class Exchange:
                 else:
                     self._put(at, frame)
 
-    def _rows(
-        self, node: PlanNode, out: Frame, consumer: Consumer
-    ) -> Iterator[tuple[Consumer, Frame]]:
-        """One producer's rows for one consumer; many thresholds at once skip the filter's input,
-        several picks the pick's.
+    def _sliced(
+        self, node: PlanNode, out: Frame
+    ) -> Generator[tuple[Consumer, Frame], None, frozenset[int]]:
+        """Partials for GROUP BYs that have rows in common, where these make them fewer; whose that
+        are. Where rows are counted by their groups they are folded one by one.
         """
+        done: set[int] = set()
+        for readers in readers_of(self.plan, node) if self.counter is None else ():
+            partials = sliced(node, readers, out, self.pool, FEWER)
+            if partials is None:
+                continue
+            done.update(reader.panes.id for reader in readers.readers)
+            for consumer, partial in partials:
+                if consumer.stage == self.stage:
+                    yield consumer, partial
+                else:
+                    self._put_panes(consumer, partial)
+        return frozenset(done)
+
+    def _rows(
+        self, node: PlanNode, out: Frame, consumer: Consumer, done: frozenset[int] = NOBODY
+    ) -> Iterator[tuple[Consumer, Frame]]:
+        """One producer's rows for one consumer, and not for those that are ``done``; many
+        thresholds at once skip the filter's input, several picks the pick's.
+        """
+        if consumer.node in done:
+            return
         if (picks := self.plan.nodes[consumer.node].of(s.Pick)) is not None:
-            picked = self._picked(node, out, consumer, picks)
-            for after in picks.consumers if picked.n else ():
+            left = [after for after in picks.consumers if after.node not in done]
+            picked = self._picked(node, out, consumer, picks) if left else Frame({}, 0)
+            for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)
             return
         target = self._thresholds_of(consumer)
@@ -145,11 +173,15 @@ class Exchange:
             to = Address(What.ROWS, consumer.node, consumer.input)
             self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
-            keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
             counted = self.counter is not None and col.PLACE in frame
-            alone = of_one_group(target, frame) if counted else None
-            to = Address(What.PANES, consumer.node)
-            self._scatter(to, panes, keys, consumer.node, alone=alone)
+            self._put_panes(consumer, panes, of_one_group(target, frame) if counted else None)
+
+    def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
+        """Cuts partials by their target."""
+        slots, target = consumer.edge.exchange, self.plan.nodes[consumer.node].of(s.Panes)
+        assert slots is not None and target is not None, "partials are of a GROUP BY"
+        keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
+        self._scatter(Address(What.PANES, consumer.node), panes, keys, consumer.node, alone=alone)
 
     def _scatter(
         self,

@@ -24,7 +24,7 @@ from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
-from levada.operators.group.panes import fold
+from levada.operators.group.panes import at_once, is_folded
 from levada.operators.interval.join import join_in_pieces
 from levada.operators.interval.recent import recent_in_pieces
 from levada.operators.table import evaluate
@@ -347,7 +347,8 @@ class StageTask:
         self._keep_made(node, out)
         for consumer, frame in exchange.along(node, out):
             target = self.plan.nodes[consumer.node]
-            if fold_at_once and isinstance(target.step, s.Panes | s.Filter | s.Extend):
+            adds_up = fold_at_once and isinstance(target.step, s.Panes | s.Filter | s.Extend)
+            if adds_up or is_folded(frame):
                 self._folded(target, frame, exchange)
             else:
                 self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
@@ -359,7 +360,7 @@ class StageTask:
         if panes is None:
             for out in self._made(target, [frame]):
                 self._pass(target, out, exchange, fold_at_once=True)
-        elif (partial := fold(panes, frame, self.pool, 1.0)) is not None and partial.n:
+        elif (partial := at_once(panes, frame, self.pool)) is not None and partial.n:
             self.partials.setdefault(target.id, []).append(partial)
             self.waiting.add(target.id)
 

@@ -1,0 +1,1 @@
+"""What GROUP BYs over the same rows have in common."""

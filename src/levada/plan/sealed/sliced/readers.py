@@ -1,0 +1,163 @@
+"""Which GROUP BYs read the same rows, and where the times of these are cut for all of them
+(``operators/group/slices``): what follows from a sealed plan alone.
+
+A GROUP BY reads a producer's rows along its edge, or through a pick that takes all rows of a
+relaxed join in windows of its own: what does not count in these does not count in the panes either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from levada.model import columns as col
+from levada.model.arrays import Bools, Longs
+from levada.model.time import MAX, MIN, WindowKind
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import Consumer, Plan, PlanNode
+from levada.plan.sealed.window_table import WindowTable
+
+_CLOSING = (int(WindowKind.CLOSE_OPEN), int(WindowKind.CLOSE_CLOSED))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cuts:
+    """Borders: at each ``phase + i * step``, and at the ``starts``."""
+
+    phase: Longs
+    step: Longs
+    starts: Longs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reader:
+    """A GROUP BY by panes, and the edges along which it reads a producer's rows."""
+
+    panes: PlanNode[s.Panes]
+    way: tuple[Consumer, ...]
+
+    @property
+    def edge(self) -> Consumer:
+        """The last edge."""
+        return self.way[-1]
+
+    def slot(self, i: int) -> int:
+        """The producer's slot that is slot i here; -1: none."""
+        for edge in reversed(self.way):
+            i = edge.edge.slots[i] if i >= 0 else -1
+        return i
+
+    def window(self, j: int) -> int:
+        """The producer's window that is window j here; -1: none."""
+        for edge in reversed(self.way):
+            j = edge.edge.windows[j] if j >= 0 else -1
+        return j
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Readers:
+    """The readers that have the same slots of a producer as keys; where each column of times is
+    cut.
+    """
+
+    keys: tuple[int, ...]
+    readers: tuple[Reader, ...]
+    cuts: tuple[tuple[str, Cuts], ...]
+
+
+_Known = dict[int, tuple[Readers, ...]]
+
+
+class _Facts(_Known):
+    """What is known of a plan's nodes."""
+
+
+def readers_of(plan: Plan, node: PlanNode) -> tuple[Readers, ...]:
+    """The GROUP BYs that have rows of a node in common, found once."""
+    known: _Known = plan.facts.setdefault(_Facts, _Facts())
+    if node.id not in known:
+        known[node.id] = tuple(_found(plan, node))
+    return known[node.id]
+
+
+def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
+    by_keys: dict[tuple[int, ...], list[Reader]] = {}
+    for reader in _reading(plan, node):
+        if _closes(reader.panes):
+            own = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
+            by_keys.setdefault(tuple(sorted(own)), []).append(reader)
+    for keys, found in by_keys.items():
+        if _several(found, len(node.members)):
+            yield Readers(keys, tuple(found), tuple(_cuts(found, node.layout)))
+
+
+def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
+    for consumer in node.consumers:
+        target = plan.nodes[consumer.node]
+        if (panes := target.of(s.Panes)) is not None:
+            yield Reader(panes, (consumer,))
+        elif (pick := target.of(s.Pick)) is not None and not pick.step.keys and not pick.step.tests:
+            for after in pick.consumers:
+                if (panes := plan.nodes[after.node].of(s.Panes)) is not None:
+                    yield Reader(panes, (consumer, _behind(after, pick.step.kept)))
+
+
+def _behind(edge: Consumer, kept: Sequence[int]) -> Consumer:
+    """An edge out of a pick as if out of the pick's input."""
+    slots = tuple([kept[at] if at >= 0 else -1 for at in edge.edge.slots])
+    return replace(edge, edge=edge.edge._replace(slots=slots))
+
+
+def _closes(panes: PlanNode[s.Panes]) -> bool:
+    """Whether all windows of a GROUP BY's rows are such as close at the times of a grid."""
+    kinds = panes.windows.kind[list(panes.step.rows)][:, panes.alive]
+    return not panes.input_layouts[0].weighted and bool(np.isin(kinds, _CLOSING).all())
+
+
+def _several(readers: Sequence[Reader], producers: int) -> bool:
+    """Whether the rows of some producer's member go to several members."""
+    total = np.zeros(producers, np.int64)
+    for reader in readers:
+        counts = np.diff(reader.way[-1].fan.offsets)
+        if len(reader.way) > 1:
+            fan = reader.way[0].fan
+            sums = np.concatenate([[0], np.cumsum(counts[fan.members])])
+            counts = sums[fan.offsets[1:]] - sums[fan.offsets[:-1]]
+        total += counts
+    return bool((total > 1).any())
+
+
+def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts]]:
+    """Where each column of times is cut: where rows enter, where they leave, where queries start;
+    an earlier coming matters by when it leaves.
+    """
+    found: dict[str, list[Cuts]] = {}
+    for reader in readers:
+        for j, span in enumerate(reader.panes.input_layouts[0].windows):
+            if (at := reader.window(j)) < 0:
+                continue
+            panes = reader.panes
+            enter, leave = borders(panes.windows, panes.alive, panes.step.rows[j])
+            latest = span.hi and source.windows[at].hi
+            found.setdefault(col.least(at), []).append(leave)
+            found.setdefault(col.greatest(at) if latest else col.least(at), []).append(enter)
+            if span.prev and source.windows[at].prev:
+                found.setdefault(col.earlier(at), []).append(leave)
+    for name, cuts in found.items():
+        grids = [np.stack([cut.phase, cut.step]) for cut in cuts]
+        phase, step = np.unique(np.concatenate(grids, axis=1), axis=1)
+        yield name, Cuts(phase, step, np.unique(np.concatenate([cut.starts for cut in cuts])))
+
+
+def borders(table: WindowTable, own: Bools, t: int) -> tuple[Cuts, Cuts]:
+    """The times from which on a row enters window t of these members later; and from which on it
+    leaves it later, or is after a start. The windows are such as close.
+    """
+    kind, step, start = table.kind[t][own], table.step[t][own], table.start[t][own]
+    close = table.t0[t][own] + (kind == WindowKind.CLOSE_CLOSED)
+    enter = (close + table.range[t][own] - table.to[t][own]) % step
+    none = np.empty(0, np.int64)
+    return Cuts(enter, step, none), Cuts(close % step, step, start[(start > MIN) & (start < MAX)])

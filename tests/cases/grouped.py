@@ -1,0 +1,87 @@
+"""Random sets of GROUP BYs over the same rows: of other windows, functions, conditions, and starts.
+
+A set has one group of patterns, with a condition or none, and one key, mostly; each of its queries
+draws its window, its options and its aggregates, and now and then another of the rest.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from cases.case import CaseQuery
+from cases.sketches import STREAM
+from cases.texts import Asked, Drawn, rspql
+from cases.windows import ORIGINS, PASTS, RANGES, STEPS, Clause
+
+GROUPS = (
+    ("?x :p ?v", ("?x", "?v", "")),
+    ("?x :p ?v", ("?x", "")),
+    ("?x :p ?v . ?x :q ?y", ("?x", "?y", "?x ?y", "")),
+    ("?y :q ?x . ?x :p ?v . ?y :p ?u", ("?x", "?y", "?u", "")),
+)
+FUNCTIONS = ("SUM(?v)", "AVG(?v)", "COUNT(?v)", "COUNT(*)", "MIN(?v)", "MAX(?v)", "SAMPLE(?v)")
+RARE = ("COUNT(DISTINCT ?v)", "SUM(?v + 1)")
+CONDITIONS = ("", "", "", "", "", "", "?v > 1", "?v > 2", "?v < 5", "?x = :a")
+OUTPUTS = ("RSTREAM", "RSTREAM", "RSTREAM", "ISTREAM")
+
+
+@st.composite
+def clauses(draw: st.DrawFn) -> Clause:
+    """A window with a step; some are in the past, a few are none that closes."""
+    step = draw(st.sampled_from((*STEPS, 1500, 700)))
+    match draw(st.integers(0, 9)):
+        case 8:
+            length, to = draw(st.sampled_from(PASTS))
+            return Clause("step", length, step, to=to)
+        case 9:
+            return draw(st.sampled_from((Clause("range", 3000), Clause("count", count=4))))
+        case _:
+            return Clause("step", draw(st.sampled_from(RANGES)), step)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[str, str]:
+    """A group of patterns, maybe with a condition, and what its rows are grouped by."""
+    patterns, keys = draw(st.sampled_from(GROUPS))
+    condition = draw(st.sampled_from(CONDITIONS))
+    told = f" FILTER({condition})" if condition else ""
+    return f"WINDOW :w {{ {patterns}{told} }}", draw(st.sampled_from(keys))
+
+
+@st.composite
+def grouped(draw: st.DrawFn, name: str, body: str, key: str) -> CaseQuery:
+    """One GROUP BY."""
+    functions = (*FUNCTIONS * 3, *RARE)
+    chosen = draw(st.lists(st.sampled_from(functions), min_size=1, max_size=2, unique=True))
+    shown = " ".join(f"({one} AS ?n{i})" for i, one in enumerate(chosen))
+    tail = f" GROUP BY {key}" if key else ""
+    options: dict[str, object] = {}
+    if draw(st.integers(0, 2)) == 2:
+        options["t0"] = draw(st.sampled_from(ORIGINS))
+    if draw(st.integers(0, 3)) == 3:
+        options["bounds"] = "(]"
+    if draw(st.integers(0, 7)) == 7:
+        options["report"] = draw(st.sampled_from(("periodic:1700ms", "nonempty")))
+    windows = {"w": (STREAM, draw(clauses()))}
+    free = "SAMPLE(?v)" in chosen  # any is right, so there are no right differences
+    return rspql(
+        Drawn(
+            name,
+            Asked(f"SELECT {key} {shown}", tail),
+            body,
+            windows,
+            options,
+            "RSTREAM" if free else draw(st.sampled_from(OUTPUTS)),
+        )
+    )
+
+
+@st.composite
+def grouped_sets(draw: st.DrawFn, most: int) -> list[CaseQuery]:
+    """3 to ``most`` GROUP BYs, most of them of the same rows."""
+    one = draw(bodies())
+    found = []
+    for i in range(draw(st.integers(3, most))):
+        other = draw(st.integers(0, 5)) == 5
+        found.append(draw(grouped(f"q{i}", *(draw(bodies()) if other else one))))
+    return found

@@ -19,7 +19,6 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
@@ -281,7 +280,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
 
     def _publication_on(self, checkpoint: Checkpoint) -> Publication:
         letters, files = self._letters or self.root, self._outputs.sinks
-        index, new = self._index(checkpoint.root), partial(self._new_index, checkpoint.root)
+        index, new = self._index_on(checkpoint.root)
         return Publication(
             checkpoint, self._sink, letters, self._keep, files, index, self._deliveries, new
         )

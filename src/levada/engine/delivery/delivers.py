@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +51,9 @@ class Delivers:
             self._deliveries.add(shape, query._lifetime, url, options)
         self._wake()
 
-    def _index(self, root: Path) -> Index | None:
-        """What is kept for other processes, and for outputs; None: nothing is."""
-        return self._new_index(root) if self._kept or self._deliveries.all else None
-
-    def _new_index(self, root: Path) -> Index:
-        keep = self._kept or Keep.of(KEEP)
-        return Index(root, keep, wall, self._deliveries.needed)
+    def _index_on(self, root: Path) -> tuple[Index | None, Callable[[], Index]]:
+        """What is kept for other processes, and for outputs (None: nothing is yet), and how it is
+        opened. That does not hold the engine, which is closed when nobody has it any more.
+        """
+        opened = partial(Index, root, self._kept or Keep.of(KEEP), wall, self._deliveries.needed)
+        return opened() if self._kept or self._deliveries.all else None, opened

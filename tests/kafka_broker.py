@@ -73,10 +73,18 @@ def jars(name: str = "kafka", artifact: str = "kafka_2.13") -> Path:
     return folder
 
 
+def _drawn() -> str:
+    """The name of a cluster."""
+    first, *others = uuid.uuid4().bytes
+    drawn = bytes([first & 0x7F, *others])  # as a text it does not begin like an option
+    return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
+
+
 class Broker:
     """One broker. ``sasl``: user and password of a further listener with SASL PLAIN; ``tls``: of
     one with TLS and every login there is, a folder with its own key and certificate
-    (``store.pem``) and whom it believes (``ca.pem``).
+    (``store.pem``) and whom it believes (``ca.pem``); ``beside``: the first of the brokers, which
+    is their controller, if it is the second.
     """
 
     def __init__(
@@ -86,6 +94,7 @@ class Broker:
         settings: Mapping[str, str] = {},
         *,
         tls: Path | None = None,
+        beside: Broker | None = None,
     ) -> None:
         self.jars = jars()
         try:
@@ -97,16 +106,28 @@ class Broker:
         self.server = f"127.0.0.1:{self.port}"
         self.admin = AdminClient({"bootstrap.servers": self.server, "log_level": 0})
         self.process: subprocess.Popen[bytes] | None = None
-        self._write(sasl, settings, tls)
-        first, *others = uuid.uuid4().bytes
-        drawn = bytes([first & 0x7F, *others])  # as a text it does not begin like an option
-        identity = base64.urlsafe_b64encode(drawn).decode().rstrip("=")
+        if beside is None:
+            self.identity, second = _drawn(), {}
+        else:
+            self.identity, second = beside.identity, self._second(beside)
+        self._write(sasl, {**settings, **second}, tls)
         users = []
         if sasl is not None and tls is not None:
             for mechanism in _MECHANISMS:
                 users += ["--add-scram", f"{mechanism}=[name={sasl[0]},password={sasl[1]}]"]
-        self._run("kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings, *users)
+        self._run(
+            "kafka.tools.StorageTool", "format", "-t", self.identity, "-c", self._settings, *users
+        )
         self.start()
+
+    def _second(self, first: Broker) -> dict[str, str]:
+        """What a further broker says otherwise."""
+        return {
+            "process.roles": "broker",
+            "node.id": "2",
+            "controller.quorum.voters": f"1@127.0.0.1:{first.control}",
+            "listeners": f"PLAINTEXT://{self.server}",
+        }
 
     def _write(
         self, sasl: tuple[str, str] | None, settings: Mapping[str, str], tls: Path | None

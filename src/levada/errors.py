@@ -12,7 +12,8 @@
     │   └── LostError               offsets that are gone before they were read
     ├── PromiseError          a stream that breaks what was promised of it               exit 1
     ├── SinkError             results that cannot be written                             exit 1
-    │   └── TargetAwayError         where they go does not answer: it is waited for
+    │   ├── TargetAwayError         where they go does not answer: it is waited for
+    │   └── TargetTakenError        another engine writes there
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     │   ├── DamagedError            a file of it is missing, cut short or altered
     │   └── OvertakenError          another engine has taken it over                     exit 4

@@ -16,9 +16,11 @@ Source: KIP-98 (transactions), KIP-447 (offsets in them). docs/decisions/0032.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -163,9 +165,31 @@ class KafkaTarget:
             text = msgspec.json.encode(position).decode()
             marker = kafka.TopicPartition(self.config.topic, 0, position.epoch, metadata=text)
             group = self._consumer.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction([marker], group, ANSWER)
+            self._in_time(partial(self._producer.send_offsets_to_transaction, [marker], group))
             self._producer.commit_transaction(ANSWER)
             self._open = False
+
+    def _in_time(self, call: Callable[[float], None]) -> None:
+        """A call that librdkafka does not end when its time is over: it waits for the broker that
+        was the group's coordinator, though that is dead and another one is. Then it keeps the
+        producer, which the next one shuts out.
+        """
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                call(ANSWER)
+            except BaseException as error:
+                raised.append(error)
+
+        calling = threading.Thread(target=run, name="levada kafka", daemon=True)
+        calling.start()
+        calling.join(2 * ANSWER)
+        if calling.is_alive():
+            self._producer = None
+            raise TargetAwayError(self._sentence("the coordinator does not answer"))
+        if raised:
+            raise raised[0]
 
     def _produce(self, value: bytes, headers: list[tuple[str, bytes]]) -> None:
         while True:

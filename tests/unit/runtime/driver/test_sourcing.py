@@ -17,7 +17,7 @@ from levada.errors import SourceError
 from levada.runtime.store.state_files import map_
 from levada.testing import MemorySink
 from levada.testing.compare import same
-from levada.testing.streams import ManualClock, lines, write_directory, write_lines
+from levada.testing.streams import Element, ManualClock, lines, write_directory, write_lines
 from levada.windows.state.pieces import read_head
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}") for i in range(20)]
@@ -375,6 +375,11 @@ def test_a_silent_stream_that_shares_no_query_stays_where_it_is(
         e.engine.stop()
 
 
+def append(path: Path, elements: list[Element]) -> None:
+    with path.open("a") as file:
+        file.writelines(f"{x}\n" for x in lines(elements))
+
+
 def test_a_silent_file_beside_a_lively_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
@@ -388,8 +393,9 @@ def test_a_silent_file_beside_a_lively_one(tmp_path: Path, monkeypatch: pytest.M
         e.until(lambda: e.read(S) == 10)
         assert e.engine._records()[S].watermark == 0
         e.clock.advance(31_000)
-        with (folder / "1.nt").open("a") as file:
-            file.writelines(f"{x}\n" for x in lines([*ELEMENTS[10:], element(60_000, "z p 0")]))
+        append(folder / "1.nt", ELEMENTS[10:])
+        e.until(lambda: e.read(S) == 20)  # maybe by the clock of before
+        append(folder / "1.nt", [element(60_000, "z p 0")])
         e.until(lambda: e.read(S) == 21 and e.engine._records()[S].watermark == 60_000)
         e.engine.stop()
     judge(
@@ -418,8 +424,9 @@ def test_who_spoke_last_is_followed_though_all_are_found_silent_at_once(
         e.engine.start()
         e.until(lambda: e.read(S) == 2 or (e.read(S) == 1 and not files and e.read(T) == 1))
         e.clock.advance(10_000)
-        with (folder / "1.nt").open("a") as file:
-            file.writelines(f"{x}\n" for x in lines([*ELEMENTS[2:], element(60_000, "z p 0")]))
+        append(folder / "1.nt", ELEMENTS[2:])
+        e.until(lambda: e.read(S) == (20 if files else 19))  # maybe by the clock of before
+        append(folder / "1.nt", [element(60_000, "z p 0")])
         e.until(lambda: e.read(S) == (21 if files else 20))
         e.clock.advance(100_000)
         e.until(lambda: e.engine._records()[S if files else T].watermark == 60_000)

@@ -248,7 +248,6 @@ class Driver:
             registry.dropped.clear()
         edited(self._catalog.edited)
         self._stamps.compare(old=self._catalog.goes_on)
-        self._collected.after(len(queries))
         if plan is not None:
             epochs.use(plan)
         elif epochs.plan is None:
@@ -315,6 +314,7 @@ class Driver:
         try:
             self.epochs.run(intention)
             self._check_totals()
+            self._collected.after(len(self._registry.queries))
         except AwayError as error:  # decided anew when it answers
             self._awaits = error.message
             return False

@@ -3,8 +3,9 @@
 A query's trees have no cycles, and planning makes 100,000 small tuples: each 700 of them begin a
 search, and now and then one over everything that the process holds (modules, kernels, the plans of
 all other queries). That was half of what a query cost. The search is put off to the end of each
-stage, so what other threads leave behind waits for milliseconds. After many queries it is done at
-once (``Collected``): else the search over all of them falls into one of the next epochs.
+stage, so what other threads leave behind waits for milliseconds. When many queries have come it is
+done after their first epoch (``Collected``), which has read their plan: else the search over all of
+them falls into one of the next.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,6 +85,8 @@ class World:
         self.queries: dict[str, Asked] = {}
         self.gone: list[Asked] = []
         self.deaths: list[bool] = []  # of the next commits: before or behind
+        self.fate = threading.Lock()  # of ``deaths`` and ``dying``: an engine's thread takes from it
+        self.dying = False
         self.died = self.came = self.files = 0
         self.sharing = draw.choice(("off", "exact", "relax"))
         if draw.random() < 0.5:
@@ -110,12 +113,13 @@ class World:
         commit: Callable[[Manifest], None] = checkpoint.commit
 
         def doomed(manifest: Manifest) -> None:
-            if not self.deaths:
+            with self.fate:
+                self.dying = bool(self.deaths)
+                behind = not self.dying or self.deaths.pop()
+            if behind:
                 commit(manifest)
-                return
-            if self.deaths.pop():
-                commit(manifest)
-            raise DeathError
+            if self.dying:
+                raise DeathError
 
         checkpoint.commit = doomed
 
@@ -217,9 +221,15 @@ class World:
                 return
 
     def read(self) -> None:
-        """Waits until all is read with the plan of now, by whatever engine."""
-        until(self._is_read, "what is there is read", step=0.002)
-        self.deaths = []
+        """Waits until all is read with the plan of now, by an engine that is not about to die."""
+        while True:
+            until(self._is_read, "what is there is read", step=0.002)
+            with self.fate:
+                self.deaths = []
+                if not self.dying:
+                    return
+            until(lambda: not self.engine.running, "an engine that dies has ended", step=0.002)
+            self.revive()
 
     def _is_read(self) -> bool:
         if not self.engine.running:
@@ -241,11 +251,14 @@ class World:
                 raise
         self.engine.close()
         self.died += 1
+        self.dying = False
         self.engine = self.start()
 
     def end(self) -> None:
         """The streams end."""
         self.engine.close()
+        if not self.streams:  # and so no query
+            return
         self.engine = self.start(once=True)
         assert set(self.engine.streams()) == set(self.streams), "those that came come again"
         self.engine.await_end()

@@ -87,6 +87,8 @@ class Driver:
         self.streams.restore()
         self._requests = Requests(checkpoint.root, inputs, self.streams)
         self._requests.restore()
+        if tempo.once:
+            self._registry.check_work()
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start = 0.0
         self._awaits = self._held_by = ""

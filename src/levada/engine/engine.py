@@ -241,11 +241,6 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``)."""
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
-        if once and not self._registry.streams and not self._registry.queries:
-            hint = (
-                "Name a stream with engine.stream(name, path), or register a query without windows."
-            )
-            raise UsageError("The engine has no stream and no query to read once.", hint=hint)
         try:
             self._registry.begin()
             placed, follow = settle(self._wish, self._open(), self._registry.streams)

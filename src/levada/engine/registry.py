@@ -185,6 +185,14 @@ class Registry:
                     self._warn(prepare(asked, self.known), only_of_data=True)
             self._unsure = []
 
+    def check_work(self) -> None:
+        """Raises ``UsageError`` where there is neither a stream nor a query, named or come again."""
+        if not self.streams and not self.queries:
+            hint = (
+                "Name a stream with engine.stream(name, path), or register a query without windows."
+            )
+            raise UsageError("The engine has no stream and no query to read once.", hint=hint)
+
     def _warn(self, query: Prepared, *, only_of_data: bool = False) -> None:
         for warning in query.warnings:
             if warning.of_data and not self._begun:

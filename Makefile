@@ -59,7 +59,7 @@ fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one 
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"
 	@LEVADA_SEED=$(SEED) LEVADA_FUZZ=$(FUZZ) $(PYTEST) tests/fuzz --timeout 7200
 
-soak: setup  ## SOAK (1h; in `make test` 60s) at half load on Spark, killed again and again: what grows?
+soak: setup  ## SOAK (1h; in `make test` 40s) at half load on Spark, killed again and again: what grows?
 	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest tests/soak -s
 
 sinks: setup  ## SINKS (30m) at half load, whose output, a PostgreSQL, is away for a sixth of it: what stays behind?

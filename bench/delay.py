@@ -29,8 +29,8 @@ from levada.runtime.store.manifest import Manifest
 
 DELAY = 250
 STATIONS = 100
-WARM, SPAN = 8.0, 20.0  # s
-MOST = 20_000  # minutes that are made
+WARM, SPAN = 8.0, 20.0  # s; less where what is made does not last so long
+MOST = 60_000  # minutes that are made: 3 GB
 
 
 def make(path: Path, minutes: int) -> list[int]:
@@ -129,8 +129,9 @@ def run(scale: float, stepped: bool) -> Result:
         ends = make(folder / "made.nt", int(MOST * scale))
         most = capacity(folder, folder / "made.nt", stepped)
         many = min(int((WARM + SPAN) * scale * most / 2), len(ends))
+        warm = min(WARM * scale, many / (most / 2) / 3)
         found, told = latencies(
-            folder, folder / "made.nt", ends[:many], most / 2, warm=WARM * scale, stepped=stepped
+            folder, folder / "made.nt", ends[:many], most / 2, warm=warm, stepped=stepped
         )
     if not found:
         raise CountError("Too little was made for a report behind the warm-up.")

@@ -3,7 +3,7 @@ and bad elements, queries that come and go, static data that change, and kill -9
 Its processes stay as large as they were, and its results are those of the reference.
 
     make soak              an hour on Spark; SOAK=3m for less
-    SOAK=60s (`make test`)  without Spark
+    SOAK=40s (`make test`)  without Spark
 
 Judged at the end: each element is counted, late or dead, as it was written to be; the light
 queries' reports are the naive reference's, without what was told to be late; sums of the heavy one
@@ -35,7 +35,7 @@ from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Element, ReferenceQuery, Report
 from levada.testing.reference import evaluate
 
-LASTS = parse_duration(os.environ.get("SOAK", "60s")) / 1000  # s
+LASTS = parse_duration(os.environ.get("SOAK", "40s")) / 1000  # s
 MASTER = os.environ.get("SOAK_MASTER", "none")
 LOAD = int(os.environ.get("SOAK_LOAD", "2000"))  # lines a second
 KILL_EVERY = min(max(LASTS / 12, 12 if MASTER == "none" else 40), 300)  # s; Spark starts in ten

@@ -59,7 +59,7 @@ def all_plans(given: Problem, replication: Longs) -> list[Longs]:
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-@settings(max_examples=20)
+@settings(max_examples=10)
 @drawn(seed=SEEDS)
 def test_without_best_fit_and_compression_the_answer_is_the_best_of_all(
     model: str, seed: int
@@ -149,7 +149,7 @@ def test_first_fit_fills_and_round_robin_spreads() -> None:
     assert round_robin(MODELS["paper"], given, ones)[range(5), range(5)].tolist() == [1] * 5
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @drawn(seed=SEEDS)
 def test_a_search_is_never_worse_than_its_rivals_or_its_start(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ def whole(way: Affine, rows: int, slow: float = 1.0) -> float:
 @pytest.mark.parametrize("slow", [1.0, 1.6])
 def test_the_largest_epoch_that_keeps_the_delay(each: float, slow: float) -> None:
     admission, way = Admission(MOST, delay=250), Affine(20.0, each, MOST)
-    told(admission, way, slow=slow)
+    told(admission, way, slow=slow, epochs=60)
     took = whole(way, admission.rows, slow)
     assert 2 * took + ASKED <= 250, "what is slow is slow again"
     assert 2 * took + ASKED >= 0.8 * 250, "and no smaller than it has to be"
@@ -132,6 +132,25 @@ def test_at_half_load_what_waits_longest_keeps_the_delay() -> None:
     gaps = rng.exponential(1 / 50.0, 1_000_000) * np.where(rng.random(1_000_000) < 0.5, 0.4, 1.6)
     found = waits(np.cumsum(gaps), admission, lambda n: 20.0 + 0.01 * n)
     assert np.percentile(found, 99) <= 250 - ASKED
+
+
+def test_epochs_that_are_dearer_in_the_beginning_do_not_leave_a_queue_behind() -> None:
+    """Ways that are believed to cost five times as much, and what waits for small epochs."""
+    rng = np.random.default_rng(5)
+    admission, way = Admission(MOST, delay=250, interval=62), Affine(110.0, 0.005, MOST)
+    arrivals = np.cumsum(rng.exponential(1 / 400.0, 4_000_000))  # 400 in a ms, for 10 s
+    now, read, found = 0.0, 0, []
+    for n in range(10_000):
+        if read == len(arrivals):
+            break
+        now = max(now, arrivals[read])
+        size = min(int(np.searchsorted(arrivals, now, "right")) - read, admission.rows)
+        took = (35.0 + 0.001 * size) * (6.0 if n < 5 else 2.0 if rng.random() < 0.03 else 1.0)
+        found.append(now + took - arrivals[read : read + size])
+        admission.see(size, took, took - BESIDE, [way])
+        read, now = read + size, max(now + took, now + 62)
+    waited = np.concatenate(found)[1_600_000:]
+    assert np.percentile(waited, 99) <= 250
 
 
 def test_what_comes_at_once_is_read_in_epochs_that_keep_the_delay() -> None:

@@ -10,7 +10,10 @@ An element waits until the epoch before its own is over, or until the next one m
 T is what is predicted for an epoch, from the look at what is there to the publication: its job (one
 line over elements for each way that it may go, ``Pace.lines``) and what the driver does beside (a
 line that follows what is measured). What epochs took beyond that counts for a while (``worst``): a
-delay is kept by the slow ones. So under a backlog an epoch is the largest that keeps the delay.
+delay is kept by the slow ones. But where epoch after epoch has all that it may have, elements wait
+in a queue, which small epochs make longer: there counts what epochs usually take. And what has been
+seen is believed before what is predicted: n elements in t ms are k n in k t at most, as any epoch
+has a cost of its own. So under a backlog an epoch is the largest that keeps the delay.
 Where none does, the floor of an epoch is above it: then one may take twice its floor, so that half
 of the time is work. No result depends on a size. Times are in ms. Cost: nothing without a delay.
 """
@@ -35,6 +38,10 @@ GROWTH = 4
 """Times the largest epoch so far: how far a line is believed beyond what it was drawn through."""
 SLACK = 0.98
 """Of what epochs took beyond what was predicted: what still counts an epoch later."""
+USUAL = 0.2
+"""How much an epoch counts in how long they usually take, against what was predicted."""
+QUEUE = 8
+"""Full epochs, less those that were not, that count at most as a queue."""
 MOST_OFF = 2.0
 """Times what was predicted: what an epoch counts at most."""
 SURE = 8
@@ -82,6 +89,8 @@ class Admission:
     keeps: bool = field(init=False, default=True)
     _beside: Trend = field(init=False)
     _worst: float = field(init=False, default=1.0)
+    _usual: float = field(init=False, default=1.0)
+    _full: int = field(init=False, default=0)  # epochs that had all they may have, less others
     _largest: int = field(init=False, default=0)
     _seen: int = field(init=False, default=0)
     _expected: float = field(init=False, default=0.0)
@@ -105,28 +114,40 @@ class Admission:
             return
         self._seen += 1
         self._largest = max(self._largest, elements)
+        full = elements >= self.rows
+        self._full = min(self._full + 1, QUEUE) if full else max(self._full - 1, 0)
         beside = self._beside.at(elements / 1e3)
         self._beside.learn(elements / 1e3, min(max(took - job, 0.0), MOST_OFF * beside))
         if ways:
             self._compare(took, min(w.fixed + w.each * elements for w in ways) + beside)
-            self._decide([self._whole(way) for way in ways])
+            most = min((w.most for w in ways if w.most >= elements), default=0)
+            seen = min(elements * self.budget / max(took, 1.0), most)
+            self._decide([self._whole(way) for way in ways], int(seen))
 
     def _compare(self, took: float, expected: float) -> None:
         off = min(took / max(expected, 1.0), MOST_OFF)
         self._worst = max(off, 1.0 + (self._worst - 1.0) * SLACK)
+        self._usual += (max(off, 1.0) - self._usual) * USUAL
+
+    @property
+    def _off(self) -> float:
+        """Times what is predicted that an epoch may take."""
+        beyond = max(self._worst - self._usual, 0.0)
+        return self._usual + beyond / (1 + self._full)
 
     def _whole(self, way: Affine) -> Affine:
         """From the look at what is there to the publication, as slow as it may be."""
         fixed = self._beside.at(0.0)
         each = (self._beside.at(1e3) - fixed) / 1e6
         return Affine(
-            (way.fixed + fixed) * self._worst, (way.each + each) * self._worst, way.most
+            (way.fixed + fixed) * self._off, (way.each + each) * self._off, way.most
         )  # fmt: skip
 
-    def _decide(self, ways: Sequence[Affine]) -> None:
+    def _decide(self, ways: Sequence[Affine], seen: int) -> None:
+        """``seen``: elements that keep the delay, by what the last epoch took."""
         least = min(LEAST, self.most)
         floor = min(way.fixed for way in ways)
-        fits = max(way.within(self.budget) for way in ways)
+        fits = max(seen, *(way.within(self.budget) for way in ways))
         self.keeps = fits >= least
         if not self.keeps:
             fits = max(way.within(2 * floor) for way in ways)

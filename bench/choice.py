@@ -30,7 +30,7 @@ from levada import Engine
 from levada.runtime.driver.task_count import ONE, SPREAD, Pace
 from levada.runtime.store.manifest import Choice
 
-EPOCHS, WARM = 12, 4
+EPOCHS, WARM = 20, 8
 SIZES = (10_000, 100_000, 1_000_000)
 STATIONS = 100
 Streams = dict[str, dict[str, Any]]
@@ -133,6 +133,7 @@ def run(scale: float, stepped: bool) -> Result:
     with tempfile.TemporaryDirectory(prefix="levada-choice-spark-") as scratch:
         session = start_session("local[2]", scratch=Path(scratch))
         try:
+            compare("w2", 1000, session)  # the JVM compiles itself
             found = {
                 f"{name}_{rows}": compare(name, max(int(rows * scale), 1000), session)
                 for name in ("w1", "w2", "w3")

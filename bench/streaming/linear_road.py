@@ -189,5 +189,5 @@ LINEAR_ROAD = Application(
     target=0.2,
     brisk=0.06,
     events=1_000_000,
-    epoch=50_000,
+    epoch=100_000,
 )

@@ -71,5 +71,5 @@ WORD_COUNT = Application(
     target=2.0,
     brisk=0.67,
     events=5_000_000,
-    epoch=500_000,
+    epoch=250_000,
 )

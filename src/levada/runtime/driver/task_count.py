@@ -47,6 +47,7 @@ TRY = 32  # epochs between trials, times how much slower
 MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
 FIRST_OFF = 5.0  # .. of the first ones of a way, which are forgotten soonest
 SURE = 2  # epochs
+FOLLOWS = 0.2  # how soon it is believed what work costs on a way
 MOST_PARTS = 64  # of a plan's work that are told
 
 
@@ -62,6 +63,7 @@ class Pace:
         self._light = False
         self.work = Work()
         self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
+        self._dear = {HERE: 1.0, ONE: 1.0, SPREAD: 1.0}  # CPU time of work, by what was predicted
         self._since = {ONE: TRY, SPREAD: TRY}  # epochs since it was measured
         self.choice = Choice()
         self.sums: dict[str, list[float]] = {}
@@ -87,7 +89,7 @@ class Pace:
         elif not spread:
             spread = elements > SMALL or size > SMALL_BYTES
         way = SPREAD if spread else ONE
-        cpu = 0.0 if load is None else alone(load, partitions)
+        cpu = 0.0 if load is None else alone(load, partitions) * self._dear[way]
         self.choice = Choice(0, elements, way, readers, predicted, expected=cpu)
         return self.choice
 
@@ -115,6 +117,10 @@ class Pace:
         choice = self.choice
         alone_, apart_ = measured(done, self._at_once, choice.readers)
         choice.worked = alone_
+        if choice.expected and alone_ and self._trends[choice.way].measured > 2 * SURE:
+            # calls of one process that follow each other cost less than those of several
+            off = min(max(alone_ / choice.expected, 1 / MOST_OFF), MOST_OFF)
+            self._dear[choice.way] *= off**FOLLOWS
         if choice.predicted:
             # by the work that there was, and not by what was predicted, whose errors are its own
             x = apart_ if choice.way == SPREAD else alone_

@@ -56,9 +56,7 @@ def check_reports(node: PlanNode, rows: Frame, terms: Terms, limits: QueryLimits
 def _check_most(found: Longs, most: int, what: str, node: PlanNode, reports: Frame) -> None:
     worst = int(found.argmax())
     if int(found[worst]) > most:
-        message = (
-            f"One of its reports would have {found[worst]:,} {what}; {most:,} {what} are the most."
-        )
+        message = f"One of its reports would have {found[worst]:,} {what}; the limit is {most:,}."
         member = int(reports["op"][worst])
         raise ExcessError(message, node=node.id, member=member, limit=what)
 

@@ -68,7 +68,7 @@ def check_due(start: Times, end: Times, rate: float, most: int) -> None:
     due = int(np.maximum(end - fresh, 0).sum() * rate)
     if due > most:
         raise ExcessError(
-            f"It would make {due:,} reports of what was read at once; {most:,} are the most.",
+            f"It would make {due:,} reports of what was read at once; the limit is {most:,}.",
             limit="reports",
         )
 

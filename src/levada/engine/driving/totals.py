@@ -43,7 +43,7 @@ class Totals:
                 if index.sizes[name] > most:
                     message = (
                         f"{index.sizes[name]:,} bytes of its results are kept; "
-                        f"{most:,} bytes are the most."
+                        f"the limit is {most:,}."
                     )
                     found[name] = ExcessError(message, limit="kept")
         return found
@@ -62,7 +62,7 @@ class Totals:
             self._reports[name] += max(len(times) - rows, 0)
         return {
             name: ExcessError(
-                f"It has made {reports:,} reports of what was read at once; {most:,} are the most.",
+                f"It has made {reports:,} reports of what was read at once; the limit is {most:,}.",
                 limit="reports",
             )
             for name, reports in self._reports.items()

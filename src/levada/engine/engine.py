@@ -82,8 +82,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
     epoch; one that would make more is suspended; ``limits``: what else one query may have
     ("bytes=100MB,reports=1000000"). ``slices``: counts what tasks send each other, by slices of
-    event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off, exact
-    or relax. ``keep``: how long results stay for other processes ("1h,256MB").
+    event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off,
+    exact, containment or relax. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.

@@ -143,7 +143,7 @@ class Relaxations:
             else:
                 alike.exact[block.wants] += 1
                 self._exact.setdefault(name, []).append((key, block))
-        return _replaced(root, by, {}) if by else root
+        return replaced(root, by, {}) if by else root
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op
             waiting += op.inputs
             if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
                 by[id(below)] = replace(below, spec=p.Occur(wide=True))
-    return _replaced(root, by, {}) if by else root
+    return replaced(root, by, {}) if by else root
 
 
 def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
@@ -228,12 +228,12 @@ def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
     return len(own) == 1 and own[0].kind in LOOSE
 
 
-def _replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
+def replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
     """The tree with others in the place of these operators."""
     if id(op) in by:
         return by[id(op)]
     if id(op) not in done:
-        inputs = tuple([_replaced(child, by, done) for child in op.inputs])
+        inputs = tuple([replaced(child, by, done) for child in op.inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
         done[id(op)] = op if same else replace(op, inputs=inputs)
     return done[id(op)]

@@ -127,7 +127,7 @@ class Join(t.Pairing):
 
     ``negative``: the pairs count less than nothing; they take back what a union of both sides
     counts twice. ``sides``, ``places``: of a join that picks share, what they differ in below each
-    input, and where its windows stand among theirs.
+    input, and where its windows stand among theirs; ``family``: of a join that only some share.
     """
 
     keys: tuple[str, ...]
@@ -135,6 +135,7 @@ class Join(t.Pairing):
     negative: bool = False
     sides: tuple[Side, ...] = ()
     places: tuple[int, ...] = ()
+    family: str = ""
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""

@@ -76,7 +76,10 @@ def _planned(
     topology: Topology, template: Template, start: int, empty_reports: bool
 ) -> _Planned | None:
     """The plan of a template, if it is that of its twin but for the marks."""
-    beside = Topology(topology.facts, topology.replaceable, topology.sharing)
+    # rows contain each other where they are equal, and then they share everything anyway
+    contains = topology.sharing is Sharing.CONTAINMENT
+    sharing = Sharing.EXACT if contains else topology.sharing
+    beside = Topology(topology.facts, topology.replaceable, sharing)
     beside.go_on(topology.version, 0)
     beside.data = topology.data
     for name, query in ((MARK, template.query), (TWIN, template.twin)):

@@ -168,8 +168,8 @@ def _tell_vain(problem: Problem, least: float) -> None:
     if len(graph.tasks) >= FEW * k and least > VAIN * lots:
         warnings.warn(
             f"No placement helps much: refined leaves {least:.1%} across machines, lots about "
-            f"{lots:.1%}. Where each task sends to most of the others, files that are cut by what is "
-            "grouped or joined on help (docs/placement.md).",
+            f"{lots:.1%}. Where each task sends to most of the others, files that are cut by what "
+            "is grouped or joined on help (docs/placement.md).",
             stacklevel=2,
         )
 

@@ -25,6 +25,7 @@ from levada.engine.driving.inputs import Inputs
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
+from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, stamps
 from levada.engine.suspended import Suspended
@@ -147,6 +148,7 @@ class Driver:
             limits=self._tempo.limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
+            bound=self._tempo.bound,
             balancing=self._tempo.balancing,
             cores=self._tempo.cores,
         )
@@ -254,6 +256,7 @@ class Driver:
             epochs.use(plan)
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
+        tell_beyond(epochs.placed, epochs.plan)
         if others and epochs.plan is not None:
             self.streams.planned(epochs.plan.version)
             epochs.setup()  # now, for readers in other processes

@@ -36,7 +36,7 @@ from levada.engine.driving.totals import check_kept
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
-from levada.engine.placing.pinned import pinned
+from levada.engine.placing.pinned import pinned, processors_of
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
@@ -247,7 +247,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             own = cores(self._master) if self._master.startswith("local") else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, own, follow, self._delay,
+                placed, self._balancing, own, follow, self._delay, self._bound,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:
@@ -301,7 +301,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         kept = not self.temporary
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
-            read=lambda: paths_read(self._registry, self._statics), bound=self._bound,
+            read=lambda: paths_read(self._registry, self._statics),
+            bound=processors_of(self._bound),
         )  # fmt: skip
 
     def _wake(self) -> None:

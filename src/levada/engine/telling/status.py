@@ -11,7 +11,7 @@ least watermark of the query's streams reaches r (windows on close with bounds `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
-from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
 from levada.runtime.store.requests import read_ledger
@@ -67,7 +67,8 @@ class QueryStatus:
 class PlacedStatus:
     """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
     tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
-    executors (``remote``) of all that were ``read``; the executor of each machine ("": none).
+    executors (``remote``) of all that were ``read``; the executor of each machine ("": none); the
+    share that the file had ``predicted`` (-1: none).
     """
 
     name: str
@@ -78,6 +79,17 @@ class PlacedStatus:
     read: int = 0
     executors: tuple[str, ...] = ()
     lessons: tuple[LessonStatus, ...] = ()
+    predicted: float = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedStatus:
+    """To which processors the tasks of a run are bound: by the machine file of this ``name``, those
+    of each place; tasks of partition p go to place p modulo the places.
+    """
+
+    name: str
+    places: Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +122,7 @@ class Status:
     waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
     last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
     ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
-    that came while an engine ran.
+    that came while an engine ran. ``pinned``: to which processors the tasks of the run are bound.
     """
 
     epoch: int
@@ -127,6 +139,7 @@ class Status:
     costs: CostsStatus | None = None
     away: tuple[AwayStatus, ...] = ()
     added: tuple[str, ...] = ()
+    pinned: PinnedStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -194,7 +207,12 @@ def status_of(
         manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
         balance=balance_status(manifest.balanced),
         costs=None if manifest.costs is None else named(manifest.costs, plan),
+        pinned=_pinned(manifest.bound),
     )  # fmt: skip
+
+
+def _pinned(bound: Bound | None) -> PinnedStatus | None:
+    return None if bound is None else PinnedStatus(bound.name, bound.places)
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:

@@ -45,7 +45,7 @@ from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Intention, Manifest, read_files
+from levada.runtime.store.manifest import Bound, Intention, Manifest, read_files
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
@@ -70,6 +70,7 @@ class Epochs:
         due: Due = at_once,
         slices: str = "",
         placed: Placed | None = None,
+        bound: Bound | None = None,
         balancing: Balancing | None = None,
         cores: int = 0,
     ) -> None:
@@ -77,7 +78,8 @@ class Epochs:
         self.executor, self.publish = executor, publish
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
-        self.placed, self.tally, self.balancing = placed, Tally(), balancing
+        self.placed, self.tally, self.bound = placed, Tally(), bound
+        self.balancing = balancing
         if balancing is not None:
             checkpoint.tables.dealing = balancing.deal
         self.limit = Limit()
@@ -375,7 +377,7 @@ class Epochs:
         if self.balancing is not None:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
-        tell_places(manifest, last, self.placed, self.tally)
+        tell_places(manifest, last, self.placed, self.tally, self.bound)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
         manifest.sizes = totals.sizes(done)

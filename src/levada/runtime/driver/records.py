@@ -16,7 +16,7 @@ from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.send_graph import slice_of
 from levada.runtime.places import Tally
-from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Bound, Intention, Manifest, Preferences, StreamRecord
 
 
 def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
@@ -122,9 +122,13 @@ def largest_time(name: str, record: StreamRecord) -> int:
     return max(record.max_ts, record.watermark) if known else record.max_ts
 
 
-def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally) -> None:
-    """What has become of a placement's preferences since the beginning of this run."""
-    manifest.placed = last.placed
+def tell_places(
+    manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally, bound: Bound | None
+) -> None:
+    """What has become of a placement's preferences since the beginning of this run, and to which
+    processors its tasks are bound.
+    """
+    manifest.placed, manifest.bound = last.placed, bound
     if placed is not None:
         manifest.placed = Preferences(
             placed.name,
@@ -135,6 +139,7 @@ def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally
             tally.read,
             list(tally.executors),
             list(placed.lessons),
+            placed.predicted,
         )
 
 

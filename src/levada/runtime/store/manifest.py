@@ -137,7 +137,8 @@ class Preferences(msgspec.Struct):
     """What became of a placement's preferences in a run: of the file ``name``, on so many
     ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
     bytes that tasks have fetched from other executors, of all that they ``read``. ``executors``: of
-    each machine ("": it has none). ``lessons``: of a placement that is learned.
+    each machine ("": it has none). ``lessons``: of a placement that is learned. ``predicted``: the
+    share that is to cross machines, as the file says it (-1: it does not).
     """
 
     name: str
@@ -148,6 +149,16 @@ class Preferences(msgspec.Struct):
     read: int = 0
     executors: list[str] = []
     lessons: list[Lesson] = []
+    predicted: float = -1.0
+
+
+class Bound(msgspec.Struct):
+    """To which processors the tasks of a run are bound: those of each place, in the order of the
+    machine file ``name``; a task of partition p to place p modulo the places.
+    """
+
+    name: str
+    places: dict[str, list[int]]
 
 
 class Choice(msgspec.Struct):
@@ -225,6 +236,7 @@ class Manifest(msgspec.Struct):
     by_group: dict[str, list[str]] = {}
     pending: list[tuple[str, Counted]] = []
     placed: Preferences | None = None  # of the last run that had a placement
+    bound: Bound | None = None  # of this run, if its tasks are bound to processors
     reign: int = 0  # that of the driver which committed it
     balanced: Balanced | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected

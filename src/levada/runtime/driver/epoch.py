@@ -26,6 +26,7 @@ from levada.runtime.context import Context, Control, Done, Replacement, Setup, e
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.limit import Limit
+from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.records import (
     count_passed,
@@ -50,7 +51,7 @@ from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
 
-Publish = Callable[[Manifest], None]
+Publish = Callable[[Manifest], Rest | None]
 
 
 class Epochs:
@@ -75,13 +76,13 @@ class Epochs:
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
+        self.await_published: Callable[[], None] = lambda: None  # what goes on beside
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
         self.placed, self.tally, self.balancing = placed, Tally(), balancing
         if balancing is not None:
             checkpoint.tables.dealing = balancing.deal
-        self.limit = Limit()
-        self.pace = Pace(cores)
+        self.limit, self.pace = Limit(), Pace(cores)
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.statics = statics
@@ -204,13 +205,15 @@ class Epochs:
         intention = self.intend(flush=True)
         return None if intention is None else msgspec.json.encode(intention).decode()
 
-    def run(self, intention: Intention) -> None:
-        """Runs an epoch to its publication; a committed one is only published again."""
+    def run(self, intention: Intention) -> Rest | None:
+        """Runs an epoch to its publication; a committed one is only published again. What is left
+        of that, where it may go on beside the next epoch (``publishing.beside``).
+        """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
-            self.publish(self.checkpoint.last)
-            return
+            return self.publish(self.checkpoint.last)
         context, before = self._context(intention), self.last.setup
         outcomes = self._outcomes(self._job(intention, context))
+        self.await_published()  # before it is asked what is due
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
         self.checkpoint.commit(manifest)
@@ -219,13 +222,14 @@ class Epochs:
         self.limit = self.limit.after(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
-        self.publish(manifest)
+        rest = self.publish(manifest)
         self._forget(manifest)
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
         if self._swept != (before, manifest.setup):
             self._sweep(before, manifest.setup)
         self._see(intention)
+        return rest
 
     def examine(self, intention: Intention) -> Intention:
         """The intention of an epoch in which a process died, without what it died of."""
@@ -241,9 +245,8 @@ class Epochs:
         died = rehearse(self._job(intention, context))
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
-        if died is None:
-            return
-        raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
+        if died is not None:
+            raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
 
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""
@@ -391,7 +394,5 @@ class Epochs:
         previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
         if not older.exists():
             return
-        named = set(manifest.files)
-        if previous.exists():
-            named |= read_files(previous)
+        named = {*manifest.files, *(read_files(previous) if previous.exists() else ())}
         self.checkpoint.forget(manifest.epoch - 2, read_files(older) - named)

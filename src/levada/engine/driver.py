@@ -41,6 +41,7 @@ from levada.errors import (
     unreadable,
 )
 from levada.model.collection import Collected
+from levada.model.limits import Limited
 from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
@@ -107,8 +108,9 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
         self._requests.restore_static()
-        self.suspended = Suspended.of(checkpoint.root, tempo.limits)
-        self._totals = Totals(tempo.limits)
+        self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
+        self.suspended = Suspended.of(checkpoint.root, self._limits)
+        self._totals = Totals(self._limits)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()
@@ -154,7 +156,7 @@ class Driver:
             admission=self._tempo.admission(),
             wall=wall,
             due=self.publication.due,
-            limits=self._tempo.limits,
+            limits=self._limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
             balancing=self._tempo.balancing,
@@ -252,6 +254,7 @@ class Driver:
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
+            self._limits.own = self._requests.limited(self._limits.all)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
             static = stamps(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)

@@ -18,7 +18,7 @@ import msgspec
 
 from levada.errors import ManyReportsError
 from levada.intake.static_files import replaced
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.balance.balancing import Balancing
@@ -67,7 +67,7 @@ class Epochs:
         publish: Publish,
         admission: Admission,
         wall: Callable[[], int],
-        limits: QueryLimits,
+        limits: Limited,
         due: Due = at_once,
         slices: str = "",
         placed: Placed | None = None,
@@ -292,10 +292,11 @@ class Epochs:
             intention.static,
             self._located(intention.replacement),
             intention.until,
-            self.limits,
+            self.limits.all,
             bool(intention.slices),
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
+            dict(self.limits.own),
         )
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:

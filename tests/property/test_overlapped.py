@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(PATIENCE)
 both = cases(most=2) | cql_cases(most=2) | made_cases(most=1)
 
 
-@examples(6)
+@examples(3)
 @given(both, st.sampled_from((1, 3, 1000)), st.sampled_from((1, 2)))
 def test_what_is_published_beside_is_the_same_in_the_same_order(
     case: Case, rows: int, parts: int
@@ -27,7 +27,7 @@ def test_what_is_published_beside_is_the_same_in_the_same_order(
         assert run_case(case, epoch_rows=rows, partitions=parts) == inline
 
 
-@examples(2)
+@examples(1)
 @given(both, st.sampled_from((1, 3)), st.sampled_from((1, 2, 5)))
 def test_engines_that_stop_again_and_again(case: Case, rows: int, every: int) -> None:
     inline = run_case(case, epoch_rows=rows)

@@ -269,7 +269,7 @@ def test_killed_before_any_change_of_the_disk(
     judge(QUERIES, STREAMS, reports(whole))
     assert attempt(data, tmp_path / "beside", None, fate)
     assert published(tmp_path / "beside") == whole
-    points, stride = fate.calls, 31
+    points, stride = fate.calls, 61
     for k in range(random_seed % stride, points, stride):
         root = tmp_path / str(k)
         attempt(data, root, k, fate)  # by the turns of two threads it may end before

@@ -28,9 +28,10 @@ from levada.algebra.show import show
 from levada.engine.asked import Asked
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
-from levada.engine.driver import Driver, Tell
+from levada.engine.driver import Driver
 from levada.engine.driving.inputs import Fits, Inputs
 from levada.engine.driving.naming import NamesStreams
+from levada.engine.driving.publishing import Tell
 from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.driving.totals import check_kept
 from levada.engine.many.registers import RegistersMany

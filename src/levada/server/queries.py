@@ -31,7 +31,15 @@ from levada.server.guard.tokens import Role
 from levada.server.known import Text, etag
 from levada.server.owners import Owners
 from levada.server.problems import Json, Problem, place_of
-from levada.server.served import Served, check_role, off_loop, served, text_of, token_of
+from levada.server.served import (
+    Served,
+    check_role,
+    limits_of,
+    off_loop,
+    served,
+    text_of,
+    token_of,
+)
 from levada.syntax import show as show_tree
 from levada.syntax.cql.ast import Script, show_script
 from levada.syntax.dialects.recognise import DIALECTS
@@ -110,12 +118,12 @@ async def put_query(request: Request) -> Response:
             f"There is a query {name} with another text.",
             hint=f"Say If-Match: {there.etag} to put this one in its place.",
         )
-    owners = Owners(own.settings.root)
-    owners.check(token_of(request), name, now.texts, own.settings.limits)
-    wish = Wish(new_id(), [_asking(asked, request)], name if there is not None else "")
-    answer = await _tell(own, wish)
-    owners.give(token_of(request), name)
-    await _until(own, lambda: own.facts.now().texts.get(name), tag)
+    owners, token = Owners(own.settings.root, own.coming), token_of(request)
+    with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
+        wish = Wish(new_id(), [_asking(asked, request)], name if there is not None else "")
+        answer = await _tell(own, wish)
+        owners.give(token, name)
+        await _until(own, lambda: own.facts.now().texts.get(name), tag)
     said = {"name": name, "told": answer.told, "results": f"/queries/{name}/results"}
     return Json(said, 200 if there else 201, headers={"ETag": tag, "Location": f"/queries/{name}"})
 
@@ -130,7 +138,7 @@ async def delete_query(request: Request) -> Response:
     match = request.headers.get("if-match")
     if match is not None and match not in ("*", there.etag):
         raise Problem(412, f"The query {name} is not what If-Match says.")
-    owners = Owners(own.settings.root)
+    owners = Owners(own.settings.root, own.coming)
     owners.check_own(token_of(request), name)
     answer = await _tell(own, Wish(new_id(), drop=name))
     owners.forget(name)
@@ -171,7 +179,8 @@ def _words(request: Request) -> dict[str, Any]:
 
 
 def _asking(asked: Asked, request: Request) -> Asking:
-    return Asking(asked.name, asked.text, asked.dialect, _words(request))
+    limits = token_of(request).allowance.of_queries
+    return Asking(asked.name, asked.text, asked.dialect, _words(request), limits=limits)
 
 
 async def _tell(own: Served, wish: Wish) -> Answer:

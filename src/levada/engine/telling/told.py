@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.lag import outputs_of
-from levada.engine.driver import Driver, Tell
+from levada.engine.driver import Driver
+from levada.engine.driving.publishing import Tell
 from levada.engine.registry import Registry
 from levada.engine.telling.status import (
     Status,

@@ -18,7 +18,7 @@ import msgspec
 
 from levada.errors import ManyReportsError
 from levada.intake.static_files import replaced
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.balance.balancing import Balancing
@@ -26,6 +26,7 @@ from levada.runtime.context import Context, Control, Done, Replacement, Setup, e
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.limit import Limit
+from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.records import (
     count_passed,
@@ -50,7 +51,7 @@ from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
 
-Publish = Callable[[Manifest], None]
+Publish = Callable[[Manifest], Rest | None]
 
 
 class Epochs:
@@ -66,7 +67,7 @@ class Epochs:
         publish: Publish,
         admission: Admission,
         wall: Callable[[], int],
-        limits: QueryLimits,
+        limits: Limited,
         due: Due = at_once,
         slices: str = "",
         placed: Placed | None = None,
@@ -76,14 +77,14 @@ class Epochs:
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
+        self.await_published: Callable[[], None] = lambda: None  # what goes on beside
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
         self.placed, self.tally, self.bound = placed, Tally(), bound
         self.balancing = balancing
         if balancing is not None:
             checkpoint.tables.dealing = balancing.deal
-        self.limit = Limit()
-        self.pace = Pace(cores)
+        self.limit, self.pace = Limit(), Pace(cores)
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.statics = statics
@@ -206,13 +207,15 @@ class Epochs:
         intention = self.intend(flush=True)
         return None if intention is None else msgspec.json.encode(intention).decode()
 
-    def run(self, intention: Intention) -> None:
-        """Runs an epoch to its publication; a committed one is only published again."""
+    def run(self, intention: Intention) -> Rest | None:
+        """Runs an epoch to its publication; a committed one is only published again. What is left
+        of that, where it may go on beside the next epoch (``publishing.beside``).
+        """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
-            self.publish(self.checkpoint.last)
-            return
+            return self.publish(self.checkpoint.last)
         context, before = self._context(intention), self.last.setup
         outcomes = self._outcomes(self._job(intention, context))
+        self.await_published()  # before it is asked what is due
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
         self.checkpoint.commit(manifest)
@@ -221,13 +224,14 @@ class Epochs:
         self.limit = self.limit.after(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
-        self.publish(manifest)
+        rest = self.publish(manifest)
         self._forget(manifest)
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
         if self._swept != (before, manifest.setup):
             self._sweep(before, manifest.setup)
         self._see(intention)
+        return rest
 
     def examine(self, intention: Intention) -> Intention:
         """The intention of an epoch in which a process died, without what it died of."""
@@ -243,9 +247,8 @@ class Epochs:
         died = rehearse(self._job(intention, context))
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
-        if died is None:
-            return
-        raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
+        if died is not None:
+            raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
 
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""
@@ -291,10 +294,11 @@ class Epochs:
             intention.static,
             self._located(intention.replacement),
             intention.until,
-            self.limits,
+            self.limits.all,
             bool(intention.slices),
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
+            dict(self.limits.own),
         )
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
@@ -393,7 +397,5 @@ class Epochs:
         previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
         if not older.exists():
             return
-        named = set(manifest.files)
-        if previous.exists():
-            named |= read_files(previous)
+        named = {*manifest.files, *(read_files(previous) if previous.exists() else ())}
         self.checkpoint.forget(manifest.epoch - 2, read_files(older) - named)

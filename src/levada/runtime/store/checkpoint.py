@@ -11,7 +11,7 @@ static/        static triples that the Python API was given as lines; static fil
                replaced, by their content
 positions/     what was read of many files, as far as positions in manifests say
 intentions/    the intention that is written ahead and not yet done; that it failed with an error;
-               the last one that was done
+               the last one that was done; the one whose results are still being published
 requests/      what other processes ask of the engine (``requests``)
 tails/         which epochs they still read (``tails``)
 

@@ -22,6 +22,9 @@ from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
+PUBLISHING = "publishing-*"
+"""In ``intentions``: that of an epoch which is still published while the next one runs."""
+
 
 class Intention(msgspec.Struct):
     """What epoch N will do."""

@@ -23,7 +23,7 @@ from levada.server.graphs.content import content_of, files_of, triples_sent
 from levada.server.media import accepted
 from levada.server.problems import Json, Problem
 from levada.server.queries import pause
-from levada.server.served import Served, body_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served
 
 DEFAULT = "default"
 GIVES = ("application/n-triples", "text/turtle")
@@ -72,7 +72,7 @@ async def put_static(request: Request) -> Response:
     """Other content for a static graph that was declared replaceable."""
     own, graph = served(request), _graph(request)
     await _check_replaceable(own, graph)
-    data = await body_of(request, own.settings.limits.body, "A graph")
+    data = await body_of(request, limits_of(request).body, "A graph")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     async with own.planning:
         lines = await off_loop(lambda: triples_sent(data, media, graph or _BASE))

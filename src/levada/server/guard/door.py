@@ -69,6 +69,7 @@ class Door:
             headers = _headers(scope)
             self._check_place(headers, scope["path"])
             scope["token"] = NOBODY if _is_open(scope["path"]) else self._token(headers)
+            body.limits = self._settings.limits.of(scope["token"])
             body.check(headers)
             with self._among(scope["token"]):
                 await self._app(scope, body.receive, counted)
@@ -80,12 +81,13 @@ class Door:
     @contextmanager
     def _among(self, token: Token) -> Iterator[None]:
         """One more of a token's requests."""
-        most = self._settings.limits.own_connections
+        most = self._settings.limits.of(token).own_connections
         if token.name and self.open[token.name] >= most:
             raise Problem(
                 429,
                 f"The token {token.name} has {most:,} requests open, which is all.",
                 headers={"Retry-After": "1"},
+                limit="connections",
             )
         self.open[token.name] += 1
         try:
@@ -124,10 +126,10 @@ class Door:
 
 
 class Body:
-    """A request's body as it comes, within its bounds."""
+    """A request's body as it comes, within its bounds: ``limits``, those of who asks."""
 
     def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
-        self._receive, self._limits = receive, settings.limits
+        self._receive, self.limits = receive, settings.limits
         self._taken, self._ends = 0, 0.0
         self._has = scope.get("method") in ("POST", "PUT", "PATCH")
         self._over = False
@@ -141,7 +143,7 @@ class Body:
         """What it says of itself."""
         said = headers.get("content-length", "0")
         self._has = self._has or said != "0" or "transfer-encoding" in headers
-        if not said.isdecimal() or int(said) > self._limits.body:
+        if not said.isdecimal() or int(said) > self.limits.body:
             raise self._large()
         if headers.get("content-encoding", "identity") != "identity":
             raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
@@ -151,22 +153,22 @@ class Body:
         loop = asyncio.get_running_loop()
         if self._over or not self._has:
             return await self._receive()
-        self._ends = self._ends or loop.time() + self._limits.body_seconds
+        self._ends = self._ends or loop.time() + self.limits.body_seconds
         try:
             async with asyncio.timeout_at(self._ends):
                 message = await self._receive()
         except TimeoutError:
-            seconds = self._limits.body_seconds
+            seconds = self.limits.body_seconds
             raise Problem(408, f"The body did not come within {seconds:g} s.") from None
         if message["type"] == "http.request":
             self._taken += len(message.get("body", b""))
             self._over = not message.get("more_body", False)
-            if self._taken > self._limits.body:
+            if self._taken > self.limits.body:
                 raise self._large()
         return message
 
     def _large(self) -> Problem:
-        return Problem(413, f"A body has at most {self._limits.body:,} bytes.")
+        return Problem(413, f"A body has at most {self.limits.body:,} bytes.", limit="body")
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -15,7 +15,7 @@ from levada.runtime.spool.push import PushLog, is_pushed
 from levada.server.problems import Json, Problem
 from levada.server.push.gate import as_lines, format_of_body, rows_of, whole_lines
 from levada.server.push.pusher import Body, Pusher
-from levada.server.served import Served, body_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served
 from levada.sources.messages.beside import time_said
 from levada.streams.beside import WATERMARK
 from levada.streams.stream_config import StreamConfig
@@ -33,7 +33,7 @@ async def push_rows(request: Request) -> Response:
     if len(key) > LONGEST:
         raise Problem(400, f"An Idempotency-Key has at most {LONGEST} characters.")
     pusher = await _pusher(own, config)
-    limits = own.settings.limits
+    limits = limits_of(request)
     if await pusher.is_full(limits.backlog):
         raise Problem(
             429,

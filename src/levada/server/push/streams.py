@@ -23,7 +23,15 @@ from levada.server.guard.tokens import Role
 from levada.server.owners import Owners, of_stream
 from levada.server.problems import Json, Problem
 from levada.server.queries import pause
-from levada.server.served import Served, body_of, check_role, off_loop, served, token_of
+from levada.server.served import (
+    Served,
+    body_of,
+    check_role,
+    limits_of,
+    off_loop,
+    served,
+    token_of,
+)
 from levada.streams.formats import PUSH
 from levada.streams.stream_config import StreamConfig
 
@@ -50,12 +58,12 @@ async def put_stream(request: Request) -> Response:
     if there is not None:
         _check_same(there, asked)
         return Json(found)
-    owners, limits = Owners(own.settings.root), own.settings.limits
-    names = [of_stream(n) for n in (await off_loop(own.facts.now)).streams]
-    owners.check(token_of(request), of_stream(name), names, limits)
-    answer = await _tell(own, Wish(new_id(), stream=NewStream(name, PUSH, options)))
-    owners.give(token_of(request), of_stream(name))
-    await _until(lambda: name in own.facts.now().streams)
+    owners, token = Owners(own.settings.root, own.coming), token_of(request)
+    names = [of_stream(n) for n in own.facts.now().streams]
+    with owners.adding(token, of_stream(name), names, limits_of(request)):
+        answer = await _tell(own, Wish(new_id(), stream=NewStream(name, PUSH, options)))
+        owners.give(token, of_stream(name))
+        await _until(lambda: name in own.facts.now().streams)
     said = found | {"told": answer.told}
     return Json(said, 201, headers={"Location": f"/streams/{name}"})
 
@@ -69,7 +77,7 @@ async def delete_stream(request: Request) -> Response:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
     if not is_pushed(there):
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
-    owners = Owners(own.settings.root)
+    owners = Owners(own.settings.root, own.coming)
     owners.check_own(token_of(request), of_stream(name))
     answer = await _tell(own, Wish(new_id(), leave=name))
     owners.forget(of_stream(name))
@@ -90,7 +98,8 @@ def _name(request: Request) -> str:
 
 async def _options(request: Request) -> dict[str, Any]:
     """The options that the body says. Raises ``Problem`` 400, 413, 415."""
-    data = await body_of(request, served(request).settings.limits.text, "A stream's options")
+    most = limits_of(request).text
+    data = await body_of(request, most, "A stream's options", limit="text")
     if not data.strip():
         return {"format": "nq"}
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -186,7 +186,7 @@ class Registry:
             self._unsure = []
 
     def check_work(self) -> None:
-        """Raises ``UsageError`` where there is neither a stream nor a query, named or come again."""
+        """Raises ``UsageError`` where there is neither a stream nor a query, named or come back."""
         if not self.streams and not self.queries:
             hint = (
                 "Name a stream with engine.stream(name, path), or register a query without windows."

@@ -19,9 +19,10 @@ from serving import TEXT
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 MANY = 6
+Ask = Callable[[], httpx.Response]
 
 
-def at_once(*asked: Callable[[], httpx.Response]) -> Counter[int]:
+def at_once(*asked: Ask) -> Counter[int]:
     """The answers' states, by how many."""
     with ThreadPoolExecutor(len(asked)) as pool:
         answers = list(pool.map(lambda ask: ask(), asked))
@@ -32,7 +33,7 @@ def at_once(*asked: Callable[[], httpx.Response]) -> Counter[int]:
 def test_one_replaces_what_all_have_seen(client: httpx.Client) -> None:
     match = {**SPARQL, "If-Match": client.get("/queries/hot").headers["etag"]}
 
-    def put(n: int) -> Callable[[], httpx.Response]:
+    def put(n: int) -> Ask:
         text = TEXT.replace("PT2S", f"PT{3 + n}S")
         return lambda: client.put("/queries/hot", content=text, headers=match)
 
@@ -56,9 +57,14 @@ def test_what_comes_and_goes_is_there_or_not(client: httpx.Client) -> None:
     def push() -> httpx.Response:
         return client.post("/streams/t", content="<a:a> <a:b> <a:c> 1 .\n")
 
-    found = at_once(*[put, partial(client.delete, "/queries/new")] * 3)
+    drop: Ask = partial(client.delete, "/queries/new")
+    found = at_once(*[put, drop] * 3)
     assert set(found) <= {200, 201, 404}
-    changes = (partial(client.put, "/streams/t"), push, partial(client.delete, "/streams/t"))
+    changes: tuple[Ask, ...] = (
+        partial(client.put, "/streams/t"),
+        push,
+        partial(client.delete, "/streams/t"),
+    )
     found = at_once(*changes * 3)
     assert set(found) <= {200, 201, 202, 404}
     for path in ("/queries/new", "/streams/t"):

@@ -216,12 +216,12 @@ def test_a_client_resumes_at_another_engine(client: httpx.Client, run: Run) -> N
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("said", ["noon", "--3", "9" * 30, "-", "1 2", "0x1", "1e3"])
-def test_ids_that_are_none(client: httpx.Client, said: str) -> None:
-    headers = {**EVENTS, "Last-Event-ID": said}
-    assert client.get("/queries/hot/results", headers=headers).status_code == 400
-    assert client.get("/events", headers={"Last-Event-ID": f"hot={said}"}).status_code == 400
-    assert client.get("/events", headers={"Last-Event-ID": f"{said},"}).status_code == 400
+def test_ids_that_are_none(client: httpx.Client) -> None:
+    for said in ("noon", "--3", "9" * 30, "-", "1 2", "0x1", "1e3"):
+        headers = {**EVENTS, "Last-Event-ID": said}
+        assert client.get("/queries/hot/results", headers=headers).status_code == 400
+        assert client.get("/events", headers={"Last-Event-ID": f"hot={said}"}).status_code == 400
+        assert client.get("/events", headers={"Last-Event-ID": f"{said},"}).status_code == 400
 
 
 def test_who_sends_without_end_is_no_client_any_more(

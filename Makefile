@@ -69,8 +69,8 @@ browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-g
 	@$(PY) -m pip install --quiet playwright
 	@LEVADA_BROWSER=1 $(PY) -m pytest tests/browser
 
-conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench
-	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
+conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench; others' clients
+	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance tests/clients
 
 conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and the suites over generated data
 	@$(PY) tests/conformance/w3c_page.py docs/conformance.md

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from levada.engine.telling.archive import Archive
 from levada.server.guard.tokens import Role, Token
@@ -27,6 +29,7 @@ class Served:
     requests to the engine at once; ``sparql``: queries over what is there, of which ``waiting`` are
     asked. ``counts``: what ``/metrics`` tells of the server. ``pushers``: by the paths of streams.
     ``coming``: queries and streams that the engine is asked to add, and the token that asks.
+    ``turns``: of those who change what has a name.
     """
 
     settings: Settings
@@ -40,6 +43,7 @@ class Served:
     counts: Counter[str] = field(default_factory=Counter)
     pushers: dict[str, Pusher] = field(default_factory=dict)
     coming: dict[str, str] = field(default_factory=dict)
+    turns: MutableMapping[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
 
 def served(request: HTTPConnection) -> Served:
@@ -91,9 +95,22 @@ async def text_of(request: Request) -> str:
 async def body_of(request: Request, most: int, what: str, *, limit: str = "body") -> bytes:
     """A request's body. Raises ``Problem`` 413, with the name of the limit."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Problem(413, f"{what} has at most {most:,} bytes.", limit=limit)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise Problem(413, f"{what} has at most {most:,} bytes.", limit=limit)
+            parts.append(part)
+    except ClientDisconnect:
+        raise Problem(408, "The client has gone before its body was whole.") from None
     return b"".join(parts)
+
+
+@asynccontextmanager
+async def one_by_one(own: Served, name: str) -> AsyncIterator[None]:
+    """Who changes what has this name goes after those who do so, so that what he has looked at is
+    still so when he does.
+    """
+    turn = own.turns.setdefault(name, asyncio.Lock())  # kept as long as somebody has it
+    async with turn:
+        yield

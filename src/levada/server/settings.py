@@ -17,7 +17,9 @@ class Limits:
     """How much is taken. Sizes in bytes, times in seconds."""
 
     body: int = 16 << 20
+    bodies: int = 512 << 20  # of all requests that are not answered yet
     text: int = 256 << 10  # of a query
+    patterns: int = 500  # of a query's text: triples, or tables
     head: int = 32 << 10  # the request's line and headers
     head_seconds: float = 10.0
     body_seconds: float = 30.0

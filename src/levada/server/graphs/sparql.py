@@ -9,8 +9,8 @@ its own (``work``), within bounds of time, memory and size.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -21,7 +21,8 @@ from levada.errors import UnsupportedError
 from levada.server.graphs.dataset import check_there, graphs_there, parts
 from levada.server.graphs.describe import description
 from levada.server.graphs.process import Ask, answer
-from levada.server.media import accepted
+from levada.server.guard.weight import nodes
+from levada.server.media import preferred
 from levada.server.problems import Problem
 from levada.server.served import Served, body_of, limits_of, off_loop, served
 from levada.server.settings import Limits
@@ -157,24 +158,12 @@ def checked(text: str) -> ast.QueryUnit:
             span=(unit.register or unit.windows[0]).span,
             hint="PUT /queries/NAME registers it.",
         )
-    for node in _nodes(unit):
+    for node in nodes(unit):
         if isinstance(node, ast.Service):
             raise UnsupportedError("SERVICE is not there: nothing is fetched.", span=node.span)
         if isinstance(node, ast.Window):
             raise UnsupportedError("There are no windows here.", span=node.span)
     return unit
-
-
-def _nodes(node: object) -> Iterator[object]:
-    """A tree's nodes, without going down one call a level."""
-    rest = [node]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, tuple):
-            rest.extend(node)
-        elif is_dataclass(node):
-            yield node
-            rest.extend(getattr(node, field.name) for field in fields(node))
 
 
 def _wanted(asked: Asked, unit: ast.QueryUnit, there: Sequence[str]) -> list[str] | None:
@@ -200,12 +189,8 @@ def _chosen(request: Request, unit: ast.QueryUnit) -> tuple[str, str]:
 
 
 def _fitting(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
-    first = next(iter(able))
-    for media, _ in accepted(request.headers.get("accept", "*/*") or "*/*"):
-        if media in able:
-            return able[media], media
-        if media in ("*/*", first.partition("/")[0] + "/*"):
-            return able[first], first
+    if media := preferred(request.headers.get("accept", ""), [*able]):
+        return able[media], media
     raise Problem(406, "The answer cannot be had like that.", available=list(able))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -29,6 +30,7 @@ from levada.server.served import (
     check_role,
     limits_of,
     off_loop,
+    one_by_one,
     served,
     token_of,
 )
@@ -53,6 +55,14 @@ async def put_stream(request: Request) -> Response:
     options = await _options(request)
     asked = StreamConfig.of(name, PUSH, **options)
     push_spool(asked, Path())  # whether it can be one
+    async with one_by_one(own, of_stream(name)):
+        return await _put(request, own, asked, options)
+
+
+async def _put(
+    request: Request, own: Served, asked: StreamConfig, options: dict[str, Any]
+) -> Response:
+    name = asked.name
     found = {"stream": name, "format": asked.format}
     there = (await off_loop(own.facts.now)).streams.get(name)
     if there is not None:
@@ -65,13 +75,18 @@ async def put_stream(request: Request) -> Response:
         owners.give(token, of_stream(name))
         await _until(lambda: name in own.facts.now().streams)
     said = found | {"told": answer.told}
-    return Json(said, 201, headers={"Location": f"/streams/{name}"})
+    return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
 
 
 async def delete_stream(request: Request) -> Response:
     """Takes a stream that is pushed away; what of it has not been read is not read any more."""
     check_role(request, Role.REGISTER)
     own, name = served(request), _name(request)
+    async with one_by_one(own, of_stream(name)):
+        return await _delete(request, own, name)
+
+
+async def _delete(request: Request, own: Served, name: str) -> Response:
     there = (await off_loop(own.facts.now)).streams.get(name)
     if there is None:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")

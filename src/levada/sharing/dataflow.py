@@ -23,7 +23,7 @@ from levada.sharing.descriptor import Descriptor, below, part, rows, usable
 from levada.sharing.lattice import Lattice
 from levada.sharing.network import Network
 from levada.sharing.price import NOTHING, Costs, Price, over_life
-from levada.sharing.relaxation import least, relax
+from levada.sharing.relaxation import least, relax, relaxable
 from levada.sharing.statistics import Statistics
 
 SLACK = 0.2
@@ -138,6 +138,21 @@ class Dataflow:
         operator.cpu = self.work(operator, operator.definition)
         for place, number in enumerate(before):
             self.detach(number, (operator.number, place))
+
+    def can_serve(self, number: int, demand: Descriptor) -> bool:
+        """Whether an operator serves a demand, or could be widened to with all below it: a relay of
+        coarser groups cannot make the finer ones below report at other instants.
+        """
+        operator = self.operators[number]
+        if usable(operator.definition, demand):
+            return True
+        if not self.relaxing or not relaxable(operator.definition, demand):
+            return False
+        new = relax(operator.definition, demand)
+        return all(
+            self.can_serve(source, operator.wants(place, new))
+            for place, source in enumerate(operator.inputs)
+        )
 
     def widened(self, number: int, demand: Descriptor) -> dict[int, Descriptor]:
         """What operators would become if one served a demand, down to the leaves."""

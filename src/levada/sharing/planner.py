@@ -286,7 +286,7 @@ class _Search:
 
     def _reused(self, wanted: Descriptor) -> list[Way]:
         candidates = self.planner.candidates(wanted, self.query.sink)
-        return [self._from(number, wanted) for number in candidates]
+        return [self._from(n, wanted) for n in candidates if self.dataflow.can_serve(n, wanted)]
 
     def _from(self, number: int, wanted: Descriptor) -> Way:
         operator = self.dataflow.operators[number]

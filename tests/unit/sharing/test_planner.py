@@ -266,6 +266,24 @@ def test_groupings_share_their_rows_and_each_other() -> None:
     assert len(leaves) == 1, "windows that differ have groupings of their own over one filter"
 
 
+def test_a_relay_of_coarser_groups_is_not_asked_for_what_the_finer_ones_cannot_report() -> None:
+    plan = planner()
+    fine = descriptor(
+        {"FLIGHTS": 3},
+        group=["FLIGHTS.CARRIER", "FLIGHTS.GATE"],
+        instants=every(4),
+        aggregates=[("COUNT", "FLIGHTS.NUM")],
+    )
+    coarse = replace(fine, group=frozenset({"FLIGHTS.CARRIER"}))
+    often = replace(coarse, windows=replace(coarse.windows, instants=every(3)))
+    plan.add(Query("fine", fine, 0, HOUR))
+    plan.add(Query("coarse", coarse, 4, HOUR))
+    [relay] = [n for n, o in plan.dataflow.operators.items() if o.relay]
+    assert plan.dataflow.operators[relay].definition == coarse
+    assert not plan.dataflow.can_serve(relay, often) and plan.dataflow.can_serve(relay, coarse)
+    assert plan.add(Query("often", often, 5, HOUR)).chosen.operator != relay
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [

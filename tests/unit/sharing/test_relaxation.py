@@ -145,7 +145,7 @@ def test_groupings_serve_coarser_ones_and_conditions_on_their_groups() -> None:
     assert usable(fine, _grouped("ab", a=1)) and usable(fine, _grouped("b", a=1))
     assert not usable(fine, _grouped("ab", c=1)), "the rows of c = 1 can't be told any more"
     assert not usable(fine, _grouped("ab", ranges=4)), "an aggregate can't be cut"
-    assert compensation(fine, _grouped("a")).group == {"S.a"}
+    assert compensation(fine, _grouped("a")).group == frozenset({"S.a"})
 
 
 def test_averages_follow_from_sums_and_counts_also_of_finer_groups() -> None:

@@ -85,7 +85,9 @@ class World:
         self.queries: dict[str, Asked] = {}
         self.gone: list[Asked] = []
         self.deaths: list[bool] = []  # of the next commits: before or behind
-        self.fate = threading.Lock()  # of ``deaths`` and ``dying``: an engine's thread takes from it
+        self.fate = (
+            threading.Lock()
+        )  # of ``deaths`` and ``dying``: an engine's thread takes from it
         self.dying = False
         self.died = self.came = self.files = 0
         self.sharing = draw.choice(("off", "exact", "relax"))

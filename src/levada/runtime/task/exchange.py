@@ -136,7 +136,8 @@ class Exchange:
     def _wanted(self, frame: Frame, consumer: Consumer) -> Frame:
         """The rows that a relaxed join or set has any use for."""
         target = self.plan.nodes[consumer.node]
-        relaxed = target.of(s.Join) or target.of(s.Occur)
+        join, made = target.of(s.Join), target.of(s.Occur)
+        relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
         if relaxed is None or not relaxed.step.sides:
             return frame
         if not relaxed.step.sides[consumer.input].sift:

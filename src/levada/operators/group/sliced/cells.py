@@ -109,7 +109,7 @@ class _Level(NamedTuple):
     """
 
     codes: Ints | None
-    count: int
+    many: int
     wanted: Longs
 
 
@@ -154,8 +154,8 @@ class Cells:
         """The partials of all nodes that are wanted, from those of the slices."""
         parts = []
         for level in self.levels:
-            if level.codes is not None and level.count < len(level.codes):
-                slices = merge(slices, level.codes, level.count)
+            if level.codes is not None and level.many < len(level.codes):
+                slices = merge(slices, level.codes, level.many)
             parts.append({name: column[level.wanted] for name, column in slices.items()})
         return {name: np.concatenate([part[name] for part in parts]) for name in slices}
 

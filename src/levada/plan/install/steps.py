@@ -153,8 +153,8 @@ class Steps:
                 return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
-            case p.Occur(wide):
-                return s.Occur(wide), self._windows(op)
+            case p.Occur(wide, sides):
+                return s.Occur(wide, by_sides(sides, ins)), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
             case p.Join():

@@ -106,10 +106,12 @@ class Applied(t.Plain):
 @dataclass(frozen=True, slots=True)
 class Occur(t.WholeRows):
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged
-    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length.
+    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length; ``sides``: of one that
+    picks share, in what they differ below.
     """
 
     wide: bool = False
+    sides: tuple[Side, ...] = ()
 
     def makes_set(self, i: int) -> bool:
         """It does."""

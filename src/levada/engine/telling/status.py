@@ -35,6 +35,7 @@ from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRe
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
 from levada.runtime.store.requests import read_ledger
+from levada.runtime.store.totals.kept import solutions_of
 
 ATTEMPTS = 5
 
@@ -158,7 +159,7 @@ def read_status(root: Path) -> Status:
             if manifest is None:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
-            found = status_of(manifest, plan, read_suspended(root))
+            found = status_of(root, manifest, plan, read_suspended(root))
             came = tuple(named.name for named in read_ledger(root).streams)
             known = tuple(name for name in came if name in found.streams)
             told = _drivers(root, manifest.epoch)
@@ -197,10 +198,13 @@ def _active(root: Path) -> DriverStatus | None:
 
 
 def status_of(
-    manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
+    root: Path, manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
 ) -> Status:
-    """What a manifest and its plan say of all queries."""
-    queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
+    """What a manifest of a checkpoint and its plan say of all queries."""
+    had = solutions_of(str(root), manifest, plan)
+    queries = tuple(
+        _query(query, had.get(query.name, 0), manifest, plan) for query in plan.queries.values()
+    )
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
@@ -273,8 +277,7 @@ def progress_of(
 def _ever(manifest: Manifest) -> Ever:
     records = manifest.streams.items()
     elements = sum(s.elements for n, s in records if is_left(n) or not is_derived(n))
-    results = manifest.gone + sum(n for n, _ in manifest.totals.values())
-    return Ever(manifest.epoch, elements, results)
+    return Ever(manifest.epoch, elements, manifest.results)
 
 
 def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
@@ -287,8 +290,7 @@ def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     }
 
 
-def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
-    results = manifest.totals.get(query.name, [0, 0])[0]
+def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> QueryStatus:
     w = {name: manifest.streams.get(name, StreamRecord()).watermark for name in query.streams}
     least = min(w.values(), default=MAX)
     holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None

@@ -24,6 +24,7 @@ from levada.model.term import XSD, Literal, Term
 from levada.model.time import Window
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
+from levada.plan.install.lift import joins
 from levada.plan.install.relax import Block, blocks, replaced
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
@@ -52,6 +53,8 @@ class Families:
         """A query that comes, each of its blocks as a pick of its family's."""
         by: dict[int, Op] = {}
         for block in blocks(root, installer.timing.of_rows):
+            if not joins(block.join):
+                continue
             key = installer.signature(block.relaxed)
             alike = self._alike.setdefault(key, {})
             leader = next((n for n, f in alike.items() if contains(f.block, block)), "")

@@ -25,6 +25,7 @@ from levada.plan.install.relax import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.topology.members import inputs_of
 from levada.plan.topology.topology import Topology
 
 MARK, TWIN = "\0mark", "\0twin"  # names that no query has
@@ -51,7 +52,7 @@ class _Operator(NamedTuple):
         if self.holes:
             pairs = zip(constants, self.holes, strict=True)
             constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
-        found = own.over(tuple([made[place][1] for place in own.inputs]), constants)
+        found = own.over(inputs_of([made[place][1] for place in own.inputs]), constants)
         return found._replace(query=name) if self.named else found
 
 

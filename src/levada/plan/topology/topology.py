@@ -28,7 +28,7 @@ from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.change import PlanChange
+from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
@@ -262,7 +262,7 @@ class Topology:
             nodes,
             order,
             self.streams,
-            dict(self.queries),
+            self._sealer.queries(self.queries),
             max(max((nodes[n].stage for n in order), default=1), 1),
             dict(self.made),
         )

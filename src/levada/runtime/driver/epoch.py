@@ -47,6 +47,7 @@ from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Bound, Intention, Manifest, read_files
+from levada.runtime.store.totals import kept
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
@@ -352,7 +353,7 @@ class Epochs:
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
         counts = totals.counts(plan, done, lambda name: state_files.map_(context.root, name))
-        added, gone = totals.totals(plan, last, counts)
+        added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
         count_passed(intention, controls, plan, late)
@@ -362,7 +363,7 @@ class Epochs:
             intention.positions,
             records,
             state,
-            sorted({f for d in done for f in d.files}),
+            sorted({*(f for d in done for f in d.files), *(name for name, _ in totalled)}),
             [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side],
             counts,
@@ -371,7 +372,8 @@ class Epochs:
             intention.ended and all(r.known <= r.watermark for r in records.values()),
             sum(d.rows_in for d in done),
             totals.hits(plan, last, controls),
-            gone=gone,
+            results=last.results + sum(n for n, *_ in counts.values()),
+            totalled=totalled,
             latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done),
             setup=intention.setup,

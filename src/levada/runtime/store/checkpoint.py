@@ -36,7 +36,7 @@ from levada.errors import CheckpointError, unreadable
 from levada.model.checked import ALTERED
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
-from levada.plan.sealed.change import PlanChange
+from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology

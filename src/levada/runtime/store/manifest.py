@@ -219,7 +219,8 @@ class Manifest(msgspec.Struct):
     segments: list[str] = []
     side: list[tuple[str, str, int]] = []
     counts: dict[str, list[int]] = {}
-    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since it came
+    # query -> [solutions, reports] since it came, or since ``totalled`` has what it had before
+    totals: dict[str, list[int]] = {}
     shown_reports: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
@@ -229,7 +230,7 @@ class Manifest(msgspec.Struct):
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
     rows_state: int = 0
-    gone: int = 0  # solutions of queries that have been taken out
+    results: int = 0  # solutions of all queries, also of those that have been taken out
     setup: str = ""  # which static files the state has seen
     groups: int = 1  # the version of the group table by which the state lies
     # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
@@ -244,6 +245,8 @@ class Manifest(msgspec.Struct):
     balanced: Balanced | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    # files of totals, and how many queries each is of (``store.totals``)
+    totalled: list[tuple[str, int]] = []
 
     @property
     def behind(self) -> bool:

@@ -150,6 +150,7 @@ def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     yield from _of_setup(root, manifest.setup)
     kinds = dict.fromkeys(manifest.slices.values(), "graph")
     kinds |= {name: "groups sent" for files in manifest.by_group.values() for name in files}
+    kinds |= {name: "totals" for name, _ in manifest.totalled}
     yield from (Item(kinds.get(name, "state"), name) for name in manifest.files)
     segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
     yield from (Item("results", name) for name in (*segments, *manifest.segments))

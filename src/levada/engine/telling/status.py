@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import asdict
 
 from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
@@ -81,6 +81,19 @@ class PlacedStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorsStatus:
+    """The executors of a cluster that there were for the last epoch, and their ``cores``; of the
+    stage ``tasks`` of the run that had run in the epoch before, too, how many ``stayed`` on that
+    executor.
+    """
+
+    executors: int
+    cores: int
+    tasks: int = 0
+    stayed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DriverStatus:
     """An engine at work, or one that waits for its place, since the instant ``since`` of its own
     clock (ms).
@@ -127,6 +140,7 @@ class Status:
     costs: CostsStatus | None = None
     away: tuple[AwayStatus, ...] = ()
     added: tuple[str, ...] = ()
+    executors: ExecutorsStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -194,13 +208,14 @@ def status_of(
         manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
         balance=balance_status(manifest.balanced),
         costs=None if manifest.costs is None else named(manifest.costs, plan),
+        executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
     )  # fmt: skip
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:
     if told is None:
         return None
-    whole = msgspec.structs.asdict(told)
+    whole = asdict(told)
     return PlacedStatus(
         **whole
         | {"executors": tuple(told.executors), "lessons": tuple(map(LessonStatus.of, told.lessons))}

@@ -15,6 +15,7 @@ from levada.runtime.driver.unread_files import reasons_of
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.send_graph import slice_of
+from levada.runtime.homes import Homes
 from levada.runtime.places import Tally
 from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
 
@@ -136,6 +137,16 @@ def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally
             list(tally.executors),
             list(placed.lessons),
         )
+
+
+def tell_homes(
+    manifest: Manifest, last: Manifest, homes: Homes | None, done: Sequence[Done]
+) -> None:
+    """Where stage tasks have run, since the beginning of this run on a cluster."""
+    manifest.homes = last.homes
+    if homes is not None:
+        homes.ran((d.stage, d.partition, d.at) for d in done)
+        manifest.homes = msgspec.structs.replace(homes.told)
 
 
 def count_sent(

@@ -19,6 +19,7 @@ from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
+from levada.runtime.homes import Stayed
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
@@ -229,6 +230,7 @@ class Manifest(msgspec.Struct):
     balanced: Balanced | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    homes: Stayed | None = None  # of the last run on a cluster
 
     @property
     def behind(self) -> bool:

@@ -25,7 +25,7 @@ FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint browser chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test check lint browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ lint: $(PACKAGES)
 	@$(PY) -m mypy
 	@$(PY) -m mypy --config-file tests/mypy.ini
 	@$(VENV)/bin/lint-imports
+
+cluster: setup  ## workers come and leave on a standalone cluster of Spark
+	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py
 
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 3)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600

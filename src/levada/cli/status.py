@@ -22,7 +22,13 @@ from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.remarks import remarks
-from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
+from levada.engine.telling.status import (
+    ExecutorsStatus,
+    PlacedStatus,
+    QueryStatus,
+    Status,
+    read_status,
+)
 from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
 from levada.runtime.store import verify as store
@@ -111,6 +117,7 @@ def tell(status: Status) -> dict[str, object]:
         "standby": [asdict(one) for one in status.standby],
         "away": [asdict(one) for one in status.away],
         "balance": None if status.balance is None else asdict(status.balance),
+        "executors": None if status.executors is None else asdict(status.executors),
         "epochs": None if status.costs is None else asdict(status.costs),
     }
 
@@ -157,6 +164,8 @@ def show(status: Status) -> RenderableType:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
         parts += [Text(line) for output in status.outputs for line in _told(output)]
+    if status.executors is not None:
+        parts.append(Text(executors(status.executors)))
     parts += [Text(sentence) for sentence in places(status)]
     if status.balance is not None:
         parts += _balance(status.balance)
@@ -217,6 +226,19 @@ def placed(found: PlacedStatus) -> str:
         f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others{said}. "
         f"Machine {'; '.join(at)}."
     )
+
+
+def executors(found: ExecutorsStatus) -> str:
+    """Which executors there are, and whether partitions stay on theirs.
+
+    >>> executors(ExecutorsStatus(4, 4, 200, 197))
+    'Executors: 4, with 4 cores; 98.5% of 200 stage tasks ran where they did in the epoch before.'
+    """
+    told = f"Executors: {found.executors:,}, with {found.cores:,} cores"
+    if not found.tasks:
+        return f"{told}."
+    share = f"{found.stayed / found.tasks:.1%} of {found.tasks:,} stage tasks"
+    return f"{told}; {share} ran where they did in the epoch before."
 
 
 def _balance(found: BalanceStatus) -> Iterator[RenderableType]:

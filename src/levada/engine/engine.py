@@ -50,7 +50,7 @@ from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
-from levada.model.counts import check_count, check_partitions
+from levada.model.counts import AUTO, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, QueryLimits
 from levada.plan.install.sharing import DEFAULT, sharing_of
 from levada.runtime.driver.publishing.publication import Publication
@@ -245,15 +245,24 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         try:
             self._registry.begin()
             placed, follow = settle(self._wish, self._open(), self._registry.streams)
-            own = cores(self._master) if self._master.startswith("local") else 0
+            own = cores(self._master) if self._is_local else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, own, follow, self._delay, self._bound,
+                placed, self._balancing, own, follow, self._delay, self._bound, self._follows,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:
             self._close()
             raise
+
+    @property
+    def _is_local(self) -> bool:
+        return self._master.startswith("local")
+
+    @property
+    def _follows(self) -> bool:
+        alone = self._wish is None and self._balancing is None
+        return self._partitions == AUTO and alone
 
     def _start(self, tempo: Tempo) -> None:
         checkpoint = self._open()
@@ -293,7 +302,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             self._checkpoint = Checkpoint(
                 self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked
             )
-            if wanted is not None:
+            here = self._is_local or self._master == NO_SPARK
+            # a cluster's cores are known when its executors are there
+            if isinstance(wanted, int) or (wanted is not None and here):
                 self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)
         return self._checkpoint

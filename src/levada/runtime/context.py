@@ -173,6 +173,7 @@ class Done(msgspec.Struct):
     seconds: float = 0.0
     given: Counted | None = None
     joined: Counted | None = None
+    at: str = ""  # the executor by which it ran, on a cluster
 
 
 def encode(value: msgspec.Struct) -> bytes:

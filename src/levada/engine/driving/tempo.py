@@ -27,7 +27,8 @@ class Tempo:
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
-    placement, where one is learned. ``bound``: to which processors tasks are.
+    placement, where one is learned. ``bound``: to which processors tasks are. ``follows``: whether
+    the number of partitions goes by the cores of executors, which come and go.
     """
 
     interval: int
@@ -42,6 +43,7 @@ class Tempo:
     follow: Callable[[Callable[[Placed], None]], None] | None = None
     delay: int = 0
     bound: Bound | None = None
+    follows: bool = False
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import asdict
 
 from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
@@ -94,6 +94,19 @@ class PinnedStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorsStatus:
+    """The executors of a cluster that there were for the last epoch, and their ``cores``; of the
+    stage ``tasks`` of the run that had run in the epoch before, too, how many ``stayed`` on that
+    executor.
+    """
+
+    executors: int
+    cores: int
+    tasks: int = 0
+    stayed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DriverStatus:
     """An engine at work, or one that waits for its place, since the instant ``since`` of its own
     clock (ms).
@@ -141,6 +154,7 @@ class Status:
     away: tuple[AwayStatus, ...] = ()
     added: tuple[str, ...] = ()
     pinned: PinnedStatus | None = None
+    executors: ExecutorsStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -212,6 +226,7 @@ def status_of(
         balance=balance_status(manifest.balanced),
         costs=None if manifest.costs is None else named(manifest.costs, plan),
         pinned=_pinned(manifest.bound),
+        executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
     )  # fmt: skip
 
 
@@ -222,7 +237,7 @@ def _pinned(bound: Bound | None) -> PinnedStatus | None:
 def _placed(told: Preferences | None) -> PlacedStatus | None:
     if told is None:
         return None
-    whole = msgspec.structs.asdict(told)
+    whole = asdict(told)
     return PlacedStatus(
         **whole
         | {"executors": tuple(told.executors), "lessons": tuple(map(LessonStatus.of, told.lessons))}

@@ -34,6 +34,7 @@ from levada.runtime.driver.records import (
     going_on,
     largest_time,
     records_of,
+    tell_homes,
     tell_places,
 )
 from levada.runtime.driver.sourcing import Sourcing
@@ -41,7 +42,7 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import ONE, Pace, bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import all_here, is_here, runs_here
+from levada.runtime.late import all_here, cores_of, homes_of, is_here, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
@@ -381,9 +382,11 @@ class Epochs:
             balanced=intention.balanced or last.balanced,
         )
         if self.balancing is not None:
+            self.balancing.look(cores_of(self.executor))
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
         tell_places(manifest, last, self.placed, self.tally, self.bound)
+        tell_homes(manifest, last, homes_of(self.executor), done)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
         manifest.sizes = totals.sizes(done)

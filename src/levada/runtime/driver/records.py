@@ -15,6 +15,7 @@ from levada.runtime.driver.unread_files import reasons_of
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.send_graph import slice_of
+from levada.runtime.homes import Homes
 from levada.runtime.places import Tally
 from levada.runtime.store.manifest import Bound, Intention, Manifest, Preferences, StreamRecord
 
@@ -141,6 +142,16 @@ def tell_places(
             list(placed.lessons),
             placed.predicted,
         )
+
+
+def tell_homes(
+    manifest: Manifest, last: Manifest, homes: Homes | None, done: Sequence[Done]
+) -> None:
+    """Where stage tasks have run, since the beginning of this run on a cluster."""
+    manifest.homes = last.homes
+    if homes is not None:
+        homes.ran((d.stage, d.partition, d.at) for d in done)
+        manifest.homes = msgspec.structs.replace(homes.told)
 
 
 def count_sent(

@@ -19,6 +19,7 @@ from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
+from levada.runtime.homes import Stayed
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
@@ -247,6 +248,7 @@ class Manifest(msgspec.Struct):
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
     # files of totals, and how many queries each is of (``store.totals``)
     totalled: list[tuple[str, int]] = []
+    homes: Stayed | None = None  # of the last run on a cluster
 
     @property
     def behind(self) -> bool:

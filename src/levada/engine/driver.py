@@ -90,9 +90,7 @@ class Driver:
         self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
         self.streams.restore()
         self._requests = Requests(checkpoint.root, inputs, self.streams)
-        self._requests.restore()
-        if tempo.once:
-            self._registry.check_work()
+        self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start = 0.0
         self._awaits = self._held_by = ""
@@ -124,8 +122,7 @@ class Driver:
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
-        self.loop = self._loop_on(checkpoint)
-        self.epochs.await_published = self.loop.await_published
+        self._begin_loop(checkpoint)
         self._heart = Heart(checkpoint, self.loop.wake, self._away)
 
     def start(self, held: ExitStack) -> None:
@@ -135,8 +132,8 @@ class Driver:
         held.callback(self.loop.stop)
         self.loop.start()
 
-    def _loop_on(self, checkpoint: Checkpoint) -> Loop:
-        return Loop(
+    def _begin_loop(self, checkpoint: Checkpoint) -> None:
+        self.loop = Loop(
             checkpoint.root / "intentions",
             self._next,
             self._run,
@@ -147,6 +144,7 @@ class Driver:
             overtaken=checkpoint.reign.overtaken,
             lost=self._lost,
         )
+        self.epochs.await_published = self.loop.await_published
 
     def _epochs_of(self, checkpoint: Checkpoint, sourcing: Sourcing, executor: Executor) -> Epochs:
         if self._tempo.follows:
@@ -323,8 +321,7 @@ class Driver:
 
     def _flush(self) -> str | None:
         """The loop's last question. What is held back stays so if it may not be published here."""
-        final = self.epochs.flush()
-        return final if final is not None and self._may_run(final) else None
+        return final if (final := self.epochs.flush()) and self._may_run(final) else None
 
     def _run(self, text: str) -> bool | Rest:
         """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
@@ -356,8 +353,7 @@ class Driver:
 
     def _check_totals(self) -> None:
         """Suspends the queries that have more over several epochs than they may have."""
-        found = self._totals.over(self.last, self.publication.index)
-        for name, error in found.items():
+        for name, error in self._totals.over(self.last, self.publication.index).items():
             self.suspended.add([name], error, self._registry.queries)
             self._registry.changed = True
             self.epochs.limit = Limit()  # nobody else may need one

@@ -63,13 +63,17 @@ class Requests:
 
     # -- at the start --
 
-    def restore(self) -> None:
-        """The queries as requests have left them. What is given anew with another text wins."""
+    def restore(self, *, once: bool) -> None:
+        """The queries as requests have left them. What is given anew with another text wins.
+        Raises ``UsageError`` where there is nothing to read ``once``.
+        """
         with self._registry.lock:
             self._keep_dropped()
             self._add_kept()
         there = set(waiting(self._root))
         self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
+        if once:
+            self._registry.check_work()
 
     def _keep_dropped(self) -> None:
         """Takes out what is given again as it was dropped; other queries are no longer dropped."""

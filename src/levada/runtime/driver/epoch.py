@@ -47,7 +47,7 @@ from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Bound, Intention, Manifest, read_files
+from levada.runtime.store.manifest import Bound, Intention, Manifest
 from levada.runtime.store.totals import kept
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
@@ -227,7 +227,7 @@ class Epochs:
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
         rest = self.publish(manifest)
-        self._forget(manifest)
+        self.checkpoint.forget_before(manifest)
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
         if self._swept != (before, manifest.setup):
@@ -393,14 +393,3 @@ class Epochs:
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
-
-    def _forget(self, manifest: Manifest) -> None:
-        """Deletes state that neither this manifest nor the one before names, and that one's
-        predecessor.
-        """
-        older = self.checkpoint.root / "manifests" / str(manifest.epoch - 2)
-        previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
-        if not older.exists():
-            return
-        named = {*manifest.files, *(read_files(previous) if previous.exists() else ())}
-        self.checkpoint.forget(manifest.epoch - 2, read_files(older) - named)

@@ -43,7 +43,7 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.group_tables import GroupTables
-from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.runtime.store.manifest import Manifest, read_files, read_manifest
 from levada.runtime.store.reign.commits import Driver, Reign
 from levada.runtime.store.reign.leavings import leavings, orphans
 from levada.runtime.store.sealed import seal, unsealed
@@ -207,6 +207,15 @@ class Checkpoint:
         last = self.last.epoch if self.last is not None else 0
         if epoch != last + 1:
             raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
+
+    def forget_before(self, manifest: Manifest) -> None:
+        """Deletes state that neither this manifest nor the one before names, and that one's
+        predecessor.
+        """
+        older, previous = (self.root / "manifests" / str(manifest.epoch - n) for n in (2, 1))
+        if older.exists():
+            named = {*manifest.files, *(read_files(previous) if previous.exists() else ())}
+            self.forget(manifest.epoch - 2, read_files(older) - named)
 
     def forget(self, epoch: int, files: Iterable[str]) -> None:
         """Deletes a manifest of long ago, if no reader needs it, and files that no later one

@@ -97,11 +97,11 @@ def test_newcomer_that_wants_more_has_a_join_of_its_own() -> None:
 def test_nothing_stays_of_queries_that_are_gone() -> None:
     found = Topology({STREAM: StreamFacts()})
     for i in range(20):
-        topology((f"SELECT ?x {'?v' * (i % 2)}", GROUP), into=found)
+        text = TEXT.format(f"SELECT ?x {'?v' * (i % 2)}", GROUP)
+        found.add(f"q{i}", optimize(translate(parse(text), text=text)), MIN)
+        found.seal()
         if i > 2:
             found.remove(next(iter(found.queries)))
-        name = list(found.queries)[-1]
-        found.queries[f"kept{i}"] = found.queries.pop(name)
     for name in list(found.queries):
         found.remove(name)
     assert not found.nodes

@@ -5,6 +5,7 @@ is restored on an empty folder, results equal; two drivers; what is refused.
 import os
 import random
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from levada.testing.streams import write_lines
 from s3_server import BUCKET, KEY, SECRET, Server, without_conditions
 from turns import Turns, told
 
-EVERY = int(os.environ.get("LEVADA_STRIDE", "59"))  # 1: each change
+EVERY = int(os.environ.get("LEVADA_STRIDE", "87"))  # 1: each change
 KEYS = int(os.environ.get("LEVADA_KEYS", "25"))
 CASES = int(os.environ.get("LEVADA_SCHEDULES", "2"))
 LEFT = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(10)]
@@ -258,6 +259,12 @@ def test_an_address_that_is_none(wrong: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence) as caught:
         Engine(spark=False, checkpoint=wrong)
     assert "word" not in str(caught.value)
+
+
+def test_without_the_library(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(UsageError, match=r"needs obstore, which is not installed\. pip install"):
+        Objects(of(place))
 
 
 def test_a_wrong_bucket(tmp_path: Path, place: str) -> None:

@@ -193,7 +193,8 @@ def mirror_of(root: Path, objects: Objects | None, who: str) -> Mirror | None:
         there = ""
     if objects is None and there:
         raise CheckpointError(
-            f"{root} is where the checkpoint {there} is worked on.", hint=f"Name {there}."
+            f"{root} is where the checkpoint {there} is worked on.",
+            hint=f"Only a run with --checkpoint {there} changes it.",
         )
     if objects is None:
         return None

@@ -25,7 +25,7 @@ FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint browser chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test check lint browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ lint: $(PACKAGES)
 	@$(PY) -m mypy
 	@$(PY) -m mypy --config-file tests/mypy.ini
 	@$(VENV)/bin/lint-imports
+
+cluster: setup  ## workers come and leave on a standalone cluster of Spark
+	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py
 
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 3)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
@@ -69,8 +72,8 @@ browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-g
 	@$(PY) -m pip install --quiet playwright
 	@LEVADA_BROWSER=1 $(PY) -m pytest tests/browser
 
-conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench
-	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
+conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench; others' clients
+	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance tests/clients
 
 conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and the suites over generated data
 	@$(PY) tests/conformance/w3c_page.py docs/conformance.md

@@ -35,6 +35,7 @@ class Name(StrEnum):
     KATTS = "katts"
     RLAS = "rlas"
     SHARING = "sharing"
+    STREAMREUSE = "streamreuse"
     SLICES = "slices"
     REGISTER = "register"
     KAFKA = "kafka"

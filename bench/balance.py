@@ -124,7 +124,7 @@ def _run(
         engine.await_end()
         spent = (tree.cpu() - before).total
         assert engine._driver is not None, "it has been started"
-        count = sum(n for n, _ in engine._driver.last.totals.values())
+        count = engine._driver.last.results
     check_count("balance", count, expected)
     return watch.side(count, spent)
 

@@ -77,7 +77,7 @@ def _run(asked: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int,
         engine.start(once=True)
         engine.await_end()
         assert engine._driver is not None, "it has been started"
-        return sum(n for n, _ in engine._driver.last.totals.values()), found
+        return engine._driver.last.results, found
 
 
 def _in_turn(self: Pace, one: float, spread: float) -> str:

@@ -84,7 +84,7 @@ def run_engine(
 
     def see(manifest: Manifest) -> None:
         if not meter.over.is_set():
-            results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
+            results["count"] = manifest.results
         meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
     with _engine(

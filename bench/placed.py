@@ -202,7 +202,7 @@ def _run(work: Work, folder: Path, root: Path, scale: float, **given: Any) -> tu
         engine.start(once=True)
         engine.await_end()
         assert engine._driver is not None, "it has been started"
-        return sum(n for n, _ in engine._driver.last.totals.values()), engine
+        return engine._driver.last.results, engine
 
 
 def _placed(work: Work, folder: Path, root: Path, expected: int, scale: float) -> dict[str, Any]:

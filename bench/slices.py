@@ -3,7 +3,9 @@
     windows      SUM of each ?g, in 1, 10 and 120 windows of other ranges and steps
     shifted      the same, each window with one of ten t0
     functions    AVG, SUM, COUNT, MIN and MAX of each ?g in the same window
-    conditions   SUM of each ?g, FILTER(?v > n) with 1 and 100 numbers
+    conditions   SUM of each ?g, FILTER(?v > n) with 1 and 100 numbers that all values are above
+    thresholds   the same with numbers between the values
+    choices      SUM of each ?g, FILTER(?g = <e:gN>) of 1 and 100 groups
 
 One pattern, ``?g <e:p> ?v``; a row is a triple. ``cost`` is the CPU of a triple by that with one
 query of the same mode; ``results`` are counted first: each group has one at each close of a window
@@ -26,7 +28,14 @@ from levada.runtime.store.manifest import Manifest
 
 GROUPS, SECONDS, RATE = 1000, 60, 10_000
 WARM = 2  # epochs that do not count
-COUNTS = {"windows": (1, 10, 120), "shifted": (1, 120), "functions": (1, 5), "conditions": (1, 100)}
+COUNTS = {
+    "windows": (1, 10, 120),
+    "shifted": (1, 120),
+    "functions": (1, 5),
+    "conditions": (1, 10, 100),
+    "thresholds": (1, 10, 100),
+    "choices": (1, 10, 100),
+}
 MOST = {"off": 10, "relax": 120}
 ROUNDS = 3  # the best counts
 XSD = "http://www.w3.org/2001/XMLSchema#integer"
@@ -61,21 +70,38 @@ def text(workload: str, i: int) -> str:
         range=length,
         step=step,
         t0="" if t0 is None else f"T0 {t0 * 1000}",
-        condition=f"FILTER(?v > {-1 - i})" if workload == "conditions" else "",
+        condition=condition(workload, i),
     )
 
 
-def expected(workload: str, queries: int) -> int:
+def condition(workload: str, i: int) -> str:
+    """Of query i."""
+    match workload:
+        case "conditions":
+            return f"FILTER(?v > {-1 - i})"
+        case "thresholds":
+            return f"FILTER(?v > {10 * i})"
+        case "choices":
+            return f"FILTER(?g = <e:g{i}>)"
+        case _:
+            return ""
+
+
+def expected(workload: str, queries: int, rate: int) -> int:
     """The results of so many queries: one of each group at each close of a window that holds
     something, and that the stream has passed: it does not end.
     """
-    closes = 0
+    each = rate // GROUPS  # triples of a group a second
+    found = 0
     for i in range(queries):
         length, step, t0 = window(workload, i)
         first = (t0 or 0) + length
         every = range(first % step if t0 is None else first, SECONDS, step)
-        closes += sum(close > 0 for close in every)
-    return closes * GROUPS
+        held = [range(max(close - length, 0) * each, close * each) for close in every if close > 0]
+        above = 10 * i if workload == "thresholds" else -1
+        groups = 1 if workload == "choices" else GROUPS
+        found += groups * sum(any(n * 7919 % 1003 > above for n in one) for one in held)
+    return found
 
 
 def side(path: str, mode: str, queries: int, workload: str, rate: int) -> dict[str, Any]:
@@ -85,7 +111,7 @@ def side(path: str, mode: str, queries: int, workload: str, rate: int) -> dict[s
 
     def see(manifest: Manifest) -> None:
         nonlocal results
-        results = sum(solutions for solutions, _ in manifest.totals.values())
+        results = manifest.results
         marks.append((sum(s.triples for s in manifest.streams.values()), time.process_time()))
 
     warnings.simplefilter("ignore", UserWarning)  # windows whose step is longer than the range
@@ -115,7 +141,7 @@ def side(path: str, mode: str, queries: int, workload: str, rate: int) -> dict[s
 
 def run(scale: float, stepped: bool) -> Result:
     """Each workload in each mode, side by side; the ratios to one query."""
-    rate = max(int(RATE * scale), 1000)
+    rate = max(int(RATE * scale) // GROUPS * GROUPS, GROUPS)
     with tempfile.TemporaryDirectory(prefix="levada-slices-") as folder:
         path = Path(folder) / "s.nt"
         write(path, rate)
@@ -137,7 +163,7 @@ def _workload(workload: str, path: str, rate: int) -> dict[str, dict[int, dict[s
     """What each mode costs, by the number of queries."""
     found: dict[str, dict[int, dict[str, Any]]] = {mode: {} for mode in MOST}
     for queries in COUNTS[workload]:
-        right = expected(workload, queries)
+        right = expected(workload, queries, rate)
         for _ in range(ROUNDS):
             for mode in [m for m in MOST if queries <= MOST[m]]:
                 got = apart(

@@ -33,7 +33,7 @@ from levada.testing.streams import lines, write_csv, write_graph, write_lines
 from stepped import register
 
 PHASES = 3
-MODES = ("off", "exact", "relax")
+MODES = ("off", "exact", "containment", "relax")
 
 
 @dataclass(frozen=True)
@@ -242,9 +242,12 @@ def _count(engine: Engine, shared: Counter[str]) -> None:
     assert engine._driver is not None and engine._driver._catalog._topology is not None
     topology = engine._driver._catalog._topology
     for plan in topology.queries.values():
-        waiting = [(plan.node, plan.member)]
+        waiting, seen = [(plan.node, plan.member)], set[tuple[int, int]]()
         while waiting:
             number, member = waiting.pop()
+            if (number, member) in seen:  # its own, and read twice
+                continue
+            seen.add((number, member))
             node = topology.nodes[number]
             step = node.shape.step
             shared["needed"] += isinstance(step, Join)

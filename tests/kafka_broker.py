@@ -241,12 +241,12 @@ class Broker:
             producer.poll(0)
         assert producer.flush(PATIENCE) == 0
 
-    def tool(self, name: str, *arguments: str) -> str:
-        """What one of Kafka's own tools prints."""
+    def tool(self, name: str, *arguments: str, given: str | None = None) -> str:
+        """What one of Kafka's own tools prints; ``given`` is its input."""
         tools = jars("kafka-tools", "kafka-tools")
         command = [self.java, *_JAVA, "-cp", f"{tools}/*", f"org.apache.kafka.tools.{name}"]
         done = subprocess.run(
-            [*command, *arguments], capture_output=True, text=True, timeout=PATIENCE
+            [*command, *arguments], input=given, capture_output=True, text=True, timeout=PATIENCE
         )
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout

@@ -1,7 +1,8 @@
 """Random sets of GROUP BYs over the same rows: of other windows, functions, conditions, and starts.
 
 A set has one group of patterns, with a condition or none, and one key, mostly; each of its queries
-draws its window, its options and its aggregates, and now and then another of the rest.
+draws its window, its options and its aggregates, and now and then another of the rest. In half of
+the sets each query has a condition of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ GROUPS = (
 FUNCTIONS = ("SUM(?v)", "AVG(?v)", "COUNT(?v)", "COUNT(*)", "MIN(?v)", "MAX(?v)", "SAMPLE(?v)")
 RARE = ("COUNT(DISTINCT ?v)", "SUM(?v + 1)")
 CONDITIONS = ("", "", "", "", "", "", "?v > 1", "?v > 2", "?v < 5", "?x = :a")
+OWN = (
+    *("", "?v > 1", "?v > 2", "?v > 4.5", "?v >= 2.5", "?v < 5", "?v <= 4.0e0", "?v = 1", "2 < ?v"),
+    *("?v > 1 && ?v < 5", "?v >= 1.5 && ?v <= 4", "?v > 5", "?v != 1", "?v * 2 > 5", "?v > :a"),
+    *("?x = :a", "?x = :b", "?x IN (:a, :c)", "sameTerm(?x, :c)", "?x = :a && ?v > 1"),
+    *("?v < 'INF'^^xsd:double", "?v > 2 && ?x != :b", "?v > 9007199254740993", "?x = :d"),
+)
 OUTPUTS = ("RSTREAM", "RSTREAM", "RSTREAM", "ISTREAM")
 
 
@@ -43,9 +50,13 @@ def clauses(draw: st.DrawFn) -> Clause:
 def bodies(draw: st.DrawFn) -> tuple[str, str]:
     """A group of patterns, maybe with a condition, and what its rows are grouped by."""
     patterns, keys = draw(st.sampled_from(GROUPS))
-    condition = draw(st.sampled_from(CONDITIONS))
+    return body(patterns, draw(st.sampled_from(CONDITIONS))), draw(st.sampled_from(keys))
+
+
+def body(patterns: str, condition: str) -> str:
+    """A group of patterns with a condition, if there is one."""
     told = f" FILTER({condition})" if condition else ""
-    return f"WINDOW :w {{ {patterns}{told} }}", draw(st.sampled_from(keys))
+    return f"WINDOW :w {{ {patterns}{told} }}"
 
 
 @st.composite
@@ -79,9 +90,12 @@ def grouped(draw: st.DrawFn, name: str, body: str, key: str) -> CaseQuery:
 @st.composite
 def grouped_sets(draw: st.DrawFn, most: int) -> list[CaseQuery]:
     """3 to ``most`` GROUP BYs, most of them of the same rows."""
-    one = draw(bodies())
+    one, own = draw(bodies()), draw(st.booleans())
+    patterns, keys = draw(st.sampled_from(GROUPS))
+    key = draw(st.sampled_from(keys))
     found = []
     for i in range(draw(st.integers(3, most))):
-        other = draw(st.integers(0, 5)) == 5
-        found.append(draw(grouped(f"q{i}", *(draw(bodies()) if other else one))))
+        drawn = draw(bodies()) if draw(st.integers(0, 5)) == 5 else one
+        drawn = (body(patterns, draw(st.sampled_from(OWN))), key) if own else drawn
+        found.append(draw(grouped(f"q{i}", *drawn)))
     return found

@@ -229,6 +229,32 @@ def test_a_kill_within_a_transaction(broker: Broker, tmp_path: Path) -> None:
     assert said.splitlines() == found
 
 
+def test_kafkas_own_tools(broker: Broker, tmp_path: Path) -> None:
+    """What its console producer writes is a stream; its tool of groups says how far an output is,
+    and who has nothing to do with it.
+    """
+    path, url = stream(tmp_path / "s.nt", 400), broker.topic("by-console")
+    broker.tool(
+        "ConsoleProducer", "--bootstrap-server", broker.server, "--topic", "by-console",
+        given=path.read_text(),
+    )  # fmt: skip
+    to = broker.topic("told")
+    with Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=100) as engine:
+        engine.stream("http://e/s", url, format="nt")
+        engine.register(SUMS, name="q").to(to)
+        engine.start(once=True)
+        assert engine.await_end(PATIENCE)
+        last = engine.progress().epochs
+    found = read_ndjson(own(consumed(broker, "told")))["q"]
+    assert same(by_files(tmp_path / "files", path), found) is None
+    tool, where = "consumer.group.ConsumerGroupCommand", ("--bootstrap-server", broker.server)
+    (group,) = [n for n in broker.tool(tool, *where, "--list").split() if n.endswith("-q-told")]
+    told = broker.tool(tool, *where, "--describe", "--offsets", "--group", group)
+    (row,) = [line.split() for line in told.splitlines() if group in line]
+    assert row[1:3] == ["told", "0"]
+    assert 0 < int(row[3]) <= last
+
+
 def test_a_second_engine_is_fenced(broker: Broker) -> None:
     url = broker.topic("fenced")
     there = Destination(url)

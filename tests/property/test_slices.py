@@ -10,6 +10,7 @@ number, of more queries. One set is always the same, and has slices for sure.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
@@ -20,17 +21,28 @@ from hypothesis import strategies as st
 
 from cases.case import CaseQuery
 from cases.elements import elements
-from cases.grouped import FUNCTIONS, grouped_sets
+from cases.grouped import FUNCTIONS, body, grouped_sets
 from cases.sketches import STREAM
 from cases.texts import Asked, Drawn, rspql
-from cases.vocabulary import TRIPLES
+from cases.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
+from levada.model.term import XSD
+from levada.model.time import Window, WindowKind
 from levada.operators.group import slices
 from levada.runtime.task import exchange
-from levada.testing.question import Element
+from levada.testing.question import Element, ReferenceSql, Row, literal
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
+PLAIN = NUMBERS
+ODD = (
+    *(literal(1), literal(1.5), decimal("2.5"), literal(4)),
+    *(f'"{text}"^^<{XSD}double>' for text in ("NaN", "INF")),
+    *('"1"', '"01"', '"1"@en', iri("a")),
+)
+"""Numbers that are none or without an end; what is no number."""
+LARGE = (*ODD, literal(2**53), literal(2**53 + 1))
+"""Numbers that no double tells apart: rows are picked one by one."""
 pytestmark = pytest.mark.timeout(0)
 
 
@@ -80,11 +92,11 @@ def test_each_says_what_it_says_alone() -> None:
     assert counted.some or not SETS, "rows are folded once for several"
 
 
-@pytest.mark.parametrize("body", ["?x :p ?v", "?x :p ?v . ?x :q ?y"])
-def test_windows_and_functions_of_dense_rows_have_slices_in_common(body: str) -> None:
+@pytest.mark.parametrize("pattern", ["?x :p ?v", "?x :p ?v . ?x :q ?y"])
+def test_windows_and_functions_of_dense_rows_have_slices_in_common(pattern: str) -> None:
     windows = ((2000, 1000, None), (3000, 1000, None), (4000, 2000, 500), (2500, 500, 1250))
     queries = [
-        asked(f"q{i}", body, FUNCTIONS[i], Clause("step", length, step), t0)
+        asked(f"q{i}", body(pattern, ""), FUNCTIONS[i], Clause("step", length, step), t0)
         for i, (length, step, t0) in enumerate(windows)
     ]
     stream = tuple(Element(i * 20, TRIPLES[i % 24 : i % 24 + 1]) for i in range(240))
@@ -95,9 +107,82 @@ def test_windows_and_functions_of_dense_rows_have_slices_in_common(body: str) ->
     assert counted.some, "rows are folded once for several"
 
 
+VALUES = ("?v > 1", "?v > 2", "?v >= 2.5", "?v < 5", "?v = 1.5e0", "?v > 1 && ?v <= 4", "2 > ?v")
+ENDLESS = ("?v > 1", "?v < 'INF'^^xsd:double", "?v = 'NaN'^^xsd:double", "?v > 9007199254740993")
+CHOSEN = ("?x = :a", "?x = :b", "?x IN (:c, :a)", "sameTerm(?x, :c)", "?x = :d")
+BOTH = ("?x = :a && ?v > 1", "?x = :b && ?v > 2", "?x = :a && ?v > 4")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "values", "pattern"),
+    [
+        (VALUES, PLAIN, "?x :p ?v"),
+        (VALUES, ODD, "?x :p ?v . ?x :q ?y"),
+        (ENDLESS, LARGE, "?x :p ?v"),
+        ((*CHOSEN, *BOTH), ODD, "?x :p ?v"),
+    ],
+)
+def test_rows_are_folded_once_for_many_conditions(
+    conditions: Sequence[str], values: Sequence[str], pattern: str
+) -> None:
+    functions = ("COUNT(*)", "COUNT(?v)", "MIN(?v)", "MAX(?v)", "SUM(?v)", "AVG(?v)")
+    windows = (Clause("step", 2000, 1000), Clause("step", 3000, 1500))
+    queries = [
+        asked(f"q{i}", body(pattern, condition), functions[i % (6 if values is PLAIN else 2)],
+              windows[i % 5 == 4], None)
+        for i, condition in enumerate(conditions)
+    ]  # fmt: skip
+    triples = [f"{iri(s)} {iri('p')} {v}" for v in values for s in SUBJECTS]
+    triples += [f"{iri(s)} {iri('q')} {iri(o)}" for s in SUBJECTS for o in SUBJECTS[:2]]
+    random.Random(7).shuffle(triples)
+    stream = tuple(Element(i * 30, (triples[i % len(triples)],)) for i in range(150))
+    shared, counted = counters(), Counted()
+    coming = [Coming(query, i % 2, PHASES - (i == 2)) for i, query in enumerate(queries)]
+    with patch.object(exchange, "FEWER", 1000.0), patch.object(exchange, "sliced", counted):
+        check(coming, World({STREAM: stream}, {STREAM: (50, 90)}), shared)
+    assert shared["relax"]["picked"], "conditions are taken out"
+    assert bool(counted.some) is (values is not LARGE), "rows are folded once for several"
+
+
+def test_rows_of_tables_are_folded_once_for_many_conditions() -> None:
+    conditions = (
+        "l.v > 1",
+        "l.v >= 2.5",
+        "l.v < 4",
+        "l.v > 2 And l.v < 7",
+        "l.n = 'x'",
+        "l.n = 'y'",
+    )
+    queries = [tuples(f"q{i}", where) for i, where in enumerate(conditions)]
+    values = ((1, 1.0, "x"), (2, 2.5, "y"), (1, 9.0, "x"), (3, 7.0, "y"), (2, 3.0, "z"))
+    rows = tuple(Row(i * 50, values[i * 7 % 5]) for i in range(120))
+    schemas = {"A": {"k": "integer", "v": "double", "n": "string"}}
+    shared, counted = counters(), Counted()
+    coming = [Coming(query, i % 2, PHASES - (i == 2)) for i, query in enumerate(queries)]
+    world = World({"A": rows}, {"A": (40, 80)}, schemas=schemas)
+    with patch.object(exchange, "FEWER", 1000.0), patch.object(exchange, "sliced", counted):
+        check(coming, world, shared)
+    assert shared["relax"]["picked"] and counted.some, "rows are folded once for several"
+
+
+def tuples(name: str, where: str) -> CaseQuery:
+    """A GROUP BY of tuples."""
+    head = "Select l.k As k, Count(*) As n, Sum(l.v) As s From"
+    tail = f"Where {where} Group By l.k"
+    window = Window(WindowKind.CLOSE_OPEN, 2000, 1000)
+    reference = ReferenceSql(
+        f"{head} l {tail}",
+        {"l": ("A", window)},
+        {"A": {"k": "integer", "v": "double", "n": "string"}},
+        {"k": "integer", "n": "integer", "s": "double"},
+        "RSTREAM",
+    )
+    text = f"Rstream({head} A [Range 2 Seconds Slide 1 Second] As l {tail})"
+    return CaseQuery(name, text, "cql", {}, reference)
+
+
 def asked(name: str, body: str, function: str, clause: Clause, t0: int | None) -> CaseQuery:
     """A GROUP BY of subjects."""
     head = Asked(f"SELECT ?x ({function} AS ?n)", " GROUP BY ?x")
     options: dict[str, object] = {} if t0 is None else {"t0": t0}
-    text = f"WINDOW :w {{ {body} }}"
-    return rspql(Drawn(name, head, text, {"w": (STREAM, clause)}, options, "RSTREAM"))
+    return rspql(Drawn(name, head, body, {"w": (STREAM, clause)}, options, "RSTREAM"))

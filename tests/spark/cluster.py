@@ -52,7 +52,7 @@ class Cluster:
             options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(self._web)]
             self._start("master", "127.0.0.1", "master.Master", *options)
             self.workers = [self._worker(i) for i in range(workers)]
-            self._await(workers)
+            self._await()
         except BaseException:
             self.stop()
             raise
@@ -80,9 +80,9 @@ class Cluster:
         self._processes.append(process)
         return process
 
-    def _await(self, workers: int) -> None:
+    def _await(self) -> None:
         def all_there() -> bool:
-            there = count_alive(self._web) >= workers
+            there = count_alive(self._web) >= len(self.workers)
             assert there or all(p.poll() is None for p in self._processes), (
                 f"nobody ends while they start\n{self._logs()}"
             )
@@ -94,6 +94,16 @@ class Cluster:
         return "\n".join(
             f"{p.name}: {p.read_text(errors='replace')[-2000:]}" for p in self._folder.glob("*.log")
         )
+
+    def add_worker(self) -> None:
+        """One more, which is there when this comes back."""
+        self.workers.append(self._worker(len(self.workers)))
+        self._await()
+
+    def sent(self, i: int) -> set[str]:
+        """What tasks of a worker have sent to others, as files of its disk."""
+        found = (self._folder / f"worker{i}" / "local").glob("**/shuffle_*.data")
+        return {path.name for path in found}
 
     def kill_worker(self, i: int) -> None:
         """The worker and its executors are gone at once, as with a machine that loses its power."""

@@ -101,7 +101,7 @@ def without_executors(executor: SparkExecutor) -> dict[str, Any]:
 
 
 def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
-    """The results of a query over ``s``, and what became of its placement."""
+    """The results of a query over ``s``, and the status of its checkpoint."""
     with levada.Engine(
         spark=session, checkpoint=name, partitions=MACHINES, epoch_rows=150, place=place
     ) as engine:
@@ -109,7 +109,7 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
         query = engine.register(text, name="q")
         engine.start(once=True)
         rows = sorted([r.time, *map(str, row)] for r in query.results() for row in r.rows.rows())
-        return rows, engine.status().placed
+        return rows, engine.status()
 
 
 def main(plans: int, text: str) -> None:
@@ -122,12 +122,16 @@ def main(plans: int, text: str) -> None:
     seen = Seen(session, executor)
     found: dict[str, Any] = {"plans": [plan(i, executor, seen) for i in range(plans)]}
     found["without"] = without_executors(executor)
-    (plain, _), (placed, told) = run(session, "a", "", text), run(session, "b", "p.json", text)
+    (plain, alone), (placed, status) = (
+        run(session, name, place, text) for name, place in (("a", ""), ("b", "p.json"))
+    )
+    told, homes = status.placed, alone.executors
     found["engine"] = {
         "same": plain == placed,
         "rows": len(placed),
         "tasks": [told.wanted, told.missed],
         "bytes": [told.remote, told.read],
+        "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
     stop_session(session)
     print(json.dumps(found))

@@ -53,13 +53,17 @@ def test_an_engine_s_results_are_the_same(spark: Any, tmp_path: Path) -> None:
     machine = fields | {"bandwidth": [[9]], "processors": [allowed[-1:]]}
     (tmp_path / "m.json").write_text(json.dumps(machine))
 
+    told: list[Any] = []
+
     def results(**options: Any) -> list[Any]:
         with Engine(epoch=0, epoch_rows=100, partitions=3, **options) as engine:
             engine.stream("http://e/s", str(tmp_path / "s.nt"))
             query = engine.register(QUERY, name="q")
             engine.start(once=True)
             engine.await_end()
+            told.append(engine.status().pinned)
             return [(r.time, sorted(map(str, r.rows))) for r in query.results()]
 
     found = results(spark=spark, pin=tmp_path / "m.json")
     assert found and found == results(spark=False)
+    assert (told[0].name, told[0].places, told[1]) == ("m.json", {"a": allowed[-1:]}, None)

@@ -17,6 +17,7 @@ from levada.terms.group_of import group_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
+MACHINES = 4
 HEAD = 125  # bytes that Spark and a blob's tail add to a blob
 PLANS = 20 if os.environ.get("LEVADA_CASES") else 3
 QUERY = """PREFIX : <http://e/>
@@ -67,3 +68,7 @@ def test_placed_tasks(tmp_path: Path) -> None:
     assert engine["rows"] > 100
     assert engine["tasks"][0] > engine["tasks"][1] >= 0
     assert 0 <= engine["bytes"][0] < engine["bytes"][1]
+    executors, cores, tasks, stayed = engine["homes"]
+    assert (executors, cores) == (MACHINES, MACHINES)
+    assert tasks >= 2 * MACHINES
+    assert stayed == tasks, "who waits for room for long stays where it ran in the epoch before"

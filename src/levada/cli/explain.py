@@ -87,14 +87,17 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
 
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
-    """How the epochs of a run were placed, with what was predicted and what it took; also drawn as
-    a ``picture``. Raises ``CheckpointError`` and ``UsageError``.
+    """How the epochs of a run were placed, with what was predicted and what it took, where their
+    tasks went, and to which processors they are bound; also drawn as a ``picture``. Raises
+    ``CheckpointError`` and ``UsageError``.
     """
     # here: to explain a query the data path is not loaded
+    from levada.cli.status import places
     from levada.engine.telling import choices
     from levada.engine.telling.status import read_status
 
-    costs = read_status(checkpoint).costs
+    status = read_status(checkpoint)
+    costs = status.costs
     if costs is None or not costs.last.epoch:
         raise UsageError(
             f"The run on {checkpoint} has not told what its epochs cost.",
@@ -105,15 +108,18 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
 
         pictures.write(picture, costs, pictures.read_flow(checkpoint))
     if as_json:
-        return _json({"stage": "placement", **asdict(costs)})
+        where = {"placed": status.placed, "pinned": status.pinned}
+        told = {key: None if each is None else asdict(each) for key, each in where.items()}
+        return _json({"stage": "placement", **asdict(costs), **told})
+    sentences = [*choices.sentences(costs), *places(status)]
     if not costs.parts:  # nothing has been measured by parts yet
-        return "\n".join(choices.sentences(costs))
+        return "\n".join(sentences)
     rows = [choices.PART, *choices.rows(costs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     ]
-    return "\n".join([*choices.sentences(costs), *lines])
+    return "\n".join([*sentences, *lines])
 
 
 def _prepared(app: App, stage: str) -> list[Prepared]:

@@ -293,8 +293,9 @@ SharingMode = Annotated[
     typer.Option(
         "--sharing",
         parser=_sharing,
-        metavar="off|exact|relax",
-        help="What queries share: the intake, what is equal, also joins that differ in constants.",
+        metavar="off|exact|containment|relax",
+        help="What queries share: the intake; what is equal; also joins whose rows are among those "
+        "of another's; also joins that differ in constants.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -18,10 +18,17 @@ from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
 from levada.engine.driving.tempo import wall
+from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.remarks import remarks
-from levada.engine.telling.status import PlacedStatus, QueryStatus, Status, read_status
+from levada.engine.telling.status import (
+    ExecutorsStatus,
+    PlacedStatus,
+    QueryStatus,
+    Status,
+    read_status,
+)
 from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
 from levada.runtime.store import verify as store
@@ -104,11 +111,13 @@ def tell(status: Status) -> dict[str, object]:
         "suspended": status.suspended,
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
+        "pinned": None if status.pinned is None else asdict(status.pinned),
         "active": None if status.active is None else asdict(status.active),
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
         "away": [asdict(one) for one in status.away],
         "balance": None if status.balance is None else asdict(status.balance),
+        "executors": None if status.executors is None else asdict(status.executors),
         "epochs": None if status.costs is None else asdict(status.costs),
     }
 
@@ -155,9 +164,9 @@ def show(status: Status) -> RenderableType:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
         parts += [Text(line) for output in status.outputs for line in _told(output)]
-    if status.placed is not None:
-        parts.append(Text(placed(status.placed)))
-        parts += [Text(sentence) for sentence in lessons(status.placed.lessons)]
+    if status.executors is not None:
+        parts.append(Text(executors(status.executors)))
+    parts += [Text(sentence) for sentence in places(status)]
     if status.balance is not None:
         parts += _balance(status.balance)
     if status.costs is not None:
@@ -189,21 +198,47 @@ def _told(output: OutputStatus) -> Iterator[str]:
         yield f"The intake waits until {output.to} has taken more: it is behind by what is kept."
 
 
+def places(status: Status) -> Iterator[str]:
+    """Where work goes: what became of a placement, and to which processors tasks are bound."""
+    if status.placed is not None:
+        yield placed(status.placed)
+        yield from lessons(status.placed.lessons)
+    if (bound := status.pinned) is not None:
+        yield f"Tasks are bound by {bound.name}: {told(bound.places)}."
+
+
 def placed(found: PlacedStatus) -> str:
     """What became of a placement, in a sentence or two.
 
     >>> placed(PlacedStatus("p.json", 2))
     'Placed by p.json: no task has run on executors yet.'
+    >>> found = PlacedStatus("p.json", 2, 9, 1, 13, 100, ("executor_h_0", ""), predicted=0.12)
+    >>> placed(found)  # doctest: +ELLIPSIS
+    'Placed by p.json on 2 machines: 9 tasks, ...from others, predicted 12.0%. Machine 0 is ...'
     """
     if not found.wanted:
         return f"Placed by {found.name}: no task has run on executors yet."
     share = found.remote / found.read if found.read else 0.0
+    said = f", predicted {found.predicted:.1%}" if found.predicted >= 0 else ""
     at = (f"{i} is {e}" if e else f"{i} has none" for i, e in enumerate(found.executors))
     return (
         f"Placed by {found.name} on {found.machines} machines: {found.wanted:,} tasks, "
-        f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others. "
+        f"{found.missed:,} elsewhere; {share:.1%} of their bytes from others{said}. "
         f"Machine {'; '.join(at)}."
     )
+
+
+def executors(found: ExecutorsStatus) -> str:
+    """Which executors there are, and whether partitions stay on theirs.
+
+    >>> executors(ExecutorsStatus(4, 4, 200, 197))
+    'Executors: 4, with 4 cores; 98.5% of 200 stage tasks ran where they did in the epoch before.'
+    """
+    told = f"Executors: {found.executors:,}, with {found.cores:,} cores"
+    if not found.tasks:
+        return f"{told}."
+    share = f"{found.stayed / found.tasks:.1%} of {found.tasks:,} stage tasks"
+    return f"{told}; {share} ran where they did in the epoch before."
 
 
 def _balance(found: BalanceStatus) -> Iterator[RenderableType]:

@@ -22,9 +22,11 @@ import msgspec
 
 from levada import kernels
 from levada.engine.driving.inputs import Inputs
+from levada.engine.driving.publishing import Publishing, Tell
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
+from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, stamps
 from levada.engine.suspended import Suspended
@@ -40,22 +42,24 @@ from levada.errors import (
     unreadable,
 )
 from levada.model.collection import Collected
+from levada.model.limits import Limited
 from levada.plan.sealed.plan import Plan, whose
+from levada.runtime.balance.following import Following
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.heart import Heart
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.loop import Loop
+from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
-from levada.runtime.late import Late
+from levada.runtime.late import Late, cores_of
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
 
-Tell = Callable[[Manifest], None]
 SPARK, STATIC = "Spark is starting", "static data are being read"
 MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
 MOST_BYTES_HERE = 256 << 20
@@ -81,14 +85,12 @@ class Driver:
         self.began = time.monotonic()
         self.publication = publication
         self._registry, self._statics = inputs.registry, inputs.statics
-        self._spools, self._tempo, self._tell = inputs.spools, tempo, tell
+        self._spools, self._tempo = inputs.spools, tempo
         self.before = checkpoint.last  # this run
         self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
         self.streams.restore()
         self._requests = Requests(checkpoint.root, inputs, self.streams)
-        self._requests.restore()
-        if tempo.once:
-            self._registry.check_work()
+        self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start = 0.0
         self._awaits = self._held_by = ""
@@ -106,25 +108,21 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
         self._requests.restore_static()
-        self.suspended = Suspended.of(checkpoint.root, tempo.limits)
-        self._totals = Totals(tempo.limits)
+        self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
+        self.suspended = Suspended.of(checkpoint.root, self._limits)
+        self._totals = Totals(self._limits)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()
         self._late = chosen if isinstance(chosen, Late) else None
+        self._publishing = Publishing(
+            publication, chosen, sourcing, self._spools, self.streams, tell=tell,
+            promises=bool(tempo.delay),
+        )  # fmt: skip
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
-        self.loop = Loop(
-            checkpoint.root / "intentions",
-            self._next,
-            self._run,
-            last_intention=self._flush,
-            may_run=self._may_run,
-            examine=self._examine,
-            overtaken=checkpoint.reign.overtaken,
-            lost=self._lost,
-        )
+        self._begin_loop(checkpoint)
         self._heart = Heart(checkpoint, self.loop.wake, self._away)
 
     def start(self, held: ExitStack) -> None:
@@ -134,19 +132,36 @@ class Driver:
         held.callback(self.loop.stop)
         self.loop.start()
 
+    def _begin_loop(self, checkpoint: Checkpoint) -> None:
+        self.loop = Loop(
+            checkpoint.root / "intentions",
+            self._next,
+            self._run,
+            last_intention=self._flush,
+            may_run=self._may_run,
+            examine=self._examine,
+            again=self._publish_again,
+            overtaken=checkpoint.reign.overtaken,
+            lost=self._lost,
+        )
+        self.epochs.await_published = self.loop.await_published
+
     def _epochs_of(self, checkpoint: Checkpoint, sourcing: Sourcing, executor: Executor) -> Epochs:
+        if self._tempo.follows:
+            checkpoint.tables.dealing = Following(partial(cores_of, executor), wall).deal
         return Epochs(
             checkpoint,
             self._statics,
             sourcing,
             executor,
-            publish=self._publish,
+            publish=self._publishing.publish,
             admission=self._tempo.admission(),
             wall=wall,
             due=self.publication.due,
-            limits=self._tempo.limits,
+            limits=self._limits,
             slices=self._tempo.slices,
             placed=self._tempo.placed,
+            bound=self._tempo.bound,
             balancing=self._tempo.balancing,
             cores=self._tempo.cores,
         )
@@ -242,6 +257,7 @@ class Driver:
             self.suspended.forget(registry.dropped)
             queries = self.suspended.without(registry.queries)
             self._requests.forget(registry.dropped, epochs.last)
+            self._limits.own = self._requests.limited(self._limits.all)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
             static = stamps(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)
@@ -254,6 +270,7 @@ class Driver:
             epochs.use(plan)
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
+        tell_beyond(epochs.placed, epochs.plan)
         if others and epochs.plan is not None:
             self.streams.planned(epochs.plan.version)
             epochs.setup()  # now, for readers in other processes
@@ -304,17 +321,17 @@ class Driver:
 
     def _flush(self) -> str | None:
         """The loop's last question. What is held back stays so if it may not be published here."""
-        final = self.epochs.flush()
-        return final if final is not None and self._may_run(final) else None
+        return final if (final := self.epochs.flush()) and self._may_run(final) else None
 
-    def _run(self, text: str) -> bool:
+    def _run(self, text: str) -> bool | Rest:
         """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
-        the next intention reads the same again. Whether it is done.
+        the next intention reads the same again. Whether it is done, or what is left of it.
         """
         intention = self._intention(text)
         self._awaits = STATIC if intention.static and self._statics.files else ""
+        rest = None
         try:
-            self.epochs.run(intention)
+            rest = self.epochs.run(intention)
             self._check_totals()
             self._collected.after(len(self._registry.queries))
         except AwayError as error:  # decided anew when it answers
@@ -326,7 +343,7 @@ class Driver:
             self._suspend(error, self._catalog.plan(intention.plan))
             self._catalog.drop(intention.plan)
         self._awaits = ""
-        return self.last.epoch == intention.epoch
+        return rest or self.last.epoch == intention.epoch
 
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
         """Suspends the queries of the operator that makes too much, before the epoch runs anew."""
@@ -336,8 +353,7 @@ class Driver:
 
     def _check_totals(self) -> None:
         """Suspends the queries that have more over several epochs than they may have."""
-        found = self._totals.over(self.last, self.publication.index)
-        for name, error in found.items():
+        for name, error in self._totals.over(self.last, self.publication.index).items():
             self.suspended.add([name], error, self._registry.queries)
             self._registry.changed = True
             self.epochs.limit = Limit()  # nobody else may need one
@@ -379,10 +395,6 @@ class Driver:
         if pause is not None:
             warnings.warn(f"{told} It begins in {pause:g} s.", stacklevel=2)
 
-    def _publish(self, manifest: Manifest) -> None:
-        self.epochs.checkpoint.reign.check()
-        self.publication.publish(manifest)
-        self._spools.forget(self.epochs.sourcing.by_path(manifest.positions))
-        self.streams.settle(manifest.plan)
-        for tell in list(self._tell):
-            tell(manifest)
+    def _publish_again(self, text: str) -> bool:
+        """Publishes the last epoch, if the intention is its own; whether it is."""
+        return self._publishing.again(self._intention(text).epoch, self.last)

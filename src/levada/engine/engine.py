@@ -27,15 +27,16 @@ from levada.algebra.show import show
 from levada.engine.asked import Asked
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.delivers import Delivers
-from levada.engine.driver import Driver, Tell
+from levada.engine.driver import Driver
 from levada.engine.driving.inputs import Fits, Inputs
 from levada.engine.driving.naming import NamesStreams
+from levada.engine.driving.publishing import Tell
 from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.driving.totals import check_kept
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
-from levada.engine.placing.pinned import pinned
+from levada.engine.placing.pinned import pinned, processors_of
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
@@ -48,7 +49,7 @@ from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
-from levada.model.counts import check_count, check_partitions
+from levada.model.counts import AUTO, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, QueryLimits
 from levada.plan.install.sharing import DEFAULT, sharing_of
 from levada.runtime.driver.publishing.publication import Publication
@@ -83,8 +84,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
     epoch; one that would make more is suspended; ``limits``: what else one query may have
     ("bytes=100MB,reports=1000000"). ``slices``: counts what tasks send each other, by slices of
-    event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off, exact
-    or relax. ``keep``: how long results stay for other processes ("1h,256MB").
+    event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off,
+    exact, containment or relax. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.
@@ -245,15 +246,24 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         try:
             self._registry.begin()
             placed, follow = settle(self._wish, self._open(), self._registry.streams)
-            own = cores(self._master) if self._master.startswith("local") else 0
+            own = cores(self._master) if self._is_local else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, own, follow, self._delay,
+                placed, self._balancing, own, follow, self._delay, self._bound, self._follows,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:
             self._close()
             raise
+
+    @property
+    def _is_local(self) -> bool:
+        return self._master.startswith("local")
+
+    @property
+    def _follows(self) -> bool:
+        alone = self._wish is None and self._balancing is None
+        return self._partitions == AUTO and alone
 
     def _start(self, tempo: Tempo) -> None:
         checkpoint = self._open()
@@ -295,7 +305,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
                 self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
                 objects=objects,
             )  # fmt: skip
-            if wanted is not None:
+            here = self._is_local or self._master == NO_SPARK
+            # a cluster's cores are known when its executors are there
+            if isinstance(wanted, int) or (wanted is not None and here):
                 self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)
         return self._checkpoint
@@ -304,7 +316,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         kept = not self.temporary
         return executor_of(
             self._spark, self._master, self.root, self._held, self._spools, kept=kept,
-            read=lambda: paths_read(self._registry, self._statics), bound=self._bound,
+            read=lambda: paths_read(self._registry, self._statics),
+            bound=processors_of(self._bound),
         )  # fmt: skip
 
     def _wake(self) -> None:

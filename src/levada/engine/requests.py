@@ -27,6 +27,7 @@ from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.telling.summary import instant
 from levada.errors import LevadaError, UsageError
+from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
 from levada.model.time import MIN
 from levada.runtime.driver.catalog import Registered
@@ -62,13 +63,17 @@ class Requests:
 
     # -- at the start --
 
-    def restore(self) -> None:
-        """The queries as requests have left them. What is given anew with another text wins."""
+    def restore(self, *, once: bool) -> None:
+        """The queries as requests have left them. What is given anew with another text wins.
+        Raises ``UsageError`` where there is nothing to read ``once``.
+        """
         with self._registry.lock:
             self._keep_dropped()
             self._add_kept()
         there = set(waiting(self._root))
         self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
+        if once:
+            self._registry.check_work()
 
     def _keep_dropped(self) -> None:
         """Takes out what is given again as it was dropped; other queries are no longer dropped."""
@@ -199,11 +204,12 @@ class Requests:
     def _add(self, request: Request, last: Manifest) -> Answer:
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         to = {query.name: query.to for query in request.add}
+        limits = {query.name: check_limits(query.limits) for query in request.add}
         found = self._register(batch, to)
         for query in found:
             self._outputs.add(query, to[query.name], last)
         self._ledger.added += [
-            Added(r.name, r.text, r.dialect, r.options, last.plan)
+            Added(r.name, r.text, r.dialect, r.options, last.plan, limits[r.name])
             for r in _makers_first(found, self._registry)
         ]
         for query in found:
@@ -281,6 +287,13 @@ class Requests:
         return ", from the beginning" if plan.start <= MIN else f", from {instant(plan.start)} on"
 
     # -- for the plan --
+
+    def limited(self, limits: QueryLimits) -> dict[str, QueryLimits]:
+        """What queries that were added may have, where that is less than others may."""
+        said = {a.name: a.limits for a in self._ledger.added if a.limits}
+        return {
+            name: QueryLimits.of(text, limits.rows).within(limits) for name, text in said.items()
+        }
 
     def anew(self, version: int) -> set[str]:
         """Asked once, after the start: queries that are others than those of their names in the

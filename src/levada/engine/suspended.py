@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import ExcessError, unreadable
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited, QueryLimits
 from levada.model.names import is_derived, shown
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import replace_file
@@ -25,12 +25,15 @@ from levada.runtime.store.verify import SUSPENDED
 
 
 class Suspension(msgspec.Struct):
-    """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then."""
+    """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then, which
+    was lower than that of the others if it was its ``own``.
+    """
 
     identity: str
     why: str
     most: int = msgspec.field(name="most_rows")
     limit: str = "rows"
+    own: bool = False
 
     def lifted(self, limits: QueryLimits) -> bool:
         """Whether the limit of now is higher, or there is none."""
@@ -43,14 +46,14 @@ class Suspended:
     """The suspended queries of a checkpoint, by name; ``limits``: those of now."""
 
     path: Path
-    limits: QueryLimits
+    limits: Limited
     queries: dict[str, Suspension] = field(default_factory=dict)
 
     @staticmethod
-    def of(root: Path, limits: QueryLimits) -> Suspended:
+    def of(root: Path, limits: Limited) -> Suspended:
         """Those of a checkpoint, but for those that a higher limit lets go on."""
         kept = read_suspended(root)
-        left = {n: s for n, s in kept.items() if not s.lifted(limits)}
+        left = {n: s for n, s in kept.items() if not s.lifted(limits.of(n))}
         found = Suspended(root / SUSPENDED, limits, left)
         if len(left) < len(kept):
             found._write()
@@ -60,13 +63,20 @@ class Suspended:
         self, names: Sequence[str], error: ExcessError, queries: Mapping[str, Registered]
     ) -> None:
         """Suspends queries, durably."""
-        most = getattr(self.limits, error.limit)
         for name in names:
             identity = queries[name].identity if name in queries else ""
-            self.queries[name] = Suspension(identity, error.message, most, error.limit)
+            self.queries[name] = self._suspension(name, identity, error)
         self._write()
         for name in names:
             warnings.warn(told(name, self.queries[name]), stacklevel=2)
+
+    def _suspension(self, name: str, identity: str, error: ExcessError) -> Suspension:
+        word, why = error.limit, error.message
+        most: int = getattr(self.limits.of(name), word)
+        own = most != getattr(self.limits.all, word)
+        if own:
+            why += f" That is a limit of its own, of whoever has added it ({word}={most})."
+        return Suspension(identity, why, most, word, own)
 
     def forget(self, names: Collection[str]) -> None:
         """These have been taken out."""
@@ -102,6 +112,10 @@ def told(name: str, suspension: Suspension) -> str:
     'The query pairs is suspended. It makes too man'
     """
     limit = suspension.limit
+    if suspension.own:
+        return (
+            f"The query {name} is suspended. {suspension.why} Take the query out and ask for less."
+        )
     option = "--max-rows" if limit == "rows" else f"--limits {limit}=N"
     return (
         f"The query {name} is suspended. {suspension.why} Start again with a higher limit "

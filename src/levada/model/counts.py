@@ -31,7 +31,7 @@ def check_count(value: Any, what: str, least: int = 1, most: int = MOST) -> int:
 
 
 def check_partitions(value: Any) -> int | Literal["auto"] | None:
-    """The number of partitions that a user gives: auto is the cores at this start, None what the
+    """The number of partitions that a user gives: auto is the cores, None what the
     checkpoint has (of a new one the cores, too). Raises ``UsageError``.
 
     >>> check_partitions("auto"), check_partitions(3)

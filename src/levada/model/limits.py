@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -63,11 +65,40 @@ class QueryLimits(msgspec.Struct, frozen=True):
                 raise UsageError(f"There is no limit {word}.", hint=near(word, _WORDS))
             found[word] = found["rows"] * (word == "solutions")
             if number != "off":
-                found[word] = _most(word, number)
+                found[word] = most_of(word, number, sized=word in _IN_BYTES, also=", or off")
         return QueryLimits(**found)
 
+    def within(self, other: QueryLimits) -> QueryLimits:
+        """The lower one of each.
 
-_WORDS = tuple(field for field in QueryLimits.__struct_fields__ if field != "rows")
+        >>> QueryLimits(bytes=10, kept=5).within(QueryLimits(bytes=20, reports=3))
+        QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5)
+        """
+        both = {word: (getattr(self, word), getattr(other, word)) for word in ("rows", *_WORDS)}
+        return QueryLimits(
+            **{word: min(filter(None, two), default=0) for word, two in both.items()}
+        )
+
+
+_WORDS = tuple(word for word in QueryLimits.__struct_fields__ if word != "rows")
+
+
+@dataclass
+class Limited:
+    """The limits of each query: those of ``all``, and lower ones that some have of their ``own``,
+    by name.
+    """
+
+    all: QueryLimits = field(default_factory=QueryLimits)
+    own: Mapping[str, QueryLimits] = field(default_factory=dict)
+
+    def of(self, query: str) -> QueryLimits:
+        """Those of a query."""
+        return self.own.get(query, self.all)
+
+    def any(self, word: str) -> bool:
+        """Whether some query has this limit."""
+        return any(getattr(limits, word) for limits in (self.all, *self.own.values()))
 
 
 def check_limits(text: str) -> str:
@@ -76,12 +107,27 @@ def check_limits(text: str) -> str:
     return text
 
 
-def _most(word: str, text: str) -> int:
+def words_of_limits() -> tuple[str, ...]:
+    """What the limits of a query are called.
+
+    >>> words_of_limits()
+    ('solutions', 'bytes', 'reports', 'kept')
+    """
+    return _WORDS
+
+
+def most_of(word: str, text: str, *, sized: bool, also: str = "") -> int:
+    """The number of a limit, also with a unit where it is of bytes. Raises ``UsageError``, which
+    says what may stand there ``also``.
+
+    >>> most_of("body", "64KB", sized=True), most_of("queries", "10", sized=False)
+    (64000, 10)
+    """
     number = _NUMBER.fullmatch(text)
-    if number is None or (number[2] and word not in _IN_BYTES) or not int(number[1]):
-        example = "100MB" if word in _IN_BYTES else "100000"
+    if number is None or (number[2] and not sized) or not int(number[1]):
+        example = "100MB" if sized else "100000"
         raise UsageError(
-            f"The limit {word} is a number above 0, or off, not {text or 'nothing'}.",
+            f"The limit {word} is a number above 0{also}, not {text or 'nothing'}.",
             hint=f"Say for example {word}={example}.",
         )
     return int(number[1]) * SIZES[number[2] or "B"]

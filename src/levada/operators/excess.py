@@ -17,7 +17,7 @@ from levada.kernels.keyed.groups import group
 from levada.model import limits
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.table import Terms
@@ -36,31 +36,53 @@ def most_of(node: PlanNode, rows: Longs, most: int) -> ExcessError:
     return ExcessError(message, node=node.id, member=member)
 
 
-def check_reports(node: PlanNode, rows: Frame, terms: Terms, limits: QueryLimits) -> None:
+def check_reports(node: PlanNode, rows: Frame, terms: Terms, limits: Limited) -> None:
     """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
     reads it has to hold all of it. ``terms``: the texts that the rows show.
 
-    Rows are looked at only if all together, each with the longest text, would be too much.
+    Rows are looked at only if all together, each with the longest text, would be too much for the
+    query with the lowest limits.
     """
-    most = _widest(node, terms) if limits.bytes else 0
-    if rows.n <= limits.solutions and rows.n * most <= limits.bytes:
+    solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
+    most = _widest(node, terms) if limits.any("bytes") else 0
+    if rows.n <= solutions.min() and rows.n * most <= sizes.min():
         return
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
-    solutions = np.bincount(codes)
-    _check_most(solutions, limits.solutions, "solutions", node, rows.take(first))
-    if int(solutions.max()) * most > limits.bytes:
-        sizes = np.bincount(codes, row_bytes(node, rows, terms)).astype(np.int64)
-        _check_most(sizes, limits.bytes, "bytes", node, rows.take(first))
+    op, found = rows["op"][first], np.bincount(codes)
+    _check_most(found, solutions[op], "solutions", node, op)
+    if (found * most > sizes[op]).any():
+        found = np.bincount(codes, row_bytes(node, rows, terms)).astype(np.int64)
+        _check_most(found, sizes[op], "bytes", node, op)
 
 
-def _check_most(found: Longs, most: int, what: str, node: PlanNode, reports: Frame) -> None:
-    worst = int(found.argmax())
-    if int(found[worst]) > most:
-        message = f"One of its reports would have {found[worst]:,} {what}; the limit is {most:,}."
-        member = int(reports["op"][worst])
-        raise ExcessError(message, node=node.id, member=member, limit=what)
+def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
+    """A limit of each member's query; the greatest number where there is none. Queries with limits
+    of their own cost a look-up each.
+    """
+    found = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
+    if limits.own:
+        at = node.known(_members)
+        own = [(at[q], getattr(of, word) or _NONE) for q, of in limits.own.items() if q in at]
+        found[[member for member, _ in own]] = [most for _, most in own]
+    return found
 
 
+def _members(node: PlanNode) -> dict[str, int]:
+    return {member.query: i for i, member in enumerate(node.members) if node.alive[i]}
+
+
+def _check_most(found: Longs, most: Longs, what: str, node: PlanNode, op: Ints) -> None:
+    """``op``: the members whose reports were ``found`` to have so much."""
+    over = found > most
+    if over.any():
+        worst = int(np.where(over, found, 0).argmax())
+        message = (
+            f"One of its reports would have {found[worst]:,} {what}; the limit is {most[worst]:,}."
+        )
+        raise ExcessError(message, node=node.id, member=int(op[worst]), limit=what)
+
+
+_NONE = np.iinfo(np.int64).max
 VALUE = 16  # bytes of a number or an instant, which is in columns and not in a text
 
 

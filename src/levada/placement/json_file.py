@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from levada.errors import UsageError
+from levada.errors import UsageError, near
 from levada.model.arrays import Longs
 from levada.placement.graph import SendGraph
 from levada.placement.placement import is_group
 
+FEW = 50
+"""Tasks among which a near miss is looked for."""
 MOST = 1 << 53
 """Counts below this are exact in all programs that read JSON."""
 
@@ -35,6 +37,11 @@ def read(text: str, path: str) -> SendGraph:
         raise UsageError(
             f"{path}, line {error.lineno}, column {error.colno}: this is no JSON ({error.msg}).",
             hint="For other formats say --format metis or graphml.",
+        ) from error
+    except ValueError as error:  # Python reads no numbers of thousands of digits
+        raise UsageError(
+            f"{path} is no send graph: a number in it has thousands of digits.",
+            hint="Counts are below 2^53.",
         ) from error
     nodes, links = (_part(whole, key, path) for key in ("nodes", "links"))
     place: dict[str, int] = {}
@@ -65,7 +72,11 @@ def joined(
     cpu: Longs | None = None,
     received: Longs | None = None,
 ) -> SendGraph:
-    """The graph of these edges: those of the same two tasks added up, with a warning."""
+    """The graph of these edges: those of the same two tasks added up, with a warning. Raises
+    UsageError if all together are more than is exact.
+    """
+    for key, column in (("rows", rows), ("bytes", sizes), ("received rows", received)):
+        check_sum(column, path, key)
     pairs = np.array(ends, np.int64).reshape(-1, 2)
     both, first, at = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     if len(both) < len(pairs):
@@ -128,6 +139,15 @@ def count(value: object, where: str, key: str) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def check_sum(column: Sequence[int] | Longs | None, path: str, key: str) -> None:
+    """Raises UsageError if counts come to more than is exact."""
+    if column is not None and sum(map(int, column)) >= MOST:
+        raise UsageError(
+            f"{path}: all {key} together are 2^53 or more, which is not exact.",
+            hint="Divide all counts by the same number, or give shorter slices.",
+        )
+
+
 def _part(whole: object, key: str, path: str) -> list[Any]:
     found = whole.get(key) if isinstance(whole, dict) else None
     if not isinstance(found, list):
@@ -150,7 +170,8 @@ def _ends(link: object, place: dict[str, int], where: str) -> tuple[int, int]:
     source, target = (_name(link, key, where) for key in ("source", "target"))
     for task in (source, target):
         if task not in place:
-            raise UsageError(f"{where}: task {task} is not among the nodes.")
+            hint = near(task, place) if len(place) <= FEW else ""
+            raise UsageError(f"{where}: task {task} is not among the nodes.", hint=hint)
     return place[source], place[target]
 
 

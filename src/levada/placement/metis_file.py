@@ -21,7 +21,7 @@ import numpy as np
 from levada.errors import UsageError
 from levada.model.arrays import Longs
 from levada.placement.graph import SendGraph
-from levada.placement.json_file import MOST
+from levada.placement.json_file import MOST, check_sum
 
 NAMES = "% levada tasks "
 
@@ -177,6 +177,8 @@ def _graph(
             "allow. Each weight is taken as messages in its direction.",
             stacklevel=3,
         )
+    check_sum(list(kept.values()), path, "rows")
+    check_sum(received, path, "weights of vertices")
     ends = np.array(list(kept), np.int32).reshape(-1, 2)
     rows = np.array(list(kept.values()), np.int64)
     return SendGraph(tasks, ends[:, 0], ends[:, 1], rows, received=received)

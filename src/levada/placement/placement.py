@@ -1,7 +1,10 @@
 """Placements by the names of tasks: carried from the graph that was learned from to another, and as
 files.
 
-    {"levada": "placement", "machines": 12, "placer": "refined", "machine": {"14": 3, ...}}
+    {"levada": "placement", "machines": 12, "placer": "refined", "predicted": 0.0143,
+     "machine": {"14": 3, ...}}
+
+``predicted`` is the share that is to cross machines, where the file says it.
 
 Groups of keys have names that say of how many each is one, such as ``group 17/4096``. Finer groups
 nest in coarser ones (``levada.group_of``), so what is placed by 4,096 groups is a placement of
@@ -56,14 +59,19 @@ def learned(placer: Placer, slices: Sequence[SendGraph], problem: Problem) -> In
     return np.array([place.get(t, usual[t]) for t in problem.graph.tasks], np.int32)
 
 
-def write(path: Path, graph: SendGraph, place: Ints, machines: int, placer: str) -> None:
-    """Writes a placement file."""
-    whole = {
-        "levada": KIND,
-        "machines": machines,
-        "placer": placer,
-        "machine": named(graph, place),
-    }
+def write(
+    path: Path,
+    graph: SendGraph,
+    place: Ints,
+    machines: int,
+    placer: str,
+    *,
+    predicted: float | None = None,
+) -> None:
+    """Writes a placement file; ``predicted``: the share that is to cross machines."""
+    whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
+    whole |= {} if predicted is None else {"predicted": predicted}
+    whole["machine"] = named(graph, place)
     try:
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
@@ -87,10 +95,13 @@ def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a placement file says: on how many machines, the machine of each task by its name."""
+    """What a placement file says: on how many machines, the machine of each task by its name, the
+    share that is ``predicted`` to cross machines (-1: it does not say).
+    """
 
     machines: int
     machine: Mapping[str, int]
+    predicted: float = -1.0
 
 
 def read_file(path: Path) -> Placement:
@@ -113,7 +124,12 @@ def read_file(path: Path) -> Placement:
             raise UsageError(
                 f"{path}: task {task} is on machine {at!r}; there are 0 to {machines - 1}."
             )
-    return Placement(machines, found)
+    predicted = whole.get("predicted", -1.0)
+    if "predicted" in whole and not (
+        isinstance(predicted, int | float) and type(predicted) is not bool and 0 <= predicted <= 1
+    ):
+        raise UsageError(f"{path}: the share that it predicts is {predicted!r}.", hint=hint)
+    return Placement(machines, found, float(predicted))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

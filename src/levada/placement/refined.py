@@ -53,6 +53,17 @@ def evenest(problem: Problem) -> float:
     return _rsd(problem, _dealt(net(problem)))
 
 
+def present(problem: Problem) -> float:
+    """The RSD of the placement that there is, new tasks where they send the most to."""
+    assert problem.before is not None, "there is one"
+    return _rsd(problem, _filled(net(problem), problem.before))
+
+
+def _filled(own: Net, before: Ints) -> Ints:
+    filled = np.where(before < 0, attach(own, by_weight(own), np.inf, True), before)
+    return filled.astype(np.int32)
+
+
 def _dealt(own: Net) -> Ints:
     return attach(own, np.argsort(-own.load, kind="stable").astype(np.int32), -1.0, False)
 
@@ -75,10 +86,7 @@ def _starts(problem: Problem, own: Net) -> Iterator[Ints]:
     """Where searches begin."""
     n, k = own.load.size, problem.machines
     if problem.before is not None:
-        filled = np.where(
-            problem.before < 0, attach(own, by_weight(own), np.inf, True), problem.before
-        )
-        yield from [filled.astype(np.int32)] * min(_turns(n), 6)
+        yield from [_filled(own, problem.before)] * min(_turns(n), 6)
         return
     if metis.fits(problem):
         yield metis.cut(problem)

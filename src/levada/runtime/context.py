@@ -14,7 +14,7 @@ import numpy as np
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited, QueryLimits
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
@@ -88,6 +88,12 @@ class Context(msgspec.Struct):
     counted: bool = False  # what tasks send is counted
     lies: str = ""  # the group table by which the state lies, if that is another
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
+    own: dict[str, QueryLimits] = {}  # lower limits, of some queries
+
+    @property
+    def limited(self) -> Limited:
+        """What each query may have."""
+        return Limited(self.limits, self.own)
 
     @property
     def replaced(self) -> frozenset[str | None]:
@@ -167,6 +173,7 @@ class Done(msgspec.Struct):
     seconds: float = 0.0
     given: Counted | None = None
     joined: Counted | None = None
+    at: str = ""  # the executor by which it ran, on a cluster
 
 
 def encode(value: msgspec.Struct) -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
+from levada.runtime.homes import Homes
 from levada.runtime.local import Executor, Job, LocalExecutor
 
 
@@ -63,6 +64,11 @@ class Late:
         return (self._here if self.here and job.light else self._now).run(job)
 
     @property
+    def now(self) -> Executor:
+        """What runs the next job that is not light."""
+        return self._now
+
+    @property
     def there(self) -> bool:
         """Whether the other executor runs the next job."""
         return self._there.is_set()
@@ -101,6 +107,19 @@ def all_here(executor: Executor) -> bool:
     return isinstance(executor, LocalExecutor) or (
         isinstance(executor, Late) and not executor.there
     )
+
+
+def homes_of(executor: Executor) -> Homes | None:
+    """The homes of partitions; None: there is no cluster, or not yet."""
+    found = executor.now if isinstance(executor, Late) else executor
+    homes: Homes | None = getattr(found, "homes", None)
+    return homes
+
+
+def cores_of(executor: Executor) -> int:
+    """The cores that the executors of a cluster had for the last job; 0: there is no cluster."""
+    homes = homes_of(executor)
+    return 0 if homes is None else homes.told.cores
 
 
 def is_here(executor: Executor) -> bool:

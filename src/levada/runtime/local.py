@@ -32,6 +32,8 @@ Blob = bytes | memoryview
 Intake = Callable[[bytes, bytes], list[tuple[int, Blob]]]
 Stage = Callable[[bytes, int, int, list[Blob]], list[tuple[int, Blob]]]
 OUTCOME = -1
+EPOCH = ("levada.runtime.task.tasks:intake", "levada.runtime.task.tasks:stage")
+"""The functions of an epoch: each call of these sends one blob to each partition."""
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 
 
@@ -49,10 +51,7 @@ class Job:
     payloads: list[bytes]
     stages: int
     partitions: int
-    functions: tuple[str, str] = (
-        "levada.runtime.task.tasks:intake",
-        "levada.runtime.task.tasks:stage",
-    )
+    functions: tuple[str, str] = EPOCH
     fused: bool = False
     light: bool = False
     places: Places | None = None

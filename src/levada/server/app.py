@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any
@@ -31,6 +32,7 @@ from levada.server.telling.letters import letters
 from levada.server.telling.topology import topology
 from levada.server.way import Endpoint, Way
 
+THREADS = 32  # those who wait for the engine, or plan, leave others room, on few processors, too
 PLAIN = "text/plain"
 STATUS = ("epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away")
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
@@ -120,7 +122,9 @@ def application(served: Served, tokens: Tokens) -> Door:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        served.feed.start(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(THREADS, "levada request"))
+        served.feed.start(loop)
         try:
             yield
         finally:

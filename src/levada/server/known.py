@@ -43,8 +43,21 @@ class Text:
     name: str
     dialect: str
     text: str
-    etag: str
+    options: str
     suspended: str = ""
+
+    @property
+    def etag(self) -> str:
+        """What tells it from another under its name."""
+        said = f"{self.dialect}\n{self.options}\n{self.text}"
+        return f'"{xxhash.xxh3_64_hexdigest(said.encode())}"'
+
+    def is_as(self, asked: Asked) -> bool:
+        """Whether this is what is asked for. Who says no entailment has the engine's."""
+        said, there = str(asked.options), self.options
+        if asked.options.entailment is None:
+            said, there = (each.rpartition(", entailment=")[0] for each in (said, there))
+        return (self.dialect, self.text, there) == (asked.spoken, asked.text, said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +143,7 @@ def text_of(name: str, identity: str, suspended: str = "") -> Text:
     dialect, options, text = identity.split("\n", 2) if identity else ("", "", "")
     if "entailment=None" not in options and "Regime.NONE" not in options:
         text = text.rpartition("\n")[0]  # behind it stands what it means
-    return Text(name, dialect, text, etag(dialect, text), suspended)
-
-
-def etag(dialect: str, text: str) -> str:
-    """What tells texts apart."""
-    return f'"{xxhash.xxh3_64_hexdigest(f"{dialect}{chr(10)}{text}".encode())}"'
+    return Text(name, dialect, text, options, suspended)
 
 
 def _known(now: Now) -> Known:

@@ -37,7 +37,7 @@ def media_of(form: Format, asked: str = "") -> str:
 
 def wants_events(request: Request) -> bool:
     """Whether the client wants to be told of results as they come."""
-    return any(media == EVENTS for media, _ in accepted(request.headers.get("accept", "")))
+    return preferred(request.headers.get("accept", ""), [*MEDIA, EVENTS]) == EVENTS
 
 
 def chosen(request: Request, query: QueryPlan, *, single: bool) -> tuple[Format, str]:
@@ -47,18 +47,14 @@ def chosen(request: Request, query: QueryPlan, *, single: bool) -> tuple[Format,
     able = [f for f in fitting(query.form, query.output) if single or f not in REPORTS]
     if word := request.query_params.get("format"):
         return _by_word(word, able)
-    asked = accepted(request.headers.get("accept", "*/*") or "*/*")
-    for media, _ in asked:
-        if media in ("*/*", "application/*"):
-            return Format.NDJSON, media_of(Format.NDJSON)
-        if media == "text/*":
-            return Format.CSV, media_of(Format.CSV)
-        if MEDIA.get(media) in able:
-            return MEDIA[media], media_of(MEDIA[media], media)
+    said = request.headers.get("accept", "")
+    there = [media for media, form in MEDIA.items() if form in able]
+    if media := preferred(said, there):
+        return MEDIA[media], media_of(MEDIA[media], media)
     raise Problem(
         406,
-        f"The results of {query.name} cannot be had as {', '.join(m for m, _ in asked)}.",
-        available=[media for media, form in MEDIA.items() if form in able],
+        f"The results of {query.name} cannot be had as {said[:200]}.",
+        available=there,
         hint="Name one of these in Accept, or say ?format=WORD.",
     )
 
@@ -73,19 +69,29 @@ def _by_word(word: str, able: Sequence[Format]) -> tuple[Format, str]:
     return Format(word), media_of(Format(word))
 
 
-def accepted(header: str) -> list[tuple[str, float]]:
-    """The media types of an ``Accept``, the most wanted first.
+def preferred(header: str, there: Sequence[str]) -> str:
+    """Of the media types that there are the one that an ``Accept`` wants most, "" if it wants none
+    of them. Of a type the most specific range counts; of equals the one that the header has first,
+    and then the first that is there. No header wants the first.
 
-    >>> accepted("text/csv;q=0.5, text/turtle, */*;q=0.1")
-    [('text/turtle', 1.0), ('text/csv', 0.5), ('*/*', 0.1)]
+    >>> there = ["application/x-ndjson", "text/csv", "text/turtle"]
+    >>> preferred("text/csv;q=0.5, text/turtle, */*;q=0.1", there), preferred("text/*", there)
+    ('text/turtle', 'text/csv')
+    >>> preferred("*/*, application/x-ndjson;q=0", there), preferred("image/png", there)
+    ('text/csv', '')
     """
-    found = []
-    for part in header.split(",")[:64]:
+    ranges: dict[str, tuple[float, int]] = {}
+    for at, part in enumerate(header.split(",")[:64]):
         media, *parameters = (word.strip() for word in part.split(";"))
         if media:
-            found.append((media.lower(), _quality(parameters)))
-    wanted = [pair for pair in found if pair[1] > 0]
-    return sorted(wanted, key=lambda pair: -pair[1])
+            ranges.setdefault(media.lower(), (_quality(parameters), -at))
+    best, found = (0.0, 0), ""
+    for media in there:
+        every = media.partition("/")[0] + "/*"
+        said = next((ranges[r] for r in (media, every, "*/*") if r in ranges), (0.0, 0))
+        if said[0] > 0 and (not found or said > best):
+            best, found = said, media
+    return found if ranges else there[0]
 
 
 def _quality(parameters: Iterable[str]) -> float:
@@ -97,6 +103,18 @@ def _quality(parameters: Iterable[str]) -> float:
             except ValueError:
                 return 0.0
     return 1.0
+
+
+def matches(header: str, tag: str, *, weakly: bool = False) -> bool:
+    """Whether an ``If-Match``, or weakly an ``If-None-Match``, names an ETag (RFC 9110, 13.1).
+
+    >>> matches('"1", "2"', '"2"'), matches('W/"2"', '"2"'), matches("*", '"2"')
+    (True, False, True)
+    >>> matches('W/"2"', '"2"', weakly=True)
+    True
+    """
+    said = [part.strip() for part in header.split(",")]
+    return "*" in said or tag in [part.removeprefix("W/") if weakly else part for part in said]
 
 
 def number(request: Request, name: str, least: int, most: int) -> int | None:

@@ -5,8 +5,8 @@ server.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -32,10 +32,12 @@ def _shown(name: str) -> str:
 
 
 class Owners:
-    """Names of tokens by query, or by stream (``of_stream``)."""
+    """Names of tokens by query, or by stream (``of_stream``); ``coming``: of those that are being
+    added by this server.
+    """
 
-    def __init__(self, root: Path) -> None:
-        self._path = root / FILE
+    def __init__(self, root: Path, coming: dict[str, str]) -> None:
+        self._path, self._coming = root / FILE, coming
 
     def _read(self) -> dict[str, str]:
         if self._path.exists():
@@ -43,17 +45,42 @@ class Owners:
                 return msgspec.json.decode(read_sealed(self._path), type=dict[str, str])
         return {}
 
-    def check(self, token: Token, name: str, there: Collection[str], limits: Limits) -> None:
-        """Whether a token may put a query under a name. Raises ``Problem`` 403, 429."""
+    @contextmanager
+    def adding(
+        self, token: Token, name: str, there: Collection[str], limits: Limits
+    ) -> Iterator[None]:
+        """While a query, or a stream, is added or replaced, it is counted: by who asks for more at
+        the same time, too. Raises ``Problem`` 403, 429.
+        """
         self.check_own(token, name, new=name not in there)
-        if name in there:
+        if name in there or name in self._coming:
+            yield
             return
-        if len(there) >= limits.queries:
-            kind = "streams" if name.startswith("stream ") else "queries"
-            raise Problem(429, f"There are {len(there):,} {kind}, and no more are taken.")
-        own = sum(owner == token.name for query, owner in self._read().items() if query in there)
-        if token.name and own >= limits.own_queries:
-            raise Problem(429, f"The token {token.name} has added {own:,} of these, which is all.")
+        self._check_room(token, name, there, limits)
+        self._coming[name] = token.name
+        try:
+            yield
+        finally:
+            del self._coming[name]
+
+    def _check_room(self, token: Token, name: str, there: Collection[str], limits: Limits) -> None:
+        """Whether there may be one more. Raises ``Problem`` 429."""
+        is_stream = name.startswith("stream ")
+        kind, most = (
+            ("streams", limits.own_streams) if is_stream else ("queries", limits.own_queries)
+        )
+        coming = {n: o for n, o in self._coming.items() if n.startswith("stream ") == is_stream}
+        all_ = {*there, *coming}
+        if len(all_) >= limits.queries:
+            raise Problem(
+                429, f"There are {len(all_):,} {kind}, and no more are taken.", limit=kind
+            )
+        owners = {n: o for n, o in self._read().items() if n in there} | coming
+        own = sum(owner == token.name for owner in owners.values())
+        if token.name and own >= most:
+            raise Problem(
+                429, f"The token {token.name} has added {own:,} {kind}, which is all.", limit=kind
+            )
 
     def check_own(self, token: Token, name: str, *, new: bool = False) -> None:
         """Whether a token may change a query: its own, with the role admin any."""

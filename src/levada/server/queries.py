@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +18,6 @@ from starlette.responses import Response
 from levada.algebra.options import WORDS, options_of
 from levada.algebra.show import show as show_algebra
 from levada.engine.asked import Asked
-from levada.engine.known import Known
 from levada.engine.prepare import Prepared, prepare
 from levada.engine.telling.asking import RefusedError, ask, new_id
 from levada.engine.telling.status import QueryStatus, read_status
@@ -28,10 +28,21 @@ from levada.plan.lowering.show import show_operators
 from levada.runtime.store.requests import Answer, Asking
 from levada.runtime.store.requests import Request as Wish
 from levada.server.guard.tokens import Role
-from levada.server.known import Text, etag
+from levada.server.guard.weight import check_weight
+from levada.server.known import Text
+from levada.server.media import matches
 from levada.server.owners import Owners
 from levada.server.problems import Json, Problem, place_of
-from levada.server.served import Served, check_role, off_loop, served, text_of, token_of
+from levada.server.served import (
+    Served,
+    check_role,
+    limits_of,
+    off_loop,
+    one_by_one,
+    served,
+    text_of,
+    token_of,
+)
 from levada.syntax import show as show_tree
 from levada.syntax.cql.ast import Script, show_script
 from levada.syntax.dialects.recognise import DIALECTS
@@ -72,7 +83,7 @@ def _shown(own: Served, text: Text, state: QueryStatus | None) -> dict[str, Any]
         "name": text.name,
         "dialect": text.dialect,
         "text": text.text,
-        "results": f"/queries/{text.name}/results",
+        "results": f"{_place(text.name)}/results",
         "state": "suspended" if text.suspended else "running",
         "last_report": own.archive.last(text.name),
     }
@@ -95,49 +106,72 @@ async def put_query(request: Request) -> Response:
     """A query under this name: new, the same, or, with ``If-Match``, in the place of another."""
     check_role(request, Role.REGISTER)
     own = served(request)
-    name, (text, asked) = check_query_name(request.path_params["query"]), await _asked(request)
-    now = await off_loop(own.facts.now)
+    name, asked = check_query_name(request.path_params["query"]), await _asked(request)
+    async with one_by_one(own, name):
+        return await _put(request, own, asked)
+
+
+async def _put(request: Request, own: Served, asked: Asked) -> Response:
+    name, now = asked.name, await off_loop(own.facts.now)
     there = now.texts.get(name)
-    tag = etag(asked.spoken, text)
     match = request.headers.get("if-match")
-    if there is not None and there.etag == tag and match in (None, "*", tag):
-        return Json(_shown(own, there, None), headers={"ETag": tag})
-    if match is not None and (there is None or match not in ("*", there.etag)):
-        raise Problem(412, f"The query {name} is not what If-Match says.")
+    if match is not None:
+        _check_match(name, there, match)
+    if there is not None and there.is_as(asked):
+        return Json(_shown(own, there, None), headers={"ETag": there.etag})
     if there is not None and match is None:
+        what = "another text" if there.text != asked.text else "other options"
         raise Problem(
             409,
-            f"There is a query {name} with another text.",
+            f"There is a query {name} with {what}.",
             hint=f"Say If-Match: {there.etag} to put this one in its place.",
         )
-    owners = Owners(own.settings.root)
-    owners.check(token_of(request), name, now.texts, own.settings.limits)
-    wish = Wish(new_id(), [_asking(asked, request)], name if there is not None else "")
-    answer = await _tell(own, wish)
-    owners.give(token_of(request), name)
-    await _until(own, lambda: own.facts.now().texts.get(name), tag)
-    said = {"name": name, "told": answer.told, "results": f"/queries/{name}/results"}
-    return Json(said, 200 if there else 201, headers={"ETag": tag, "Location": f"/queries/{name}"})
+    owners, token = Owners(own.settings.root, own.coming), token_of(request)
+    with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
+        wish = Wish(new_id(), [_asking(asked, request)], name if there is not None else "")
+        answer = await _tell(own, wish)
+        owners.give(token, name)
+        made = await _until(own, asked)
+    said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results"}
+    tag = {"ETag": made.etag} if made is not None else {}
+    return Json(said, 200 if there else 201, headers={"Location": _place(name), **tag})
+
+
+def _place(name: str) -> str:
+    """The path of a query."""
+    return f"/queries/{quote(name)}"
+
+
+def _check_match(name: str, there: Text | None, match: str) -> None:
+    """Raises ``Problem`` 412 where If-Match says another query than is there."""
+    if there is None or not matches(match, there.etag):
+        raise Problem(412, f"The query {name} is not what If-Match says.")
 
 
 async def delete_query(request: Request) -> Response:
     """Takes a query out."""
     check_role(request, Role.REGISTER)
     own, name = served(request), request.path_params["query"]
+    async with one_by_one(own, name):
+        return await _delete(request, own, name)
+
+
+async def _delete(request: Request, own: Served, name: str) -> Response:
     there = (await off_loop(own.facts.now)).texts.get(name)
     if there is None:
         raise Problem(404, f"There is no query {name[:100]}.", hint="GET /queries lists them.")
     match = request.headers.get("if-match")
-    if match is not None and match not in ("*", there.etag):
-        raise Problem(412, f"The query {name} is not what If-Match says.")
-    owners = Owners(own.settings.root)
+    if match is not None:
+        _check_match(name, there, match)
+    owners = Owners(own.settings.root, own.coming)
     owners.check_own(token_of(request), name)
     answer = await _tell(own, Wish(new_id(), drop=name))
     owners.forget(name)
+    await _until(own, None, name)
     return Json({"name": name, "told": answer.told})
 
 
-async def _asked(request: Request) -> tuple[str, Asked]:
+async def _asked(request: Request) -> Asked:
     """The text of a request and what is asked beside it. Raises ``Problem`` 400, 415."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in _MEDIA:
@@ -159,7 +193,7 @@ async def _asked(request: Request) -> tuple[str, Asked]:
         )
     text = await text_of(request)
     name = request.path_params.get("query", "query")
-    return text, Asked(text, name, dialect, options_of(_words(request)))
+    return Asked(text, name, dialect, options_of(_words(request)))
 
 
 def _words(request: Request) -> dict[str, Any]:
@@ -171,7 +205,8 @@ def _words(request: Request) -> dict[str, Any]:
 
 
 def _asking(asked: Asked, request: Request) -> Asking:
-    return Asking(asked.name, asked.text, asked.dialect, _words(request))
+    limits = token_of(request).allowance.of_queries
+    return Asking(asked.name, asked.text, asked.dialect, _words(request), limits=limits)
 
 
 async def _tell(own: Served, wish: Wish) -> Answer:
@@ -192,7 +227,14 @@ async def _tell(own: Served, wish: Wish) -> Answer:
 
 
 def _ok(asked: Asked, own: Served) -> None:
-    _ = prepare(asked, own.facts.known()).physical
+    _ = _prepared(asked, own).physical
+
+
+def _prepared(asked: Asked, own: Served) -> Prepared:
+    """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
+    query = prepare(asked, own.facts.known())
+    check_weight(query, own.settings.limits.patterns)
+    return query
 
 
 def pause() -> None:
@@ -200,13 +242,18 @@ def pause() -> None:
     time.sleep(LOOK)
 
 
-async def _until(own: Served, look: Callable[[], Text | None], tag: str) -> None:
-    """Waits until the plan has a query, which the engine writes as it answers."""
-    for _ in range(100):
-        found = await off_loop(look)
-        if found is not None and found.etag == tag:
-            return
+async def _until(own: Served, asked: Asked | None, name: str = "") -> Text | None:
+    """Waits until the plan has a query, or none of a name, which the engine writes as it answers;
+    the query.
+    """
+    found = None
+    for _ in range(300):
+        texts = (await off_loop(own.facts.now)).texts
+        found = texts.get(name if asked is None else asked.name)
+        if found is None if asked is None else found is not None and found.is_as(asked):
+            break
         await off_loop(pause)
+    return found
 
 
 async def known_words(request: Request) -> Response:
@@ -225,15 +272,15 @@ async def known_words(request: Request) -> Response:
 
 async def check(request: Request) -> Response:
     """What is to be said of a text: what it is, its errors and warnings, each with its place."""
-    own, (_, asked) = served(request), await _asked(request)
+    own, asked = served(request), await _asked(request)
     async with own.planning:
-        return Json(await off_loop(lambda: verdict(asked, own.facts.known())))
+        return Json(await off_loop(lambda: verdict(asked, own)))
 
 
-def verdict(asked: Asked, known: Known) -> dict[str, Any]:
+def verdict(asked: Asked, own: Served) -> dict[str, Any]:
     """The errors (one at the most: the first) and warnings of a text."""
-    query = prepare(asked, known)
     try:
+        query = _prepared(asked, own)
         _ = query.physical
         algebra = query.algebra
         windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
@@ -252,12 +299,12 @@ def verdict(asked: Asked, known: Known) -> dict[str, Any]:
 
 async def explain(request: Request) -> Response:
     """A text at one of its stages: ast, algebra, optimized, physical (if none is said)."""
-    own, (_, asked) = served(request), await _asked(request)
+    own, asked = served(request), await _asked(request)
     stage = request.query_params.get("stage", "physical")
     if stage not in _STAGES:
         raise Problem(400, f"There is no stage {stage[:40]}.", hint=f"Known: {', '.join(_STAGES)}.")
     async with own.planning:
-        text = await off_loop(lambda: _STAGES[stage](prepare(asked, own.facts.known())))
+        text = await off_loop(lambda: _STAGES[stage](_prepared(asked, own)))
     return Response(text + "\n", media_type="text/plain")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote
 
 import xxhash
 from starlette.requests import HTTPConnection, Request
@@ -19,7 +20,7 @@ from levada.model.query import Form
 from levada.plan.sealed.plan import QueryPlan
 from levada.server.live.events import FARTHEST, EventStream, wanted
 from levada.server.live.statements import StatementStream
-from levada.server.media import chosen, number, wants_events, whole
+from levada.server.media import chosen, matches, number, wants_events, whole
 from levada.server.problems import Problem
 from levada.server.served import Served, off_loop, served
 
@@ -101,7 +102,7 @@ async def _report(
     tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
     report = found.ids[0]
     headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept", "Levada-Report": str(report)}
-    if tag in [part.strip() for part in request.headers.get("if-none-match", "").split(",")]:
+    if matches(request.headers.get("if-none-match", ""), tag, weakly=True):
         return Response(status_code=304, headers=headers)
     return Response(data, headers=headers, media_type=media)
 
@@ -125,9 +126,9 @@ async def _behind(request: Request, own: Served, query: QueryPlan, after: int) -
     if last is not None:
         headers["Levada-Report"] = str(last)
         if last != own.archive.last(query.name):
-            at = f"/queries/{query.name}/results?after={last}&limit={limit}"
-            headers["Link"] = f'<{at}>; rel="next"' if at.isascii() else ""
-    return Response(data, headers={k: v for k, v in headers.items() if v}, media_type=media)
+            at = f"/queries/{quote(query.name)}/results?after={last}&limit={limit}"
+            headers["Link"] = f'<{at}>; rel="next"'
+    return Response(data, headers=headers, media_type=media)
 
 
 def _up_to(archive: Archive, query: str, after: int, limit: int) -> Iterator[Found]:

@@ -74,12 +74,13 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
     ``CheckpointError``.
     """
     limits = settings.limits
-    bounds = Bounds(limits.head, limits.head_seconds, room(limits.connections))
     archive = Archive(settings.root, sign)
     served = Served(settings, archive, Feed(archive), Facts(settings.root))
+    door = application(served, settings.check())
+    bounds = Bounds(limits.head, limits.head_seconds, room(limits.connections), door.counts)
     return uvicorn.Server(
         uvicorn.Config(
-            application(served, settings.check()),
+            door,
             http=protocol(bounds),
             ws="websockets-sansio",
             ws_max_size=HEARD,

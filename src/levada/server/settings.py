@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from levada.errors import UsageError
-from levada.server.guard.tokens import Tokens, read_tokens
+from levada.server.guard.allowance import AS_ALL
+from levada.server.guard.tokens import Token, Tokens, read_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +17,16 @@ class Limits:
     """How much is taken. Sizes in bytes, times in seconds."""
 
     body: int = 16 << 20
+    bodies: int = 512 << 20  # of all requests that are not answered yet
     text: int = 256 << 10  # of a query
+    patterns: int = 500  # of a query's text: triples, or tables
     head: int = 32 << 10  # the request's line and headers
     head_seconds: float = 10.0
     body_seconds: float = 30.0
     connections: int = 10_000
     queries: int = 1000  # that are there when one more is asked for
     own_queries: int = 100  # that one token has added
+    own_streams: int = 100
     reports: int = 1000  # in one answer
     own_connections: int = 1000  # of one token
     sparql_seconds: float = 30.0
@@ -31,6 +35,21 @@ class Limits:
     sparql_answer: int = 64 << 20
     sparql_waiting: int = 32  # queries that are asked at once
     backlog: int = 64 << 20  # pushed and not read by the engine yet, of a stream
+
+    def of(self, token: Token) -> Limits:
+        """What is taken of a token: of one that has limits of its own these."""
+        own = token.allowance
+        if own is AS_ALL:
+            return self
+        return replace(
+            self,
+            own_queries=own.queries or self.own_queries,
+            own_streams=own.streams or self.own_streams,
+            own_connections=own.connections or self.own_connections,
+            body=min(own.body or self.body, self.body),
+            text=min(own.text or self.text, self.text),
+            sparql_seconds=min(own.seconds or self.sparql_seconds, self.sparql_seconds),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
+from levada.placement.placers import PLACERS
 
 LINKS = [
     {"source": str(3 * i + j), "target": str(3 * i + j + 1), "value": 100}
@@ -97,6 +98,33 @@ def test_more_machines_than_tasks(graph: Path, capsys: pytest.CaptureFixture[str
         and "link 0: a to a is from a task to itself" in told.err
     )
     assert json.loads(told.out)["placers"]["refined"]["share"] == 0
+
+
+def test_where_no_placement_helps_it_is_said_beforehand(
+    graph: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files cut by line: each reader sends to each task alike."""
+    tasks = [*(f"s {i}.csv" for i in range(12)), *(f"1.{i}" for i in range(12))]
+    links = [{"source": a, "target": b, "value": 50} for a in tasks[:12] for b in tasks[12:]]
+    whole = {"nodes": [{"name": task} for task in tasks], "links": links}
+    (graph / "lines.json").write_text(json.dumps(whole))
+    assert main(["place", "lines.json", "--machines", "4", "--bound", "1%"]) == 0
+    assert "No placement helps much: refined leaves 75.0% across machines, lots about 75.0%" in (
+        capsys.readouterr().err
+    )
+    assert main(["place", "g.json", "--machines", "3", "--bound", "1%"]) == 0
+    assert "No placement helps" not in capsys.readouterr().err
+
+
+def test_a_slice_with_few_tasks_is_learned_from_without_metis(
+    graph: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = {"nodes": [{"name": "0"}, {"name": "1"}], "links": LINKS[:1]}
+    (graph / "few.json").write_text(json.dumps(few))
+    assert main(["place", "few.json", "g.json", "--machines", "3", "--learn", "1", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "METIS is left out: there are fewer than 10 tasks a machine" in told.err
+    assert set(json.loads(told.out)["placers"]) == set(PLACERS) - {"metis", "metis_vol"}
 
 
 def test_slices_without_messages_are_named(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:

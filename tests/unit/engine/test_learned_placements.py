@@ -11,9 +11,11 @@ import pytest
 
 import levada
 from levada.cli.status import show
+from levada.engine.placing.measured import measured
 from levada.engine.placing.wish import read_learning
 from levada.engine.telling.status import read_status
 from levada.errors import UsageError
+from levada.runtime.graph.send_graph import START
 from levada.runtime.store.checkpoint import newest_manifest
 from levada.runtime.store.manifest import Lesson, Manifest
 
@@ -23,10 +25,14 @@ TEXT = "Istream(Select k, Count(*) As n From S [Range 1 Day Slide 1 Day] Group B
 VIEW = "Rstream(Select S.k, T.v From S [Now], S [Partition By k Rows 2] As T Where S.k = T.k)"
 
 
-def write(folder: Path, days: range, *, turned: bool = False) -> None:
-    """Two files a stream: a key is in one of them; half of them in the other one, if ``turned``."""
+def write(
+    folder: Path, days: range, *, turned: bool = False, halves: tuple[int, ...] = (0, 1)
+) -> None:
+    """Two files a stream: a key is in one of them; half of them in the other one, if ``turned``.
+    On these days only those of ``halves`` have rows.
+    """
     folder.mkdir(exist_ok=True)
-    for half in range(2):
+    for half in halves:
         with (folder / f"{half}.csv").open("a") as file:
             if not file.tell():
                 file.write("k,v,ts\n")
@@ -74,6 +80,19 @@ def test_a_run_learns_and_its_results_are_the_same(tmp_path: Path) -> None:
     assert "readers moved at epoch" in text and "nothing much better was found" in text
 
 
+def test_epochs_before_any_event_time_are_no_day_that_is_over(tmp_path: Path) -> None:
+    """They are a slice of their own, whose name stands behind all dates."""
+    write(tmp_path / "s", range(0))
+    run(tmp_path / "s", tmp_path / "c", place="learn:2")
+    write(tmp_path / "s", range(4))
+    _, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
+    assert next(iter(manifest.by_group)) == START
+    days = [f"1970-01-0{day}" for day in (1, 2, 3)]
+    assert [lesson.slice for lesson in lessons(manifest)] == days
+    last = measured(tmp_path / "c", "1970-01-04")
+    assert measured(tmp_path / "c", None).rows.tolist() == last.rows.tolist()
+
+
 def test_a_run_that_goes_on_begins_with_what_was_learned(tmp_path: Path) -> None:
     write(tmp_path / "s", range(3))
     run(tmp_path / "s", tmp_path / "c", place="learn:2")
@@ -90,6 +109,16 @@ def test_what_changes_is_learned_in_steps(tmp_path: Path) -> None:
     moved = [lesson for lesson in lessons(manifest) if lesson.moved]
     assert len(moved) > 2, "a later step does not move everything"
     assert all(lesson.predicted < 0.9 * lesson.before for lesson in moved)
+
+
+def test_a_slice_that_a_step_cannot_make_even_ends_no_run(tmp_path: Path) -> None:
+    """All rows of some days are of one machine's keys: a step moves a fifth, half would be even."""
+    write(tmp_path / "s", range(2))
+    write(tmp_path / "s", range(2, 6), halves=(0,))
+    plain, _ = run(tmp_path / "s", tmp_path / "plain")
+    learned, manifest = run(tmp_path / "s", tmp_path / "c", place="learn:2")
+    assert learned == plain and plain
+    assert "1970-01-03" in [lesson.slice for lesson in lessons(manifest)]
 
 
 def test_of_a_query_that_is_gone_nothing_is_learned(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from levada import Engine
 from levada.cli.main import main
-from levada.engine.placing.pinned import pinned
+from levada.engine.placing.pinned import pinned, processors_of
 from levada.errors import EngineError, UsageError
 from levada.runtime.spark.bound import BoundTask
 from levada.runtime.spark.work import TaskFailure, raise_
+from levada.runtime.store.manifest import Bound
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 GONE = max(os.sched_getaffinity(0)) + 4000  # no machine has so many
@@ -32,14 +33,16 @@ def machine(folder: Path, processors: list[list[int]] | None) -> Path:
 
 
 def test_off_is_nothing(tmp_path: Path) -> None:
-    assert pinned("", None, "local[2]") == pinned("off", False, "none") == ()
+    assert pinned("", None, "local[2]") is pinned("off", False, "none") is None
 
 
 def test_what_is_bound_is_said(tmp_path: Path) -> None:
     file = machine(tmp_path, [ALLOWED[:1], ALLOWED[1:]] if ALLOWED[1:] else [ALLOWED])
     with pytest.warns(UserWarning, match=r"bound to processors: partitions 0, \d, \.\. to"):
         found = pinned(file, None, "local[*]")
-    assert sorted(n for own in found for n in own) == ALLOWED
+    assert found is not None and found.name == "m.json"
+    assert sorted(n for own in found.places.values() for n in own) == ALLOWED
+    assert processors_of(found) == tuple(map(tuple, found.places.values()))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +69,39 @@ def test_a_file_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     given = ["run", str(tmp_path / "q.rq"), "--once", "--pin", str(tmp_path / "nowhere.yaml")]
     assert main(given) == 2
     assert "nowhere.yaml cannot be read: No such file or directory." in capsys.readouterr().err
+
+
+def test_status_and_placement_tell_what_is_bound_in_this_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By an engine that binds nothing itself: what tells of it is the same."""
+    (tmp_path / "s.nt").write_text("<e:a> <e:p> <e:b> 1 .\n")
+    state = str(tmp_path / "c")
+
+    def told(bound: Bound | None) -> tuple[str, list[Any]]:
+        with Engine(spark=False, checkpoint=state) as engine:
+            engine._bound = bound
+            engine.stream("e:s", tmp_path / "s.nt")
+            text = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1S] "
+            engine.register(f"{text} WHERE {{ WINDOW <e:w> {{ ?x ?p ?y }} }}", name="q")
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+        texts, found = [], []
+        for command in (["status", state], ["explain", "--placement", state]):
+            assert main(command) == 0
+            texts.append(" ".join(capsys.readouterr().out.split()))
+            assert main([*command, "--json"]) == 0
+            found.append(json.loads(capsys.readouterr().out)["pinned"])
+        return " ".join(texts), found
+
+    text, found = told(Bound("m.yaml", {"left": [0, 1], "right": [2]}))
+    said = "Tasks are bound by m.yaml: partitions 0, 2, .. to 0, 1 (left); partitions 1, 3, .. to 2"
+    assert text.count(said) == 2
+    assert found == [{"name": "m.yaml", "places": {"left": [0, 1], "right": [2]}}] * 2
+    with (tmp_path / "s.nt").open("a") as file:
+        file.write("<e:a> <e:p> <e:b> 9 .\n")
+    text, found = told(None)
+    assert "bound" not in text and found == [None, None]
 
 
 def test_a_task_is_bound_while_it_runs_and_no_longer() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from levada import Engine, Query
+from levada.plan.sealed.changed.layered import FEW, Layered
 
 TURNS = int(os.environ.get("LEVADA_CASES", "0")) or 60
 WARM = 10  # turns after which there is all that stays
@@ -32,6 +33,7 @@ def sizes(engine: Engine) -> list[int]:
         len(sealer._edges), len(sealer._sealed), len(registry.queries), len(registry._folded),
         len(registry.known.queries), len(driver._catalog._lifetime),
         len(topology.relaxations.alike), len(topology.relaxations._of),
+        len(sealer._columns), len(registry.known.others), len(registry.known.makers),
     ]  # fmt: skip
 
 
@@ -55,6 +57,9 @@ def test_they_leave_nothing_behind(tmp_path: Path, sharing: str) -> None:
         for turn in range(100 + WARM, 100 + TURNS):
             turned(engine, turn)
         assert sizes(engine) == before
+        queries = engine._driver.epochs.plan.queries if engine._driver else None
+        assert isinstance(queries, Layered)
+        assert len(queries._new) + len(queries._gone) <= FEW, "versions are put together"
         epoch(engine, tmp_path / "s.nt")
         assert len(list((tmp_path / "c" / "plans").iterdir())) < TURNS, "old versions are deleted"
 

@@ -183,7 +183,8 @@ def test_a_placement_of_other_streams_says_what_is_left_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(tmp_path, 2, {"group 0/2": 0, "e:t f.nt": 1, "e:t g.nt": 0, "1.0": 1, "output": 0})
+    gone = {"e:t f.nt": 1, "e:t g.nt": 0, "7.0": 0, "8.1": 1}
+    write(tmp_path, 2, {"group 0/2": 0, "1.0": 1, "output": 0, **gone})
     (tmp_path / "s.nt").write_text("<e:a> <e:p> <e:b> 1 .\n")
     (tmp_path / "q.rq").write_text(
         "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1S] "
@@ -194,6 +195,7 @@ def test_a_placement_of_other_streams_says_what_is_left_of_it(
     told = capsys.readouterr().err
     assert "p.json places e:t f.nt and 1 more, which this run has no stream for" in told
     assert "p.json has no place for the stream e:s: any executor may read it" in told
+    assert "p.json places the task 7.0 and 1 more, and the queries have 1 stage" in told
 
 
 def test_the_command_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -1,5 +1,6 @@
 """Very many patterns, taken by columns, are those that are taken one by one."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -8,15 +9,19 @@ import pytest
 from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import prepare
-from levada.intake.matching import first_rows, match
-from levada.intake.matching.first_rows import Patterns, patterns_of
+from levada.intake.matching import match, patterns
+from levada.intake.matching.first_rows import match_
 from levada.intake.matching.match import PatternTable, distinct_records
+from levada.intake.matching.patterns import Patterns, patterns_of
+from levada.intake.matching.slots import Chunk
+from levada.intake.parse.ntriples import parse
 from levada.kernels.keyed.match import NEXT
 from levada.model.time import MIN
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.topology import Topology
+from levada.terms.term_pool import Pool
 
 HEAD = (
     "SELECT {0} FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT4S STEP PT2S] WHERE {{ WINDOW <e:w> {{ "
@@ -57,7 +62,7 @@ def test_they_are_the_same(plan: Plan) -> None:
     nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
     chosen = [node.alive for node in nodes]
     one_by_one = patterns_of(nodes, chosen, 7)
-    with patch.object(first_rows, "MANY", 0), patch.object(first_rows, "MOST_COUNTED", 0):
+    with patch.object(patterns, "MANY", 0), patch.object(patterns, "MOST_COUNTED", 0):
         by_columns = patterns_of(nodes, chosen, 7)
     assert one_by_one is not None and by_columns is not None
     assert one_by_one.table.n == by_columns.table.n
@@ -73,3 +78,35 @@ def test_distinct_records_where_mixtures_meet(alike: bool) -> None:
         found, number = distinct_records(records)
     assert len(found) == 2 and (found[number] == records).all()
     assert PatternTable.of(found).n == 2
+
+
+def rows_of(found: Patterns | None, chunk: Chunk) -> dict[int, set[tuple[int, ...]]]:
+    """What each node is given: members, and the identities of their slots."""
+    assert found is not None
+    rows: dict[int, set[tuple[int, ...]]] = {}
+    for node, frame in match_(found, chunk):
+        columns = [frame[name].tolist() for name in frame.columns if name[0] in "ox"]
+        rows.setdefault(node.id, set()).update(zip(*columns, strict=True))
+    return rows
+
+
+def test_full_nodes_have_a_table_that_lasts(plan: Plan) -> None:
+    """The rows are the same, and a node that changes builds nothing of the others anew."""
+    nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
+    lines = [f"<e:c{i}> <e:p{i % 41}> <e:c{i}> .\n<e:a> <e:p> <e:c{i}> .\n" for i in range(45)]
+    triples = parse("".join(lines).encode(), quads=False, timed=False, seed=7, document=1)
+    chunk = Chunk(triples, np.arange(triples.n), Pool(7))
+    expected = rows_of(patterns_of(nodes, [node.alive for node in nodes], 7), chunk)
+    full = {node.id for node in nodes[::2]}
+    assert 0 < len(full) < len(nodes)
+    large = lambda node, mask: node.of(s.Match) if node.id in full and mask.any() else None  # noqa: E731
+    with patch.object(patterns, "_large", large), patch.object(patterns, "MOST_COUNTED", 0):
+        found = patterns_of(nodes, [node.alive for node in nodes], 7)
+        assert found is not None and found.lasting is not None
+        assert rows_of(found, chunk) == expected
+        newer = [replace(node) for node in nodes]
+        again = patterns_of(newer, [n.alive & (n.id in full) for n in newer], 7)
+        assert again is not None and again.lasting is None
+        assert again.table is found.lasting.table, "it is found, not built"
+        there = {id(node) for node in newer}
+        assert all(id(node) in there for node, _, _ in again.nodes), "nodes are those of the plan"

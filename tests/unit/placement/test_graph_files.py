@@ -84,7 +84,14 @@ def test_uneven_weights_of_metis_are_told_and_taken_by_direction() -> None:
         (lambda w: w["links"][0].update(value=float("nan")), r"link 0: value is nan"),
         (lambda w: w["links"][0].update(value=1 << 60), r"link 0: value is"),
         (lambda w: w["links"][0].pop("value"), r"link 0: value is None"),
-        (lambda w: w["links"][0].update(target="91"), r"link 0: task 91 is not among the nodes"),
+        (
+            lambda w: w["links"].append(w["links"][0] | {"value": (1 << 53) - 1}),
+            r"g\.json: all rows together are 2\^53 or more",
+        ),
+        (
+            lambda w: w["links"][0].update(target="91"),
+            r"link 0: task 91 is not among the nodes\. Known: 3, 90",
+        ),
         (lambda w: w["links"][0].pop("source"), r"link 0: its source is None"),
         (lambda w: w["links"].append(7), r"link 1: its source is None"),
         (lambda w: w["nodes"].append({"name": "3"}), r"node 2: task 3 is there twice"),
@@ -101,7 +108,7 @@ def test_bad_json_names_its_place(change: Any, said: str) -> None:
         FORMATS["json"].read(json.dumps(whole), "g.json")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1,", "[" * 100_000, '{"a" 1}', "graph"])
+@pytest.mark.parametrize("text", ["", "{", "[1,", "[" * 100_000, '{"a" 1}', "graph", "9" * 5_000])
 def test_what_is_no_json_is_a_sentence(text: str) -> None:
     with pytest.raises(UsageError, match=r"g\.json"):
         FORMATS["json"].read(text, "g.json")
@@ -128,6 +135,7 @@ def test_odd_links_are_told(extra: tuple[str, str, str]) -> None:
         ("2 1 011 1\n1 2 1.5\n1 1 1\n", "line 2: 1.5 is no whole number"),
         ("2 1 011 1\n1 3 1\n1 1 1\n", "line 2: there is no vertex 3 among 2"),
         ("2 1 011 1\n1 2\n1 1 1\n", "line 2: a neighbour has no weight"),
+        (f"2 1 011 1\n{2**53 - 1} 2 1\n1 1 1\n", "all weights of vertices together are 2"),
         ("2 1 011 1\n1 1 1\n1 1 1\n", "line 2: vertex 1 has itself"),
         ("2 1 011 1\n1 2 1 2 1\n1 1 1\n", "line 2: vertex 1 has vertex 2 twice"),
         ("2 1 011 1\n\n1 1 1\n", "line 2: the vertex' weight is missing"),
@@ -180,6 +188,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ('{"machine": {"3": 0}, "machines": 2}', "has no machines of tasks"),
         ('{"levada": "placement", "machines": 3, "machine": {"3": 0}}', "on 3 machines, and"),
         ('{"levada": "placement", "machines": 2, "machine": {"3": 2}}', "task 3 is on machine 2"),
+        (
+            '{"levada": "placement", "machines": 2, "predicted": 7, "machine": {"3": 0}}',
+            "the share that it predicts is 7",
+        ),
         ('{"levada": "placement", "machines": 2, "machine": {"3": 0, "3": 1}}', "3 is in it twice"),
     ],
 )
@@ -191,9 +203,13 @@ def test_bad_placements(tmp_path: Path, text: str, said: str) -> None:
 
 def test_a_placement_is_read_as_it_was_written(tmp_path: Path) -> None:
     graph = FORMATS["json"].read(KATTS, "here")
-    placement.write(tmp_path / "p.json", graph, np.array([1, 0], np.int32), 2, "refined")
-    place, missing = placement.read(tmp_path / "p.json", graph, 2)
+    path, told = tmp_path / "p.json", np.array([1, 0], np.int32)
+    placement.write(path, graph, told, 2, "refined")
+    place, missing = placement.read(path, graph, 2)
     assert place.tolist() == [1, 0] and missing == 0
+    assert placement.read_file(path).predicted == -1
+    placement.write(path, graph, told, 2, "refined", predicted=0.25)
+    assert placement.read_file(path).predicted == 0.25
 
 
 def test_the_picture_has_a_band_an_edge() -> None:

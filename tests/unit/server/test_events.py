@@ -16,10 +16,11 @@ import httpx
 import pytest
 
 from awaiting import PATIENCE, until
+from levada import Engine
 from levada.engine.telling.archive import Archive
 from levada.server.live import feed as feed_module
 from levada.server.live.feed import Event, Topic
-from levada.server.settings import Settings
+from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, TEXT, Run, events, last_report, served, started
 
 
@@ -191,6 +192,53 @@ def test_a_client_resumes_at_another_process(run: Run, process: Callable[[], str
         with client.stream("GET", "/queries/hot/results", headers=headers) as answer:
             seen += [e["id"] for e in events(answer.iter_lines(), 2)]
     assert seen == [str(1000 * n) for n in range(1, 7)]
+
+
+def test_a_client_resumes_at_another_engine(client: httpx.Client, run: Run) -> None:
+    """One over the same streams, with other epochs: the same ids are the same reports."""
+    run.feed(6)
+    root = run.folder / "other"
+    with Engine(
+        spark=False, checkpoint=root, keep_results=False, keep="1h", epoch_rows=3
+    ) as engine:
+        engine.stream("s", run.folder / "s")
+        engine.register(TEXT, name="hot")
+        engine.start()
+        with served(Settings(root, port=0)) as url:
+            other = httpx.Client(base_url=url, timeout=PATIENCE)
+            until(lambda: last_report(other) == last_report(client) == 7000)
+            found = []
+            for each in (client, other):
+                headers = {**EVENTS, "Last-Event-ID": "3000"}
+                with each.stream("GET", "/queries/hot/results", headers=headers) as answer:
+                    found.append(events(answer.iter_lines(), 4))
+    assert [event["id"] for event in found[1]] == ["4000", "5000", "6000", "7000"]
+    assert found[0] == found[1]
+
+
+def test_ids_that_are_none(client: httpx.Client) -> None:
+    for said in ("noon", "--3", "9" * 30, "-", "1 2", "0x1", "1e3"):
+        headers = {**EVENTS, "Last-Event-ID": said}
+        assert client.get("/queries/hot/results", headers=headers).status_code == 400
+        assert client.get("/events", headers={"Last-Event-ID": f"hot={said}"}).status_code == 400
+        assert client.get("/events", headers={"Last-Event-ID": f"{said},"}).status_code == 400
+
+
+def test_who_sends_without_end_is_no_client_any_more(
+    run: Run, serve: Callable[..., httpx.Client]
+) -> None:
+    client = serve(Limits(body=1000))
+    until(lambda: last_report(client) == 4000)
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as made:
+        made.settimeout(PATIENCE)
+        made.sendall(
+            b"GET /queries/hot/results HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            b"Accept: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"7d0\r\n%b\r\n" % (b"x" * 2000)
+        )
+        while made.recv(65536):
+            pass
+    until(lambda: "levada_sse_clients 0" in client.get("/metrics").text)
 
 
 def _read(run: Run, elements: int) -> bool:

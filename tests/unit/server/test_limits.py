@@ -30,7 +30,11 @@ BACKTRACK = f'{PREFIX}SELECT ?a {WINDOW}{{ ?a :t ?t }} FILTER(REGEX(?t, "(a+)+$"
 OFTEN = f"{PREFIX}SELECT (COUNT(*) AS ?n) {WINDOW}{{ ?a :p ?x }} }}".replace("PT1S]", "PT0.001S]")
 LARGE = f"{PREFIX}SELECT ?t ?n {WINDOW}{{ ?b :t ?t . ?a :p ?n }} }}"
 ASKED = {"pairs": PAIRS, "wide": WIDE, "large": LARGE, "hard": BACKTRACK, "often": OFTEN}
-SUSPENDED = {"pairs": "1,000 rows", "wide": "1,000 solutions", "large": "100,000 bytes"}
+SUSPENDED = {
+    "pairs": "1,000 rows",
+    "wide": "1,200 solutions; the limit is 1,000",
+    "large": "bytes; the limit is 100,000",
+}
 SPARQL = {"Content-Type": "application/sparql-query"}
 UNTIL = 12_000
 LAST = UNTIL + 950  # ms, of the elements

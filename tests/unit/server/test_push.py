@@ -119,6 +119,28 @@ def test_what_is_sent_again_is_taken_once(client: httpx.Client) -> None:
     until(partial(read, client, "s", 2))
 
 
+def test_a_key_is_one_bodys(client: httpx.Client) -> None:
+    """Else a client that gives two bodies one key would lose the second, and be told 202."""
+    headers = {**QUADS, "Idempotency-Key": "one"}
+    assert client.post("/streams/s", content=line(1), headers=headers).status_code == 202
+    other = client.post("/streams/s", content=line(2), headers=headers)
+    assert (other.status_code, "another body" in other.json()["detail"]) == (422, True)
+    assert client.post("/streams/s", content=line(1), headers=headers).json()["again"]
+    wrong = {**QUADS, "Idempotency-Key": "two"}
+    assert client.post("/streams/s", content="none", headers=wrong).status_code == 400
+    assert client.post("/streams/s", content=line(2), headers=wrong).json()["rows"] == 1
+    until(partial(read, client, "s", 2))
+
+
+def test_a_key_of_long_ago_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    log = PushLog(tmp_path / "data", "nq")
+    log.append(b"x\n", {"one": "x"})
+    assert log.said("one") == "x"
+    monkeypatch.setattr("levada.runtime.spool.push.REMEMBERED", -1.0)
+    assert log.said("one") is None
+
+
 def test_many_at_once_are_all_there(client: httpx.Client) -> None:
     taken: list[int] = []
 
@@ -185,11 +207,11 @@ def test_a_log_that_nobody_reads_is_full(tmp_path: Path) -> None:
 
 def test_keys_outlive_the_server(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    PushLog(tmp_path / "data", "nq").append(b"x\n", ["one"])
+    PushLog(tmp_path / "data", "nq").append(b"x\n", {"one": "x"})
     (tmp_path / "keys" / "000000000000002").write_text('["never"]')  # it died before the batch
     again = PushLog(tmp_path / "data", "nq")
-    assert again.seen.keys() == {"one"}
-    again.append(b"y\n", [])
+    assert (again.said("one"), again.said("never")) == ("x", None)
+    again.append(b"y\n", {})
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == [
         "000000000000001.nq",
         "000000000000002.nq",

@@ -117,6 +117,21 @@ def test_a_key_that_is_on_its_way_is_waited_for(tmp_path: Path) -> None:
     assert files(tmp_path) == [good(1) + good(2), good(3)]
 
 
+def test_a_key_on_its_way_is_one_bodys(tmp_path: Path) -> None:
+    of = config("nq")
+    (tmp_path / "data").mkdir()
+
+    async def push() -> list[object]:
+        pusher = Pusher(PushLog(tmp_path / "data", "nq"))
+        bodies = [Body(of, good(n), "one", MIN, sent=str(n)) for n in (1, 2, 1)]
+        return await asyncio.gather(*map(pusher.add, bodies), return_exceptions=True)
+
+    first, other, again = asyncio.run(push())
+    assert (first, again) == (1, None)
+    assert isinstance(other, Problem) and other.status == 422
+    assert files(tmp_path) == [good(1)]
+
+
 def test_a_document_of_its_own_is_a_file(tmp_path: Path) -> None:
     blank = b"_:b <a:p> <a:o> 7 .\n"
     assert pushed(tmp_path, (good(1), ""), (blank, ""), (blank, ""), (good(2), "")) == [1] * 4

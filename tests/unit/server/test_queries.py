@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from awaiting import until
+from levada.server.settings import Limits
 from serving import TEXT, Run, last_report
 
 SPARQL = {"Content-Type": "application/sparql-query"}
@@ -91,6 +92,26 @@ def test_a_text_is_looked_at(client: httpx.Client) -> None:
     assert "match" in physical.lower()
     assert algebra.startswith("SELECT (?a ?n)")
     assert client.post("/explain?stage=x", content=TEXT, headers=SPARQL).status_code == 400
+
+
+def test_a_text_with_many_patterns_is_not_planned(
+    run: Run, serve: Callable[..., httpx.Client]
+) -> None:
+    """Some thousand of them would keep the server, and the engine's epochs, for minutes."""
+    client = serve(Limits(patterns=3))
+    until(lambda: last_report(client) == 4000)
+    for n, name in ((3, "few"), (4, "many")):
+        text = TEXT.replace("?a :p ?n", " . ".join(f"?a :p{i} ?n{i}" for i in range(n)))
+        put = client.put(f"/queries/{name}", content=text, headers=SPARQL)
+        checked = client.post("/check", content=text, headers=SPARQL).json()
+        explained = client.post("/explain", content=text, headers=SPARQL)
+        found = (put.status_code, checked["ok"], explained.status_code)
+        assert found == ((201, True, 200) if n == 3 else (400, False, 400))
+    said = "The text has 4 patterns, and the server takes at most 3."
+    assert put.json()["detail"] == checked["errors"][0]["message"] == said
+    tables = "Select a.k From t [Range 5 s] as a, t [Range 5 s] as b, t as c, t as d"
+    found = client.post("/check?dialect=cql", content=tables, headers=SPARQL).json()
+    assert found["errors"][0]["message"] == said
 
 
 def test_cql_over_http(client: httpx.Client) -> None:

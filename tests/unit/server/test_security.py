@@ -5,6 +5,7 @@ requests, or never end.
 from __future__ import annotations
 
 import gzip
+import json
 import resource
 import socket
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from awaiting import PATIENCE, until
 from levada.errors import UsageError
+from levada.server.app import WAYS
 from levada.server.guard.lines import room
 from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
@@ -57,7 +60,15 @@ def test_hosts_and_origins(client: httpx.Client) -> None:
     ):
         assert client.get("/health", headers={"Host": host}).status_code == status, host
     own = f"http://{client.base_url.host}:{client.base_url.port}"
-    for origin, status in ((own, 200), ("http://evil.example", 403), ("null", 403)):
+    for origin, status in (
+        (own, 200),
+        ("http://evil.example", 403),
+        ("null", 403),
+        ("http://[", 403),
+        (f"{own}/x", 403),
+        (f"http://a@{own[7:]}", 403),
+        ("", 403),
+    ):
         assert client.get("/health", headers={"Origin": origin}).status_code == status, origin
     picture = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
     assert client.get("/sparql?query=ASK{}", headers=picture).status_code == 403
@@ -116,6 +127,30 @@ def test_roles(guarded: httpx.Client, tokens: dict[str, str]) -> None:
     assert code("PUT", "/queries/w2", "other", WARM) == 201
     assert code("DELETE", "/queries/w", "register") == 200
     assert code("DELETE", "/queries/w2", "admin") == 200
+
+
+PLACES = {
+    "{stream:path}": "none", "{query}": "none", "{report}": "1", "{graph:path}": "none",
+    "{file}": "none",
+}  # fmt: skip
+
+
+def test_every_way_asks_for_its_role(guarded: httpx.Client, tokens: dict[str, str]) -> None:
+    for way in WAYS:
+        if way.role is None:
+            continue
+        path = way.path
+        for name, given in PLACES.items():
+            path = path.replace(name, given)
+        may = {Role.READ: ("read", "register", "admin")}.get(way.role, (way.role, "admin"))
+        media = {"Content-Type": way.takes[0]} if way.takes else {}
+        for role in Role:
+            headers = {**bearer(tokens[role]), **media}
+            with guarded.stream(way.method, path, headers=headers) as found:  # some do not end
+                assert (found.status_code != 403) == (role in may), (way, role)
+                assert found.status_code < 500, (way, role)
+        for headers in ({}, bearer(tokens["file"]), {"Authorization": "Bearer"}):
+            assert guarded.request(way.method, path, headers=headers).status_code == 401, way
 
 
 def test_the_file_of_tokens_is_read_again(tmp_path: Path) -> None:
@@ -197,6 +232,8 @@ HEAD = b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n
         (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n" + b"x" * 40, 415),
         (HEAD + b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", 431),
         (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", 431),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"a" * 1_000_000, 431),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 200_000, 431),
         (HEAD, 408),
         (
             b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n",
@@ -213,6 +250,49 @@ def test_bytes_that_are_no_request(
     found, _ = raw(data, 0.5 if status == 408 else PATIENCE)
     unseen = not found and len(data) > 50_000  # who still sends may not see the answer
     assert unseen or found.startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_what_is_refused_is_told_and_counted(serve: Callable[..., httpx.Client]) -> None:
+    """No half body, and nothing that is no HTTP, is a fault of the server."""
+    client = serve(Limits(head=4_000))
+    until(lambda: client.get("/health").status_code == 200)
+
+    def count(status: int) -> float:
+        found = text_string_to_metric_families(client.get("/metrics").text)
+        samples = (s for f in found if f.name == "levada_http_requests" for s in f.samples)
+        return next((s.value for s in samples if s.labels["status"] == str(status)), 0)
+
+    for data, status in ((b"HELO there\r\n\r\n", 400), (HEAD + b"X: " + b"a" * 5_000, 431)):
+        with socket.create_connection((client.base_url.host, client.base_url.port)) as made:
+            made.settimeout(PATIENCE)
+            made.sendall(data)
+            found = b""
+            while part := made.recv(65536):
+                found += part
+        assert b"content-type: application/problem+json" in found
+        assert json.loads(found.partition(b"\r\n\r\n")[2])["status"] == status
+        assert count(status) == 1
+    for path in (b"/check", b"/streams/s", b"/sparql", b"/queries/x"):
+        with socket.create_connection((client.base_url.host, client.base_url.port)) as made:
+            made.sendall(HEAD.replace(b"/check", path) + b"Content-Length: 100\r\n\r\nhalf")
+    until(lambda: count(408) + count(409) + count(415) + count(405) >= 4)
+    assert count(500) == 0
+
+
+def test_all_bodies_together_are_bounded(serve: Callable[..., httpx.Client]) -> None:
+    client = serve(Limits(body=10_000, text=10_000, bodies=15_000))
+    until(lambda: client.get("/health").status_code == 200)
+    text = TEXT + "#" * 8_000
+
+    def asked() -> int:
+        return client.post("/check", content=text, headers=SPARQL).status_code
+
+    assert asked() == 200
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as made:
+        made.sendall(HEAD + b"Content-Length: 9000\r\n\r\n" + b"x" * 8_900)
+        until(lambda: asked() == 503)
+        assert client.get("/health").status_code == 200
+    until(lambda: asked() == 200)
 
 
 def test_a_byte_now_and_then(raw: Callable[..., tuple[bytes, int]]) -> None:

@@ -21,9 +21,15 @@ from levada.model.arrays import Doubles, Ints
 from levada.placement import placement as placements
 from levada.placement.cost import Score, distant, score
 from levada.placement.graph import Load, SendGraph, Unit, add
+from levada.placement.metis import FEWEST
 from levada.placement.placers import PLACERS, fitting
 from levada.placement.problem import BOUND, Problem
 from levada.placement.refined import evenest
+
+VAIN, FEW = 0.9, 4
+"""What part of what lots leave across machines a placement leaves that hardly helps; fewer tasks a
+machine say nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +65,17 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
     waiting = "[dim]Placing; the first time, compiling the search[/dim]"
     with Console(stderr=True).status(waiting), quiet():
         answers = _answers(problem, slices[:-1])
+    _tell_vain(problem, answers["refined"].score.share)
     if wish.placer not in answers:
         raise UsageError(
             f"There is no placement by {wish.placer}.", hint=near(wish.placer, answers)
         )
     if out is not None:
-        chosen = answers[wish.placer].place
-        placements.write(out, problem.graph, chosen, problem.machines, wish.placer)
+        chosen = answers[wish.placer]
+        placements.write(
+            out, problem.graph, chosen.place, problem.machines, wish.placer,
+            predicted=chosen.score.share,
+        )  # fmt: skip
     if as_json:
         print(json.dumps(tell(problem, answers), ensure_ascii=False))
     else:
@@ -136,15 +146,32 @@ def _from(problem: Problem, path: Path, moves: int, *, learned: bool) -> Problem
 
 def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
     answers = {}
-    for name, placer in fitting(problem).items():
+    seen = replace(problem, graph=add(before), before=None) if before else problem
+    for name, placer in fitting(seen).items():
         found = placements.learned(placer, before, problem) if before else placer(problem)
         scored = score(problem.graph, found, problem.machines, problem.unit, problem.load)
         apart = problem.distance
         far = None if apart is None else distant(problem.graph, found, apart, problem.unit)
         answers[name] = Placed(found, scored, far)
     if len(answers) < len(PLACERS):
-        warnings.warn("METIS is left out: there are fewer than 10 tasks a machine.", stacklevel=2)
+        few = f"there are fewer than {FEWEST} tasks a machine"
+        why = "there is one machine" if problem.machines == 1 else few
+        warnings.warn(f"METIS is left out: {why}.", stacklevel=2)
     return answers
+
+
+def _tell_vain(problem: Problem, least: float) -> None:
+    """Says so if a placement brings hardly more together than lots do."""
+    graph, k = problem.graph, problem.machines
+    sent = graph.sent(problem.unit)
+    lots = (1 - 1 / k) * float(sent[graph.source != graph.target].sum() / sent.sum())
+    if len(graph.tasks) >= FEW * k and least > VAIN * lots:
+        warnings.warn(
+            f"No placement helps much: refined leaves {least:.1%} across machines, lots about "
+            f"{lots:.1%}. Where each task sends to most of the others, files that are cut by what "
+            "is grouped or joined on help (docs/placement.md).",
+            stacklevel=2,
+        )
 
 
 def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:

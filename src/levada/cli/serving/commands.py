@@ -39,6 +39,15 @@ ReadOnly = Annotated[
 Roles = Annotated[
     str, typer.Option(metavar="ROLE[,ROLE]", help="Some of read, push, register, admin.")
 ]
+TokenLimits = Annotated[
+    str,
+    typer.Option(
+        "--limits",
+        metavar="WORD=N[,WORD=N]",
+        help="What it may have: queries, streams, connections; body, text, seconds of a request; "
+        "solutions, bytes, reports, kept of each query that it adds.",
+    ),
+]
 TokenFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of tokens.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.")]
 
@@ -97,15 +106,25 @@ def _serve(
         raise typer.Exit(code)
 
 
-def _token(file: TokenFile, name: TokenName, roles: Roles = "read", debug: o.Debug = False) -> None:
+def _token(
+    file: TokenFile,
+    name: TokenName,
+    *,
+    roles: Roles = "read",
+    limits: TokenLimits = "",
+    debug: o.Debug = False,
+) -> None:
     """Make a token for the server, and print it once; the file keeps its hash."""
     from levada.server.guard.tokens import add_token
 
-    print(add_token(file, name, roles))
+    print(add_token(file, name, roles, limits))
 
 
 def add_commands(app: typer.Typer) -> None:
     """Gives the command line these commands."""
     app.command("serve", epilog=_EXAMPLES)(_serve)
-    example = "[bold]Example[/bold]\n\nlevada token tokens grafana --roles read"
+    example = (
+        "[bold]Examples[/bold]\n\nlevada token tokens grafana --roles read\n\n"
+        "levada token tokens anna --roles register --limits queries=10,bytes=5MB"
+    )
     app.command("token", epilog=example)(_token)

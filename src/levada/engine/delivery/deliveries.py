@@ -33,6 +33,7 @@ from levada.runtime.store.deliveries import Delivered, read_deliveries, write_de
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Entry, Index
 from levada.runtime.store.requests import Sent, read_ledger
+from levada.runtime.store.totals.kept import of_last, total_of
 from levada.sinks.destination import Destination
 from levada.sinks.target import Target
 
@@ -128,7 +129,13 @@ class Deliveries:
             return True
         if self._index is not None and plan is not None and plan.since > self._since:
             return query not in self._index.gone
-        return last is None or not last.totals.get(query, [0])[0]
+        if last is None or plan is None:
+            return last is None or query not in last.totals
+        store = self._checkpoint
+        had, _ = of_last(
+            lambda: store.last or last, lambda now: total_of(str(store.root), now, plan)
+        )
+        return not had
 
     def _made(
         self, query: str, target: Target, known: Delivered | None, lifetime: Lifetime | None

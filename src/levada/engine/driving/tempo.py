@@ -12,6 +12,7 @@ from levada.model.limits import QueryLimits
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.driver.costs.admission import ASKED, Admission
 from levada.runtime.graph.placed import Placed
+from levada.runtime.store.manifest import Bound
 
 SHARE = 4
 """What part of a delay lies between the starts of two epochs, unless somebody says more."""
@@ -26,7 +27,8 @@ class Tempo:
     ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
-    placement, where one is learned.
+    placement, where one is learned. ``bound``: to which processors tasks are. ``follows``: whether
+    the number of partitions goes by the cores of executors, which come and go.
     """
 
     interval: int
@@ -40,6 +42,8 @@ class Tempo:
     cores: int = 0
     follow: Callable[[Callable[[Placed], None]], None] | None = None
     delay: int = 0
+    bound: Bound | None = None
+    follows: bool = False
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""

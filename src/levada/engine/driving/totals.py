@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from levada.errors import ExcessError, UsageError
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited, QueryLimits
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Index, Keep
 
@@ -28,7 +28,7 @@ def check_kept(limits: QueryLimits, keep: Keep | None) -> None:
 class Totals:
     """Counts what the limits speak of."""
 
-    def __init__(self, limits: QueryLimits) -> None:
+    def __init__(self, limits: Limited) -> None:
         self._limits = limits
         self._reports = Counter[str]()
         self._epoch = -1
@@ -36,11 +36,11 @@ class Totals:
 
     def over(self, manifest: Manifest, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
-        found = self._often(manifest) if self._limits.reports else {}
-        most = self._limits.kept
-        if most and index is not None and manifest.sizes:
+        found = self._often(manifest) if self._limits.any("reports") else {}
+        if index is not None:
             for name in manifest.sizes:
-                if index.sizes[name] > most:
+                most = self._limits.of(name).kept
+                if most and index.sizes[name] > most:
                     message = (
                         f"{index.sizes[name]:,} bytes of its results are kept; "
                         f"the limit is {most:,}."
@@ -49,7 +49,6 @@ class Totals:
         return found
 
     def _often(self, manifest: Manifest) -> dict[str, ExcessError]:
-        most = self._limits.reports
         if manifest.epoch == self._epoch:
             return {}
         if not self._behind:
@@ -60,11 +59,12 @@ class Totals:
         for name, times in manifest.shown_reports.items():
             rows = manifest.counts.get(name, (0, 0, 0, 0))[3]
             self._reports[name] += max(len(times) - rows, 0)
+        over = ((n, made, self._limits.of(n).reports) for n, made in self._reports.items())
         return {
             name: ExcessError(
-                f"It has made {reports:,} reports of what was read at once; the limit is {most:,}.",
+                f"It has made {made:,} reports of what was read at once; the limit is {most:,}.",
                 limit="reports",
             )
-            for name, reports in self._reports.items()
-            if reports > most
+            for name, made, most in over
+            if most and made > most
         }

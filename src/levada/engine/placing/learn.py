@@ -9,8 +9,9 @@ the tasks, and only if a part of ``WORTH`` of the crossing rows would not cross 
 slice differs from the next by chance moves nothing). What a step predicted stands beside what the
 next slice had with it, and is in the checkpoint; so is the placement (``FILE``), with which a run
 that goes on begins. The counts of a slice are by reader and group, not by executor: one that dies
-takes nothing of them with it. Of operators that no query has any more nothing is used. No result
-depends on any of this: a table moves work.
+takes nothing of them with it. What so few moves cannot make even within the bound stays at least as
+even as it is, and the run goes on. Of operators that no query has any more nothing is used. No
+result depends on any of this: a table moves work.
 
 Cost: about a second of one core at the end of each slice, in which the driver begins no epoch.
 """
@@ -33,13 +34,14 @@ from levada.placement.cost import share
 from levada.placement.graph import SendGraph
 from levada.placement.placement import FINEST, finest, group_number, is_group
 from levada.placement.problem import BOUND, Problem, net
-from levada.placement.refined import evenest, refined
+from levada.placement.refined import evenest, present, refined
 from levada.placement.search import attach
 from levada.placement.simple import by_weight
 from levada.plan.sealed.group_table import GroupTable
 from levada.runtime.graph import group_counts
 from levada.runtime.graph.group_counts import Block
 from levada.runtime.graph.placed import Placed
+from levada.runtime.graph.send_graph import START
 from levada.runtime.places import NOWHERE
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Lesson, Manifest
@@ -87,7 +89,7 @@ class Learner:
         """The table from this epoch on; None: nothing is to move."""
         manifest = self._checkpoint.last
         over = _over(manifest)
-        if manifest is None or over <= self._last:
+        if manifest is None or over == self._last:
             return None
         self._last = over
         return self._learn(manifest, Lesson(over, epoch), table)
@@ -167,7 +169,7 @@ class Learner:
             moves = len(graph.tasks)
         else:
             before, moves = self._present(graph, self._groups), int(STEP * len(graph.tasks))
-        place = refined(replace(problem, before=before, moves=moves))
+        place = _searched(replace(problem, before=before, moves=moves))
         named = placements.named(graph, place)
         readers = {name: at for name, at in named.items() if not is_group(name)}
         return Wish(FILE, self.now.machines, finest(named, FILE), readers), place, graph
@@ -187,6 +189,16 @@ class Learner:
         self._lessons.append(lesson)
         self.now = replace(self.now, lessons=tuple(self._lessons))
         self._prefer(self.now)
+
+
+def _searched(problem: Problem) -> Ints:
+    """The best placement from the one that there is. Where so few moves make none as even as is
+    asked for, as where the load of a slice is on one machine, it becomes no less even than it is.
+    """
+    try:
+        return refined(problem)
+    except UsageError:
+        return refined(replace(problem, bound=max(problem.bound, present(problem)) * (1 + 1e-9)))
 
 
 def _with(wish: Wish, placed: Placed) -> Placed:
@@ -216,7 +228,8 @@ def _moved(wish: Wish, table: GroupTable) -> GroupTable:
 
 def _over(manifest: Manifest | None) -> str:
     """The last slice that is over ("": none is): a later one has begun."""
-    slices = [] if manifest is None else sorted(manifest.by_group)
+    of = {} if manifest is None else manifest.by_group  # as they came
+    slices = [name for name in of if name != START]
     return slices[-2] if len(slices) > 1 else ""
 
 

@@ -119,7 +119,7 @@ def _slice(root: Path, slice_: str | None) -> tuple[Manifest, str]:
         raise UsageError(
             f"The run on {root} has counted nothing.", hint="Run it with --slice 1d or 1mo."
         )
-    name = max(manifest.slices) if slice_ is None else slice_
+    name = next(reversed(manifest.slices)) if slice_ is None else slice_  # as they came
     if name not in manifest.slices:
         raise UsageError(f"{root} has no slice {name}.", hint=near(name, sorted(manifest.slices)))
     return manifest, name

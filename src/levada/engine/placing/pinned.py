@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from levada.errors import UsageError
 from levada.placement.replicas.machine import Machine, read_machine
 from levada.runtime.spark.bound import Processors
 from levada.runtime.spark.settings import shares_host
+from levada.runtime.store.manifest import Bound
 
 OFF = "off"
 
 
-def pinned(pin: str | os.PathLike[str], spark: object, master: str) -> Processors:
-    """The processors of each place of the machine file ``pin``; () if that is "" or ``off``. Says
+def pinned(pin: str | os.PathLike[str], spark: object, master: str) -> Bound | None:
+    """The processors of each place of the machine file ``pin``; None if that is "" or ``off``. Says
     what is bound. Raises ``UsageError``.
     """
     if pin in ("", OFF):
-        return ()
+        return None
     _check_host(pin, spark, master)
     machine = read_machine(Path(pin))
     if not machine.processors:
@@ -44,11 +45,21 @@ def pinned(pin: str | os.PathLike[str], spark: object, master: str) -> Processor
             f"Processes may not be bound to processors here: {error.strerror}.",
             hint="Leave --pin out.",
         ) from error
+    places = dict(zip(machine.places, map(list, machine.processors), strict=True))
     warnings.warn(
-        f"Tasks are bound to processors: {told(machine)}. Epochs in the driver's process are not.",
+        f"Tasks are bound to processors: {told(places)}. Epochs in the driver's process are not.",
         stacklevel=4,
     )
-    return machine.processors
+    return Bound(Path(pin).name, places)
+
+
+def processors_of(bound: Bound | None) -> Processors:
+    """What the executor binds tasks to; (): nothing.
+
+    >>> processors_of(Bound("m.yaml", {"left": [0, 1], "right": [2]})), processors_of(None)
+    (((0, 1), (2,)), ())
+    """
+    return () if bound is None else tuple(map(tuple, bound.places.values()))
 
 
 def _check_host(pin: str | os.PathLike[str], spark: object, master: str) -> None:
@@ -78,19 +89,16 @@ def check_allowed(machine: Machine, pin: str | os.PathLike[str], allowed: Collec
             )
 
 
-def told(machine: Machine) -> str:
-    """Which partitions go to which processors.
+def told(places: Mapping[str, Collection[int]]) -> str:
+    """Which partitions go to the processors of which place.
 
-    >>> from levada.placement.replicas.machine import shipped
-    >>> from dataclasses import replace
-    >>> a = replace(shipped("server-a"), places=("left", "right"), processors=((0, 1), (2,)))
-    >>> told(a)
+    >>> told({"left": [0, 1], "right": [2]})
     'partitions 0, 2, .. to 0, 1 (left); partitions 1, 3, .. to 2 (right)'
     """
-    n = len(machine.places)
+    n = len(places)
     parts = [
         f"partitions {i}, {i + n}, .. to {_list(own)} ({place})"
-        for i, (place, own) in enumerate(zip(machine.places, machine.processors, strict=True))
+        for i, (place, own) in enumerate(places.items())
     ]
     return "; ".join(parts)
 

@@ -18,6 +18,7 @@ from levada.engine.placing.wish import Learning, Wish
 from levada.errors import UsageError
 from levada.model.arrays import Ints, Shorts
 from levada.model.names import shown
+from levada.plan.sealed.plan import Plan
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.task_graph import OUTPUT, STATIC
 from levada.runtime.places import NOWHERE
@@ -70,6 +71,21 @@ def _tell_odd(wish: Wish, streams: Sequence[str]) -> None:
         )
 
 
+def tell_beyond(placed: Placed | None, plan: Plan | None) -> None:
+    """Says which tasks a placement has of stages that a plan has not, and goes by the rest."""
+    if placed is None or plan is None:
+        return
+    tasks = [found for name in placed.machine if (found := _TASK.fullmatch(name))]
+    if beyond := [task[0] for task in tasks if not 1 <= int(task[1]) <= plan.stages]:
+        more = f" and {len(beyond) - 1} more" if beyond[1:] else ""
+        have = f"{plan.stages} stage{'s' * (plan.stages > 1)}"
+        warnings.warn(
+            f"{placed.name} places the task {beyond[0]}{more}, and the queries have {have}: it was "
+            "made for others, and is gone by as far as it goes.",
+            stacklevel=3,
+        )
+
+
 def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
     tables = checkpoint.tables
     parts = tables.load(tables.current).partitions
@@ -80,7 +96,13 @@ def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
     nowhere = np.full(parts, NOWHERE, np.int32)
     table = tables.load(tables.current).partition
     machines = _majority(table, wish, parts) if grouped else nowhere
-    return Placed(Path(wish.path).name, wish.machines, wish.machine, tuple(machines.tolist()))
+    return Placed(
+        Path(wish.path).name,
+        wish.machines,
+        wish.machine,
+        tuple(machines.tolist()),
+        predicted=wish.predicted,
+    )
 
 
 def _check(wish: Wish, root: Path, parts: int) -> None:

@@ -11,12 +11,12 @@ least watermark of the query's streams reaches r (windows on close with bounds `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import asdict
 
 from levada.engine.delivery.lag import OutputStatus, outputs_of
 from levada.engine.python.notebook import rows_html
@@ -31,10 +31,11 @@ from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
-from levada.runtime.store.manifest import Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
 from levada.runtime.store.requests import read_ledger
+from levada.runtime.store.totals.kept import solutions_of
 
 ATTEMPTS = 5
 
@@ -67,7 +68,8 @@ class QueryStatus:
 class PlacedStatus:
     """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
     tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
-    executors (``remote``) of all that were ``read``; the executor of each machine ("": none).
+    executors (``remote``) of all that were ``read``; the executor of each machine ("": none); the
+    share that the file had ``predicted`` (-1: none).
     """
 
     name: str
@@ -78,6 +80,30 @@ class PlacedStatus:
     read: int = 0
     executors: tuple[str, ...] = ()
     lessons: tuple[LessonStatus, ...] = ()
+    predicted: float = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedStatus:
+    """To which processors the tasks of a run are bound: by the machine file of this ``name``, those
+    of each place; tasks of partition p go to place p modulo the places.
+    """
+
+    name: str
+    places: Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorsStatus:
+    """The executors of a cluster that there were for the last epoch, and their ``cores``; of the
+    stage ``tasks`` of the run that had run in the epoch before, too, how many ``stayed`` on that
+    executor.
+    """
+
+    executors: int
+    cores: int
+    tasks: int = 0
+    stayed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +136,7 @@ class Status:
     waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
     last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
     ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
-    that came while an engine ran.
+    that came while an engine ran. ``pinned``: to which processors the tasks of the run are bound.
     """
 
     epoch: int
@@ -127,6 +153,8 @@ class Status:
     costs: CostsStatus | None = None
     away: tuple[AwayStatus, ...] = ()
     added: tuple[str, ...] = ()
+    pinned: PinnedStatus | None = None
+    executors: ExecutorsStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -145,7 +173,7 @@ def read_status(root: Path) -> Status:
             if manifest is None:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
-            found = status_of(manifest, plan, read_suspended(root))
+            found = status_of(root, manifest, plan, read_suspended(root))
             came = tuple(named.name for named in read_ledger(root).streams)
             known = tuple(name for name in came if name in found.streams)
             told = _drivers(root, manifest.epoch)
@@ -184,23 +212,32 @@ def _active(root: Path) -> DriverStatus | None:
 
 
 def status_of(
-    manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
+    root: Path, manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
 ) -> Status:
-    """What a manifest and its plan say of all queries."""
-    queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
+    """What a manifest of a checkpoint and its plan say of all queries."""
+    had = solutions_of(str(root), manifest, plan)
+    queries = tuple(
+        _query(query, had.get(query.name, 0), manifest, plan) for query in plan.queries.values()
+    )
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
         manifest.epoch, manifest.ended, streams, queries, why, placed=_placed(manifest.placed),
         balance=balance_status(manifest.balanced),
         costs=None if manifest.costs is None else named(manifest.costs, plan),
+        pinned=_pinned(manifest.bound),
+        executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
     )  # fmt: skip
+
+
+def _pinned(bound: Bound | None) -> PinnedStatus | None:
+    return None if bound is None else PinnedStatus(bound.name, bound.places)
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:
     if told is None:
         return None
-    whole = msgspec.structs.asdict(told)
+    whole = asdict(told)
     return PlacedStatus(
         **whole
         | {"executors": tuple(told.executors), "lessons": tuple(map(LessonStatus.of, told.lessons))}
@@ -255,8 +292,7 @@ def progress_of(
 def _ever(manifest: Manifest) -> Ever:
     records = manifest.streams.items()
     elements = sum(s.elements for n, s in records if is_left(n) or not is_derived(n))
-    results = manifest.gone + sum(n for n, _ in manifest.totals.values())
-    return Ever(manifest.epoch, elements, results)
+    return Ever(manifest.epoch, elements, manifest.results)
 
 
 def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
@@ -269,8 +305,7 @@ def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     }
 
 
-def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
-    results = manifest.totals.get(query.name, [0, 0])[0]
+def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> QueryStatus:
     w = {name: manifest.streams.get(name, StreamRecord()).watermark for name in query.streams}
     least = min(w.values(), default=MAX)
     holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.delivery.lag import outputs_of
-from levada.engine.driver import Driver, Tell
+from levada.engine.driver import Driver
+from levada.engine.driving.publishing import Tell
 from levada.engine.registry import Registry
 from levada.engine.telling.status import (
     Status,
@@ -22,6 +23,7 @@ from levada.errors import UsageError
 from levada.model.names import shown
 from levada.runtime.driver.records import going_on
 from levada.runtime.store.manifest import Manifest, StreamRecord
+from levada.runtime.store.totals.kept import of_last
 
 STARTING = "Levada is starting"
 
@@ -61,12 +63,16 @@ class Told:
         """What each query waits for: watermarks, elements that matched patterns, next report."""
         if self._driver is None:
             raise UsageError("The engine has not been started.")
-        last = self._driver.last
-        if not last.plan:
+        driver = self._driver
+        if not driver.last.plan:
             return Status(0, False, {}, ())
-        plan = self._driver.epochs.checkpoint.load_plan(last.plan)
-        found = status_of(last, plan, self._driver.suspended.queries)
-        root, now = self._driver.epochs.checkpoint.root, [d.told for d in self._deliveries.all]
+        root, now = driver.epochs.checkpoint.root, [d.told for d in self._deliveries.all]
+
+        def told(last: Manifest) -> Status:
+            plan = driver.epochs.checkpoint.load_plan(last.plan)
+            return status_of(root, last, plan, driver.suspended.queries)
+
+        found = of_last(lambda: driver.last, told)
         return replace(found, outputs=outputs_of(root, now), away=sources_away(root))
 
     def streams(self) -> list[str]:

@@ -71,6 +71,25 @@ class Calendar:
             opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
         )
 
+    def counting(self, rows: Frame) -> Frame:
+        """Those of these rows (with #s, #e) that may count at a close that is due: of many members
+        few are due in an epoch.
+        """
+        if not rows.n or not all(self.kinds[j].on_close for j in reporting(self.kinds)):
+            return rows
+        op = rows["op"]
+        return rows.where((rows[col.END] > self._first[op]) & (rows[col.BEGIN] <= self.high[op]))
+
+    @cached_property
+    def _first(self) -> Times:
+        """Of each member the first close that is due, MAX if none is; MIN if none was before."""
+        if not reporting(self.kinds):
+            return np.full(len(self.low), MIN, np.int64)
+        closes = [self._next_close(j, self.low) for j in reporting(self.kinds)]
+        first = np.minimum.reduce(closes)
+        found = np.where(first <= self.high, first, MAX)
+        return np.where(self.low > MIN // 2, found, MIN)
+
     @cached_property
     def made(self) -> Times:
         """Of each member the last report that is made by now; of those that are gone every one:

@@ -60,6 +60,8 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
     out = None
     if calendar.any_due:
         calendar.check_few(parts, enumerated=step.enumerated)
+        if not step.enumerated:
+            parts = [some for part in parts if (some := calendar.counting(part)).n]
         out = _at_reports(node, step, parts, calendar, pool, home=env.home(node))
     report_buffer.forget(state, key, calendar.made)
     return out

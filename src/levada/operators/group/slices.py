@@ -1,64 +1,77 @@
-"""What GROUP BYs over the same rows have in common: rows are folded once, whatever the windows and
-functions (STREAMREUSE; On-the-Fly Sharing for Streamed Aggregation, SIGMOD 2006; Scotty, TODS).
+"""What GROUP BYs over the same rows have in common: rows are folded once, whatever the windows,
+functions and conditions (STREAMREUSE; On-the-Fly Sharing for Streamed Aggregation, SIGMOD 2006;
+Scotty, TODS).
 
 The times of rows are cut at the union of the borders of all members' windows: where a row that is a
 little later would enter or leave at another close, or is after another start. A *slice* is the rows
 of a group that lie alike in this, in all their times; for each member all of them count in the same
-[s, e), or none ever does. So one row stands for its slice: it goes along the edges to the members
-in place of all, and what it brings to a pane is the partial aggregate of the slice. Partials are
-exact and independent of order, so no result changes.
+[s, e), or none ever does. Where members are of a pick with conditions, all rows of a slice are of
+one cell, too (``cells``). So one row stands for its slice, and what it brings to a pane is the
+partial aggregate of the slice. Partials are exact and independent of order, so no result changes.
 
     today   rows x members                     n rows at M members: n M rows are made and folded
     slices  rows, then slices x members        n rows are folded, R M partials are made and added up
 
 Where borders are so dense, or groups so many, that slices hold few rows there are none (``None``).
-Cost: a search among the borders for each row and time, one grouping; a few passes over the slices
-of each member.
+Cost: a search among the borders for each row and time, one grouping; when a slice counts for a
+member is asked once for all groups (``intervals``), so a slice costs a member some 50 ns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from levada.kernels.keyed.groups import group
-from levada.kernels.keyed.keyed import beside, combine
+from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
 from levada.model.expression import AggregateFunction
-from levada.model.frame import Column, Frame
+from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times, distinct
-from levada.operators.border import report_buffer
 from levada.operators.group import aggregates
 from levada.operators.group.panes import group_columns, lookup
-from levada.operators.rows.edges import along, fan_out, key_of, zeros
+from levada.operators.group.sliced.cells import Cells, Columns, told
+from levada.operators.group.sliced.intervals import Intervals, once, positions
+from levada.operators.rows.edges import fan_out, key_of, zeros
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
-from levada.plan.sealed.plan import Consumer, FanOut, PlanNode
+from levada.plan.sealed.plan import Consumer, PlanNode
 from levada.plan.sealed.sliced.readers import Cuts, Reader, Readers
 from levada.terms.term_pool import Pool
-from levada.windows.intervals import exact
-
-Columns = dict[str, Column]
 
 
-class Slices(NamedTuple):
-    """Of each row its slice, and the first row of each."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Slices:
+    """Rows that somebody wants, and the slice of each; a row of each slice.
 
+    ``groups``, ``times``: the slices' groups by number, and how they lie in time, with a slice of
+    each. ``cells``: what is made of slices where these differ in who wants them, too.
+    """
+
+    rows: Frame
     codes: Ints
     first: Longs
+    groups: tuple[Ints, Longs]
+    times: tuple[Ints, Longs]
+    cells: Cells | None = None
+
+    @property
+    def parts(self) -> int:
+        """How many partials there are: of slices or of their cells."""
+        return len(self.first) if self.cells is None else len(self.cells.nodes)
 
 
 @dataclass(slots=True)
 class _Folded:
-    """The partials of the slices of a producer's rows, each made when it is asked for first."""
+    """The partials of the slices of a producer's rows, each made when it is asked for first; of
+    their cells, if there are such.
+    """
 
     node: PlanNode
-    out: Frame
     slices: Slices
     pool: Pool
     known: dict[tuple[object, ...], Columns] = field(default_factory=dict)
@@ -72,12 +85,21 @@ class _Folded:
             facets = layout.slots[spec.slot] if spec.slot >= 0 else Facet(0)
             key = (_kind(spec), reader.slot(spec.slot), facets)
             if key not in self.known:
-                rows = _once(reader, self.out, self.node) if rows is None else rows
-                self.known[key] = aggregates.fold(
-                    rows, self.slices.codes, len(self.slices.first), (spec,), lookup(self.pool)
-                )
+                rows = once(reader.way, self.slices.rows, self.node) if rows is None else rows
+                self.known[key] = self._fold(rows, spec)
             found |= {f"a{j}.{n.removeprefix('a0.')}": c for n, c in self.known[key].items()}
         return found
+
+    def _fold(self, rows: Frame, spec: s.Aggregate) -> Columns:
+        """The partials of one aggregate."""
+        slices, terms = self.slices, lookup(self.pool)
+        own = aggregates.fold(rows, slices.codes, len(slices.first), (spec,), terms)
+
+        def merge(parts: Columns, codes: Ints, count: int) -> Columns:
+            frame = Frame(parts, len(codes))
+            return aggregates.merge(frame, codes, count, (spec,), terms)
+
+        return own if slices.cells is None else slices.cells.partials(own, merge)
 
 
 def _kind(spec: s.Aggregate) -> AggregateFunction:
@@ -90,22 +112,43 @@ def sliced(
     node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float
 ) -> Iterator[tuple[Consumer, Frame]] | None:
     """A producer's rows as partials for readers that want the same groups of them, by their edges;
-    None if slices are more than ``most`` of the rows.
+    None if slices are more than ``most`` of what would be folded one by one.
     """
-    slices = _slices(readers, out, most)
+    found, leaf, wanted = None, None, float(out.n)
+    if readers.form is not None:
+        if (found := told(readers, out, pool.seed)) is None:
+            return None
+        there = found.leaf >= 0
+        out, leaf = out.where(there), found.leaf[there]
+        wanted = float(found.wanting.owners[leaf].sum())
+        if not wanted:
+            return iter(())
+    slices = _slices(readers, out, leaf, int(most * wanted))
     if slices is None:
         return None
-    return _partials(readers.readers, _Folded(node, out, slices, pool))
+    if found is not None and leaf is not None:
+        beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
+        cells = Cells.over(found.wanting, leaf[slices.first], beside)
+        slices = replace(slices, cells=cells)
+    return _partials(readers.readers, _Folded(node, slices, pool))
 
 
-def _slices(readers: Readers, out: Frame, most: float) -> Slices | None:
-    k, h = key_of(out, readers.keys)
+def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slices | None:
+    own = key_of(out, readers.keys)
+    time = key_of(out.select(("op",)), ())
+    k, h = own
     for name, cuts in readers.cuts:
-        if (at := cut(out[name], cuts, int(most * out.n))) is None:
+        if (at := cut(out[name], cuts, most)) is None:
             return None
         k, h = combine(k, h, at.view(np.uint64), zeros(out.n))
-    found = Slices(*group(k, h))
-    return found if len(found.first) <= most * out.n else None
+        time = combine(*time, at.view(np.uint64), zeros(out.n))
+    if leaf is not None:
+        k, h = combine(k, h, leaf.view(np.uint64), zeros(out.n))
+    codes, first = group(k, h)
+    if len(first) > most:
+        return None
+    groups = group(own[0][first], own[1][first])
+    return Slices(out, codes, first, groups, group(time[0][first], time[1][first]))
 
 
 def cut(times: Times, cuts: Cuts, most: int) -> Longs | None:
@@ -132,48 +175,74 @@ def cut(times: Times, cuts: Cuts, most: int) -> Longs | None:
 
 
 def _partials(readers: Sequence[Reader], folded: _Folded) -> Iterator[tuple[Consumer, Frame]]:
-    slices = folded.out.take(folded.slices.first)
     for reader in readers:
-        partial = _in_panes(reader, slices, folded)
+        partial = _in_panes(reader, folded)
         if partial.n:
             yield reader.edge, partial
 
 
-def _in_panes(reader: Reader, slices: Frame, folded: _Folded) -> Frame:
-    """The slices of each member's panes, added up."""
-    panes, pool = reader.panes, folded.pool
-    frame, at = _read(reader, slices, folded.node)
-    begin, end = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
-    at = at[begin < end]
-    rows = report_buffer.timed(frame, begin, end)
-    key = beside(*key_of(rows, panes.step.keys), rows[col.BEGIN], rows[col.END])
-    codes, first = group(*key)
-    columns = folded.of(reader)
-    parts = Frame(columns, slices.n)
-    sums = aggregates.merge(
-        parts, codes, len(first), panes.step.aggregates, lookup(pool), chosen=at
-    )
-    kept = group_columns(rows, panes.step.keys, first)
-    times = {name: rows[name][first] for name in (col.BEGIN, col.END)}
-    return Frame({**kept, **times, **{n: sums[n] for n in columns}}, len(first))
+def _in_panes(reader: Reader, folded: _Folded) -> Frame:
+    """The slices, or their cells, in each member's panes, added up."""
+    slices, node = folded.slices, folded.node
+    times = slices.rows.take(slices.first[slices.times[1]])
+    intervals = Intervals.of(reader, times, node)
+    part, at = _counting(reader, intervals, slices, node)
+    owner = part if slices.cells is None else slices.cells.slices[part]
+    pane = slices.groups[0][owner] * np.int64(max(intervals.count, 1)) + at
+    codes, panes = _numbered(pane, len(slices.groups[1]) * intervals.count)
+    whose, when = np.divmod(panes, max(intervals.count, 1))
+    rows = once(reader.way, slices.rows.take(slices.first[slices.groups[1]]), node)
+    kept = group_columns(rows, reader.panes.step.keys, whose)
+    kept["op"] = intervals.op[when]
+    kept |= {col.BEGIN: intervals.begin[when], col.END: intervals.end[when]}
+    parts = Frame(folded.of(reader), slices.parts)
+    sums = _summed(reader, parts, part, codes, len(panes), pool=folded.pool)
+    return Frame(kept | sums, len(panes))
 
 
-def _read(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:
-    """Rows as the reader's members have them, and which of these each is."""
-    at = np.arange(rows.n, dtype=np.int64)
-    layout = node.layout
-    for edge in reader.way:
-        chosen, _ = fan_out(rows["op"], edge.fan)
-        at = at if chosen is None else at[chosen]
-        rows, layout = along(rows, edge, layout), edge.edge.layout
-    return rows, at
+def _summed(
+    reader: Reader, parts: Frame, part: Longs, codes: Ints, count: int, *, pool: Pool
+) -> Columns:
+    """Partials by the number of their pane, added up; one alone is as it is."""
+    if count == len(part):
+        order = np.empty(count, np.int64)
+        order[codes] = part
+        return {name: column[order] for name, column in parts.columns.items()}
+    specs = reader.panes.step.aggregates
+    sums = aggregates.merge(parts, codes, count, specs, lookup(pool), chosen=part)
+    return {name: sums[name] for name in parts.columns}
 
 
-def _once(reader: Reader, rows: Frame, node: PlanNode) -> Frame:
-    """Rows once each, with the columns that the reader's have."""
-    layout = node.layout
-    producers = np.zeros(2, np.int32)
-    for edge in reader.way:
-        alone = Consumer(edge.node, edge.input, edge.edge, FanOut(producers, producers, True), 0)
-        rows, layout = along(rows, alone, layout), edge.edge.layout
-    return rows
+def _counting(
+    reader: Reader, intervals: Intervals, slices: Slices, node: PlanNode
+) -> tuple[Longs, Longs]:
+    """(slice or cell, interval): when each counts for whom."""
+    times = slices.times[0]
+    if slices.cells is None:
+        counts = np.diff(intervals.offsets)[times]
+        part = np.repeat(np.arange(len(times)), counts)
+        entry = ranges(intervals.offsets[times], counts)
+    else:
+        part, picked = slices.cells.of(reader)
+        chosen, member = fan_out(picked, reader.edge.fan)
+        part = part if chosen is None else part[chosen]
+        place = positions(reader, len(node.members))
+        entry = intervals.offsets[times[slices.cells.slices[part]]] + place[member]
+    at = intervals.number[entry]
+    there = at >= 0
+    return part[there], at[there]
+
+
+def _numbered(values: Longs, most: int) -> tuple[Ints, Longs]:
+    """The number of each value below ``most``, in their order, and the values that there are.
+
+    >>> codes, there = _numbered(np.array([7, 3, 7]), 9)
+    >>> codes.tolist(), there.tolist()
+    ([1, 0, 1], [3, 7])
+    """
+    if most > 8 * len(values) + 1024:
+        there, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int32), there
+    seen = np.zeros(most, np.bool_)
+    seen[values] = True
+    return (np.cumsum(seen, dtype=np.int32) - np.int32(1))[values], np.flatnonzero(seen)

@@ -15,6 +15,7 @@ from levada.kernels.keyed.probe_latest import latest, previous_within
 from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.env import Env, Inputs
+from levada.operators.rows import sift
 from levada.operators.rows.edges import Key, key_of
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.steps import Occur
@@ -56,6 +57,8 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     side = f"{node.id}.0"
     rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
+    if node.step.sides and env.shares is not None:
+        e = sift.ends(node, 0, rows, e, shares=env.shares, seed=env.pool.seed)
     stored = rows.select(("op", col.PLACE))
     key = pick(key, kept)
     new = runs.keyed(stored, key, s, e, key[1])

@@ -32,6 +32,7 @@ from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.shares import At, Shares, longest
 
 CLASSES = 48
+Relaxed = s.Join | s.Occur
 
 
 class Wanted(NamedTuple):
@@ -46,7 +47,7 @@ class Wanted(NamedTuple):
     owners: tuple[At, ...]
 
 
-def sifted(node: PlanNode[s.Join], i: int, rows: Frame, shares: Shares, seed: int) -> Frame:
+def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, seed: int) -> Frame:
     """The rows of input ``i`` that some pick wants."""
     wanted = node.known(_wanted, i, shares, seed)
     keep = np.ones(rows.n, np.bool_)
@@ -56,7 +57,7 @@ def sifted(node: PlanNode[s.Join], i: int, rows: Frame, shares: Shares, seed: in
 
 
 def ends(
-    node: PlanNode[s.Join], i: int, rows: Frame, end: Times, *, shares: Shares, seed: int
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, seed: int
 ) -> Times:  # fmt: skip
     """When rows of input ``i``, which end by then, have left the windows of all that want them."""
     wanted = node.known(_wanted, i, shares, seed)
@@ -79,7 +80,7 @@ def ends(
 
 
 def blame(
-    node: PlanNode[s.Join], rows: Frame, most: int, *, shares: Shares, seed: int
+    node: PlanNode[Relaxed], rows: Frame, most: int, *, shares: Shares, seed: int
 ) -> ExcessError:  # fmt: skip
     """The error of the pick that wants most of these rows of input 0, which are too many."""
     wanted = node.known(_wanted, 0, shares, seed)
@@ -111,7 +112,7 @@ def _bits(finder: Finder, masks: tuple[Longs, Longs], rows: Frame) -> Longs:
     return found
 
 
-def _wanted(node: PlanNode[s.Join], i: int, shares: Shares, seed: int) -> Wanted:
+def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wanted:
     """What the living picks want of input ``i``."""
     side = node.step.sides[i]
     members = np.flatnonzero(node.alive).tolist()

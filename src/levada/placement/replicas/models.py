@@ -4,7 +4,8 @@
   can take takes what it can, of each of those that feed it in proportion (first come, first
   served); what is left waits there, and nobody is blocked.
 - ``sustainable``: queues are bounded and full ones block, so every replica of an operator takes an
-  equal share, and the slowest replica of all bounds them all.
+  equal share, and the slowest replica of all bounds them all. Several spouts give equally much: one
+  that is not held up by what it shares with others gives more than the model says.
 - ``epochs``: stages are barriers, as on Spark. An epoch takes what the driver takes, and for each
   operator an overhead and its fullest place's share.
 

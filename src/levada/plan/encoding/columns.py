@@ -19,13 +19,14 @@ from enum import IntFlag
 from functools import reduce
 from itertools import accumulate, chain, islice, pairwise, repeat
 from math import prod
-from operator import eq, itemgetter, or_
+from operator import eq, is_, itemgetter, or_
 from typing import Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+_ONCE = (int, str, tuple[int, ...], tuple[str, ...])
 MOST_REPEATED = 1 << 20  # values that stand as one: a small file is never a huge plan
 Number = Annotated[int, msgspec.Meta(ge=0)]
 _NUMBERS = msgspec.msgpack.Decoder(list[Number])
@@ -49,6 +50,7 @@ class Given(Protocol):
 
     values: list[Any]
     arrays: list[npt.NDArray[Any]]
+    once: dict[Any, Any]  # one of equal numbers and texts, and of equal tuples of these
 
 
 class Column(ABC):
@@ -72,6 +74,7 @@ class Plain(Column):
 
     def __init__(self, hint: Any) -> None:
         self._decoder = msgspec.msgpack.Decoder(list[hint])
+        self._once = hint in _ONCE
 
     def put(self, values: Sequence[Any], to: Written) -> Any:
         """The values."""
@@ -79,7 +82,10 @@ class Plain(Column):
 
     def get(self, raw: msgspec.Raw, count: int, given: Given) -> list[Any]:
         """The values."""
-        return unfold(self._decoder.decode(raw), count)
+        values = self._decoder.decode(raw)
+        if self._once and len(values) > 1:
+            values = list(map(given.once.setdefault, values, values))
+        return unfold(values, count)
 
 
 class Flags(Column):
@@ -167,7 +173,7 @@ class Sequences(Column):
         lengths = unfold(stored, count)
         elements = self._inner.get(second, sum(lengths), given)
         if len(stored) == 1 and stored[0] and self._kind is tuple:
-            return list(zip(*[iter(elements)] * stored[0], strict=True))
+            return _once(zip(*[iter(elements)] * stored[0], strict=True))
         rest = iter(elements)
         return [self._kind(islice(rest, length)) for length in lengths]
 
@@ -270,6 +276,17 @@ class Optional(Column):
         there = self._there.get(first, count, given)
         rest = iter(self._inner.get(second, sum(there), given))
         return [next(rest) if found else None for found in there]
+
+
+def _once(tuples: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The tuples, of those that stand beside each other and are of the same elements one."""
+    found: list[tuple[Any, ...]] = []
+    last: tuple[Any, ...] = ()
+    for one in tuples:
+        if not last or not all(map(is_, one, last)):
+            last = one
+        found.append(last)
+    return found
 
 
 def _parts(raw: msgspec.Raw, count: int) -> list[msgspec.Raw]:

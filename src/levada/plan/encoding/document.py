@@ -11,8 +11,9 @@ and refer to smaller numbers only. The last one is the value that was written. W
 written level by level, so depth costs no recursion, and what is shared is written once.
 
 Reading makes values of the classes of the registry and no others, whatever the file says, and
-validates all it reads; arrays are views of the file's bytes. Whatever is wrong with a file is a
-``CheckpointError`` that names it. Cost: docs/decisions/0014-plans-are-data.md.
+validates all it reads; arrays are views of one copy of their bytes, and equal numbers, texts and
+tuples of these are one. Whatever is wrong with a file is a ``CheckpointError`` that names it. Cost:
+docs/decisions/0014-plans-are-data.md.
 """
 
 from __future__ import annotations
@@ -147,6 +148,7 @@ class _Reader:
     def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
         self.values: list[Any] = []
         self.arrays = arrays
+        self.once: dict[Any, Any] = {}
 
     def add(self, fields: Fields, count: int, columns: list[msgspec.Raw]) -> None:
         """Reads a block."""
@@ -178,7 +180,8 @@ def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
     end = _head_end(data)
     tags, blocks, arrays = _HEAD.decode(data[_START:end].data)
     classes = [_known(tag, names, registry) for tag, names in tags]
-    reader = _Reader(_views(data[end + -end % 8 :], arrays))
+    # what is kept as long as the arrays are is theirs alone, without the head
+    reader = _Reader(_views(data[end + -end % 8 :].copy(), arrays))
     for tag, count, columns in blocks:
         reader.add(classes[tag], count, columns)
     root = reader.values[-1]

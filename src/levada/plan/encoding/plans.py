@@ -18,7 +18,7 @@ from levada.model.time import Window
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.change import PlanChange, Revised
+from levada.plan.sealed.changed.change import PlanChange, Revised
 from levada.plan.sealed.group_table import DividedTable, Division, GroupTable, Heavy
 from levada.plan.sealed.layout import Layout, Span
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan

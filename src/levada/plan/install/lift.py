@@ -51,15 +51,18 @@ class Lifted:
 
 @dataclass(slots=True)
 class Lifting:
-    """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted."""
+    """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted.
+    ``patterns``: their terms are, too.
+    """
 
     windows: tuple[int, ...]
     found: list[Lifted] = field(default_factory=list)
+    patterns: bool = True
 
     def lift(self, op: Op, way: tuple[int, ...]) -> Op:
         """The operator with what is below it lifted; ``way``: the inputs that lead to it."""
         match op.spec:
-            case p.Match(pattern, stream) if stream is not None and not op.weighted:
+            case p.Match(pattern, stream) if self.patterns and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)
             case p.Rename(sources):
                 return self._rename(op, sources, way)
@@ -70,6 +73,8 @@ class Lifting:
                 return _over(op, (child,), _new(child, op.inputs[0]))
             case p.Join() if joins(op):
                 return self._join(op, op.spec, way)
+            case p.Occur() if makes_set(op):
+                return self._set(op, op.spec, way)
             case _:
                 return op
 
@@ -160,6 +165,13 @@ class Lifting:
         new = tuple(v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b))
         return _over(op, tuple(inputs), new, replace(spec, sides=sides, places=places))
 
+    def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
+        """A set, whose rows are told apart by all that they have."""
+        first = len(self.found)
+        child = self.lift(op.inputs[0], (*way, 0))
+        side = self._side(first, len(self.found))
+        return _over(op, (child,), _new(child, op.inputs[0]), replace(spec, sides=(side,)))
+
     def _side(self, first: int, end: int) -> p.Side:
         """What was lifted from one number to another."""
         own = self.found[first:end]
@@ -176,6 +188,11 @@ def joins(op: Op) -> bool:
     if not isinstance(op.spec, p.Join) or op.weighted or not op.windows:
         return False
     return bool(op.spec.keys) and not op.spec.negative
+
+
+def makes_set(op: Op) -> bool:
+    """Whether this is a set for the windows of all GROUP BYs over it."""
+    return isinstance(op.spec, p.Occur) and op.spec.wide
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:

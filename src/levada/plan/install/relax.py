@@ -36,7 +36,7 @@ from levada.model.term import Term
 from levada.model.time import Window
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
-from levada.plan.install.lift import Lifting, joins
+from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.kinds import JoinKind
@@ -66,7 +66,9 @@ class Wants:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A join of a query, the same relaxed, and what the query wants of it."""
+    """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
+    of it.
+    """
 
     join: Op
     relaxed: Op
@@ -143,7 +145,7 @@ class Relaxations:
             else:
                 alike.exact[block.wants] += 1
                 self._exact.setdefault(name, []).append((key, block))
-        return _replaced(root, by, {}) if by else root
+        return replaced(root, by, {}) if by else root
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,15 +173,40 @@ def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[B
         if id(op) in seen:
             continue
         seen.add(id(op))
-        if not joins(op):
+        if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
+            yield from _grouped(op.inputs[0])
+        elif not joins(op):
             waiting += beside(op)
-            continue
-        assert op.windows is not None, "a join of rows with event times"
-        own = windows(op.windows).windows[: len(op.windows)]
-        lifting = Lifting(op.windows)
-        relaxed = lifting.lift(op, (0,))
-        if lifting.found or any(window.kind in LOOSE for window in own):
-            yield _block(op, relaxed, lifting, own)
+        else:
+            assert op.windows is not None, "a join of rows with event times"
+            own = windows(op.windows).windows[: len(op.windows)]
+            lifting = Lifting(op.windows)
+            relaxed = lifting.lift(op, (0,))
+            if lifting.found or any(window.kind in LOOSE for window in own):
+                yield _block(op, relaxed, lifting, own)
+
+
+def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+    """Whether a GROUP BY's rows are a set that is made for its windows, or those of a table's
+    stream.
+    """
+    if makes_set(op) or not _of_one_window(op, windows):
+        return makes_set(op)
+    while isinstance(op.spec, p.Filter | p.Extend | p.Rename):
+        op = op.inputs[0]
+    return isinstance(op.spec, p.Scan)
+
+
+def _grouped(op: Op) -> Iterator[Block]:
+    """The rows of GROUP BYs that may differ in conditions; they are the same for all windows
+    anyway, and rows of other constants are none that they have in common. By several ranges at once
+    no row is told.
+    """
+    assert op.windows is not None, "rows with event times"
+    lifting = Lifting(op.windows, patterns=False)
+    relaxed = lifting.lift(op, (0,))
+    if lifting.found and len(lifting.ranges) <= 1:
+        yield _block(op, relaxed, lifting, ())
 
 
 def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -> Block:
@@ -218,22 +245,26 @@ def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op
             waiting += op.inputs
             if isinstance(op.spec, p.Panes) and _can_be_wide(below := op.inputs[0], windows):
                 by[id(below)] = replace(below, spec=p.Occur(wide=True))
-    return _replaced(root, by, {}) if by else root
+    return replaced(root, by, {}) if by else root
 
 
 def _can_be_wide(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
-    if not isinstance(op.spec, p.Occur) or op.weighted or op.windows is None:
+    return isinstance(op.spec, p.Occur) and _of_one_window(op, windows)
+
+
+def _of_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
+    if op.weighted or op.windows is None:
         return False
     own = windows(op.windows).windows
     return len(own) == 1 and own[0].kind in LOOSE
 
 
-def _replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
+def replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
     """The tree with others in the place of these operators."""
     if id(op) in by:
         return by[id(op)]
     if id(op) not in done:
-        inputs = tuple([_replaced(child, by, done) for child in op.inputs])
+        inputs = tuple([replaced(child, by, done) for child in op.inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
         done[id(op)] = op if same else replace(op, inputs=inputs)
     return done[id(op)]

@@ -9,11 +9,13 @@ from levada.errors import UsageError, near
 
 class Sharing(StrEnum):
     """``off``: the intake alone, so that each query has operators and state of its own. ``exact``:
-    what is equal. ``relax``: also joins that differ in constants (``relax``).
+    what is equal. ``containment``: also joins whose rows are among those of a join that runs
+    (``containment``). ``relax``: also joins that differ in constants (``relax``).
     """
 
     OFF = "off"
     EXACT = "exact"
+    CONTAINMENT = "containment"
     RELAX = "relax"
 
 

@@ -85,7 +85,7 @@ class Steps:
         """The kinds of the windows whose reports are those of the level that is being installed."""
         return self.timing.kinds(self.level)
 
-    def _windows(self, op: Op) -> Member:
+    def _windows(self, op: Op, family: str = "") -> Member:
         """The windows of an operator's rows. Which rows are before the query's start their least
         times tell where they are reported, so that queries share them whenever they come; but not
         of rows that others take back, which may be gone with these.
@@ -99,7 +99,7 @@ class Steps:
             member = self.timing.of_rows(key[0])
             member = member if timed else member._replace(start=MIN)
             self.rows[key] = member._replace(windows=loosened(member.windows)) if loose else member
-        return self.rows[key]
+        return self.rows[key]._replace(query=family) if family else self.rows[key]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
         return self.timing.of_reports(self.level, carried or ())
@@ -153,12 +153,12 @@ class Steps:
                 return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
-            case p.Occur(wide):
-                return s.Occur(wide), self._windows(op)
+            case p.Occur(wide, sides):
+                return s.Occur(wide, by_sides(sides, ins)), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
             case p.Join():
-                return self._join(op, spec, names, ins), self._windows(op)
+                return self._join(op, spec, names, ins), self._windows(op, spec.family)
             case p.Emit():
                 member = self._schedule() if self.show_empty else Member()
                 kinds = self.kinds if self.show_empty else ()

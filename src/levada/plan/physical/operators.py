@@ -106,10 +106,12 @@ class Applied(t.Plain):
 @dataclass(frozen=True, slots=True)
 class Occur(t.WholeRows):
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged
-    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length.
+    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length; ``sides``: of one that
+    picks share, in what they differ below.
     """
 
     wide: bool = False
+    sides: tuple[Side, ...] = ()
 
     def makes_set(self, i: int) -> bool:
         """It does."""
@@ -127,7 +129,7 @@ class Join(t.Pairing):
 
     ``negative``: the pairs count less than nothing; they take back what a union of both sides
     counts twice. ``sides``, ``places``: of a join that picks share, what they differ in below each
-    input, and where its windows stand among theirs.
+    input, and where its windows stand among theirs; ``family``: of a join that only some share.
     """
 
     keys: tuple[str, ...]
@@ -135,6 +137,7 @@ class Join(t.Pairing):
     negative: bool = False
     sides: tuple[Side, ...] = ()
     places: tuple[int, ...] = ()
+    family: str = ""
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""

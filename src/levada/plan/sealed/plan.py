@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from levada.model.arrays import Ints, Longs
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.time import Window
+from levada.plan.sealed.changed.layered import Layered
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.schedules import Schedules
 from levada.plan.sealed.shapes import Edge, Member
@@ -37,6 +39,7 @@ else:
     S_co = TypeVar("S_co", covariant=True)
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
+_STREAMS = attrgetter("streams")
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,9 @@ class Plan:
     # the streams that queries make, and which one
     made: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", Layered.of(self.queries))
+
     @cached_property
     def facts(self) -> dict[type, Any]:
         """What has been worked out of the whole plan, by its type; it is not written."""
@@ -188,7 +194,25 @@ class Plan:
     @cached_property
     def read(self) -> frozenset[str]:
         """The streams that queries read."""
-        return frozenset(stream for query in self.queries.values() for stream in query.streams)
+        return frozenset(stream for streams in self.together for stream in streams)
+
+    @property
+    def together(self) -> Collection[tuple[str, ...]]:
+        """The streams of each query, once for all that have the same."""
+        return self._layered.kinds(_STREAMS)
+
+    @property
+    def _layered(self) -> Layered[QueryPlan]:
+        assert isinstance(self.queries, Layered), "since it was made"
+        return self.queries
+
+    def queries_after(
+        self, came: Mapping[str, QueryPlan], gone: Collection[str]
+    ) -> Mapping[str, QueryPlan]:
+        """The queries of the next version: without those that are gone, and with those that came.
+        Raises ``LookupError`` if one that is gone is not here.
+        """
+        return self._layered.after(came, gone)
 
     @cached_property
     def heard(self) -> Longs:

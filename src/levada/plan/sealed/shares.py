@@ -76,7 +76,8 @@ class Shares:
         (below,) = node.inputs
         joins = {node.members[m].inputs[0] for m in np.flatnonzero(node.alive).tolist()}
         step = self.plan.nodes[below].step
-        assert isinstance(step, s.Join), "a pick is of a join"
+        if not isinstance(step, s.Join):  # the GROUP BYs above ask when rows count
+            return False
         return any(
             len(self.windows(below, join, j)) > 1 for join in joins for j in range(len(step.places))
         )
@@ -120,15 +121,16 @@ def _widened(node: PlanNode[s.Join], shares: Shares) -> PlanNode[s.Join]:
 
 
 def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
-    """Sets for windows of any length with the longest of those of the GROUP BYs above."""
+    """Sets for windows of any length with the longest of those of the GROUP BYs above, and of those
+    of picks.
+    """
     found: dict[int, dict[int, dict[Window, None]]] = {number: {} for number in sets}
     for node in plan.nodes.values() if sets else ():
-        if (panes := node.of(s.Panes)) is None or node.inputs[0] not in sets:
-            continue
-        (row,) = panes.step.rows
-        for member in np.flatnonzero(node.alive).tolist():
-            own = node.members[member]
-            found[node.inputs[0]].setdefault(own.inputs[0], {})[own.windows[row]] = None
+        if node.inputs and node.inputs[0] in sets and isinstance(node.step, s.Panes | s.Pick):
+            row = node.step.rows[0] if isinstance(node.step, s.Panes) else 0
+            for member in np.flatnonzero(node.alive).tolist():
+                own = node.members[member]
+                found[node.inputs[0]].setdefault(own.inputs[0], {})[own.windows[row]] = None
     wide: dict[int, PlanNode] = {}
     for number, windows in found.items():
         table = plan.nodes[number].windows.copied()
@@ -154,7 +156,7 @@ def _picks(plan: Plan) -> Iterator[At]:
 
 
 def _joins_below(plan: Plan, pick: At) -> Iterator[At]:
-    """The relaxed joins of the block below a pick."""
+    """The relaxed joins of the block below a pick, or its set."""
     waiting = list(_below(plan, pick))
     while waiting:
         at = waiting.pop()
@@ -162,6 +164,8 @@ def _joins_below(plan: Plan, pick: At) -> Iterator[At]:
         if isinstance(step, s.Join) and step.sides:
             yield at
             waiting += _below(plan, at)
+        elif isinstance(step, s.Occur) and step.sides:
+            yield at
         elif isinstance(step, s.Filter | s.Extend):
             waiting += _below(plan, at)
 

@@ -130,9 +130,14 @@ class Union(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Occur(OwnWindows):
-    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows."""
+    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows. ``sides``: of a
+    set that picks share, as of a join; ``windows`` and ``places`` are as there.
+    """
 
+    windows: ClassVar[tuple[tuple[int], ...]] = ((0,),)
+    places: ClassVar[tuple[int, ...]] = (0,)
     wide: bool = False
+    sides: tuple[Side, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """The catalog as a file: a topology with the identities of its queries, written beside its plan;
-of one that comes after another what is new in it, as of the plan (``plan/sealed/change``).
+of one that comes after another what is new in it, as of the plan (``plan/sealed/changed``).
 
 What follows from the rest is not written: the tables that find a node by its shape and a member's
 number by the member, the queries' streams, how often a member is used. A shape is written as its
@@ -21,7 +21,7 @@ from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plans import RECORDS, VALUES, before
 from levada.plan.encoding.registry import Registry
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.sealed.change import PlanChange
+from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Edge, Member, Shape

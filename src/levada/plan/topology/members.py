@@ -6,7 +6,7 @@ by member have no holes; it costs a few bytes of arrays. A node that has too man
 ``spent``: what comes takes a new node of the same shape, the old one goes with its last member, and
 so does its state. So what a plan costs follows from the queries that are there, however many have
 been. A node with many members of earlier versions is spent, too: a version of the plan is written
-by the nodes whose members are others (``plan/sealed/change``), and so a query that comes to very
+by the nodes whose members are others (``plan/sealed/changed``), and so a query that comes to very
 many costs a small node.
 """
 
@@ -24,6 +24,29 @@ EMPTY = 512  # empty places that are not worth a new node
 SHARE = 4  # nor so many for each living member
 
 
+_NUMBERS: list[int] = []
+_ALONE: list[tuple[int]] = []
+
+
+def number(at: int) -> int:
+    """The number, which all nodes have in common as one object: they have members of the same."""
+    while at >= len(_NUMBERS):
+        _NUMBERS.append(len(_NUMBERS))
+        _ALONE.append((_NUMBERS[-1],))
+    return _NUMBERS[at]
+
+
+def inputs_of(numbers: list[int]) -> tuple[int, ...]:
+    """A member's inputs: those of one number are one object.
+
+    >>> inputs_of([5]) is inputs_of([5]), inputs_of([5, 6])
+    (True, (5, 6))
+    """
+    if len(numbers) == 1:
+        return _ALONE[number(numbers[0])]
+    return tuple(numbers)
+
+
 @dataclass
 class Members:
     """A table of members; ``born``: the plan version of each; ``changed``: since the last version
@@ -38,7 +61,7 @@ class Members:
 
     def add(self, member: Member, version: int) -> int:
         """The number of a member that is new."""
-        at = self.index[member] = len(self.rows)
+        at = self.index[member] = number(len(self.rows))
         self.changed = True
         self.rows.append(member)
         self.uses.append(0)

@@ -25,6 +25,7 @@ from levada.plan.install.relax import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.topology.members import inputs_of
 from levada.plan.topology.topology import Topology
 
 MARK, TWIN = "\0mark", "\0twin"  # names that no query has
@@ -51,7 +52,7 @@ class _Operator(NamedTuple):
         if self.holes:
             pairs = zip(constants, self.holes, strict=True)
             constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
-        found = own.over(tuple([made[place][1] for place in own.inputs]), constants)
+        found = own.over(inputs_of([made[place][1] for place in own.inputs]), constants)
         return found._replace(query=name) if self.named else found
 
 
@@ -76,7 +77,10 @@ def _planned(
     topology: Topology, template: Template, start: int, empty_reports: bool
 ) -> _Planned | None:
     """The plan of a template, if it is that of its twin but for the marks."""
-    beside = Topology(topology.facts, topology.replaceable, topology.sharing)
+    # rows contain each other where they are equal, and then they share everything anyway
+    contains = topology.sharing is Sharing.CONTAINMENT
+    sharing = Sharing.EXACT if contains else topology.sharing
+    beside = Topology(topology.facts, topology.replaceable, sharing)
     beside.go_on(topology.version, 0)
     beside.data = topology.data
     for name, query in ((MARK, template.query), (TWIN, template.twin)):

@@ -2,7 +2,7 @@
 
 A node whose members are what they were in the version before stays the same object, with what is
 known of it; if only its readers are others, or which of its members are new, it is revised. So a
-version costs by what is another in it (``plan/sealed/change``), and by some passes over arrays.
+version costs by what is another in it (``plan/sealed/changed``), and by some passes over arrays.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from levada.model.arrays import Bools, Longs
 from levada.model.time import MIN
-from levada.plan.sealed.change import PlanChange, change_of
-from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, home_number
+from levada.plan.sealed.changed.change import PlanChange, change_of
+from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, home_number
 from levada.plan.sealed.schedules import Schedules
 from levada.plan.sealed.window_table import WindowTable
 from levada.plan.topology.members import CatalogNode
@@ -79,6 +79,12 @@ class Sealer:
             nodes[n].members.changed = False
         self._sealed = {n: found[n] for n in nodes}
         return dict(self._sealed)
+
+    def queries(self, there: Mapping[str, QueryPlan]) -> Mapping[str, QueryPlan]:
+        """All queries as they are now, of which the last version had all but those that came."""
+        if self._last is None:
+            return dict(there)
+        return self._last.queries_after({name: there[name] for name in self.came}, self._left)
 
     def settled(self, plan: Plan) -> Plan:
         """A plan whose relaxed joins have been widened, with those of the last version that are so

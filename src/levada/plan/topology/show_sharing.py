@@ -1,5 +1,6 @@
 """What queries share, told by operators: who uses what, which joins are relaxed, why others are
-not, and which are nearly the same; for ``explain --sharing``.
+not, which are nearly the same, and which GROUP BYs fold rows together (``show_folded``); for
+``explain --sharing``.
 
     4 queries, sharing relax: 15 operators; apart they would be 23
     shared
@@ -23,17 +24,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from levada.model.term import Literal, Term
+from levada.plan.install.lift import joins
 from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shares import At
 from levada.plan.topology.show import SharedMember, describe
+from levada.plan.topology.show_folded import Folded, folded, show_folded
 from levada.plan.topology.topology import Topology
 from levada.plan.topology.why_not import Candidate, candidates, reason
 
 ALONE = "no other query has its join with other constants, conditions or windows"
 EQUAL = "its join is that of {}, with nothing different"
 MODE = "sharing is {}"
+ALONE_ROWS = "no other GROUP BY reads its rows under other conditions"
+EQUAL_ROWS = "the rows of its GROUP BY are those of {}, with nothing different"
 OTHERWISE = "the same patterns and conditions, but other variables in common, or other windows"
 
 
@@ -57,8 +62,8 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """A relaxed join: its name; in what its queries differ, each with how many there are; who picks
-    what.
+    """A relaxed join, or what GROUP BYs read: its name; in what its queries differ, each with how
+    many there are; who picks what.
     """
 
     operator: str
@@ -69,7 +74,8 @@ class Relaxed:
 @dataclass(frozen=True, slots=True)
 class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
-    by query; ``candidates``: with whom these would share a join if it were a little different.
+    by query; ``candidates``: with whom these would share a join if it were a little
+    different; ``folded``: who folds rows together.
     """
 
     sharing: str
@@ -78,6 +84,7 @@ class Told:
     apart: int
     shared: tuple[Shared, ...]
     relaxed: tuple[Relaxed, ...]
+    folded: tuple[Folded, ...]
     not_relaxed: dict[str, str]
     candidates: dict[str, tuple[Candidate, ...]]
 
@@ -97,6 +104,7 @@ def tell(topology: Topology, roots: Mapping[str, Op]) -> Told:
         sum(len(member.queries) for _, member in members),
         tuple(_shared(name, member) for name, member in members if len(member.queries) > 1),
         relaxed,
+        tuple(folded(topology)),
         {name: _why(topology, name, roots[name]) for name in others},
         {name: found for name, found in near.items() if found},
     )
@@ -119,11 +127,13 @@ def _why(topology: Topology, query: str, root: Op) -> str:
         for name in relaxations.names
         if name != query and any((k, b.wants) in own for k, b in relaxations.of(name))
     ]
-    return EQUAL.format(", ".join(alike)) if alike else ALONE
+    joined = any(joins(block.join) for _, block in relaxations.of(query))
+    alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
+    return equal.format(", ".join(alike)) if alike else alone
 
 
 def _relaxed(topology: Topology) -> Iterator[Relaxed]:
-    """The relaxed joins, by their picks."""
+    """The relaxed joins and sets, by their picks."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     found: dict[At, list[At]] = {}
     for number in nodes:
@@ -194,6 +204,7 @@ def _lines(told: Told) -> Iterator[str]:
         yield f"  {join.operator}: {differ or 'no difference'}"
         for pick in join.picks:
             yield f"    {' '.join(pick.wants)}: {', '.join(pick.queries)}".replace(" :", ":")
+    yield from show_folded(told.folded)
     yield from ("not relaxed",) if told.not_relaxed else ()
     for query, why in told.not_relaxed.items():
         yield f"  {query}: {why}"

@@ -21,13 +21,14 @@ from levada.model.collection import collection_paused
 from levada.model.names import derived_by, is_derived, left_as, shown
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
+from levada.plan.install.containment import Families
 from levada.plan.install.install import Installer
 from levada.plan.install.relax import Relaxations, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.change import PlanChange
+from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
@@ -62,6 +63,7 @@ class Topology:
         self._common = Common()
         self._batch = Batch(self._common, 1)
         self.relaxations = Relaxations()
+        self._families = Families()
         self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
         self._sealer = Sealer()
@@ -97,6 +99,8 @@ class Topology:
         if self.sharing is Sharing.RELAX:
             root = with_wide_sets(root, installer.timing.of_rows)
             self.relaxations.note(name, installer, root)
+        elif self.sharing is Sharing.CONTAINMENT:
+            root = self._families.contained(name, installer, root)
         self._newcomers.append((name, installer, root))
         self.queries[name] = QueryPlan(
             name,
@@ -146,6 +150,7 @@ class Topology:
         query = self.queries.pop(name)
         self._sealer.leave(name)
         self.relaxations.forget(name)
+        self._families.forget(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
 
@@ -257,7 +262,7 @@ class Topology:
             nodes,
             order,
             self.streams,
-            dict(self.queries),
+            self._sealer.queries(self.queries),
             max(max((nodes[n].stage for n in order), default=1), 1),
             dict(self.made),
         )

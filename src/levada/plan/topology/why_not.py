@@ -83,6 +83,8 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
     own = [key for key, _ in relaxations.of(name)]
     found = []
     for _, block in relaxations.of(name):
+        if not joins(block.join):
+            continue
         mine = Counter(parts(block))
         for other, (theirs, queries) in _others(relaxations).items():
             both = mine & theirs
@@ -99,6 +101,8 @@ def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[
     found: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
         for key, block in relaxations.of(name):
+            if not joins(block.join):
+                continue
             told, queries = found.get(key) or (Counter(parts(block)), ())
             found[key] = told, (*queries, name)
     return found

@@ -18,7 +18,7 @@ from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.heavy.divisible import divisible
 from levada.runtime.balance.load import Round, load_of
 from levada.runtime.balance.options import BalanceOptions
-from levada.runtime.balance.reorganize import Standing, reorganized
+from levada.runtime.balance.reorganize import Standing, reorganized, without_some
 from levada.runtime.balance.told import Balanced, after, remarked
 from levada.runtime.context import ROWS, TIMES, Context, Done, load_groups, load_plan
 
@@ -27,14 +27,16 @@ COUNTED = 5
 
 
 class Balancing:
-    """Decides for one engine. ``most``: partitions that there may be; 0: as many as there are,
-    always. ``least``: seconds between the starts of two epochs, at least.
+    """Decides for one engine. ``most``: partitions that there may be, until executors of a cluster
+    tell of their cores; 0: as many as there are, always. ``least``: seconds between the starts of
+    two epochs, at least.
     """
 
     def __init__(self, options: BalanceOptions, *, most: int, least: float) -> None:
         self._options, self._most, self._least = options, most, least
         self._round: Round | None = None
         self._standing = Standing()
+        self._cores = 0  # the most that executors had in this round
         self._wall = -1  # ms, of the epoch before
         self._known: Balanced | None = None
         self._whole: tuple[str, ...] = ()  # why joins of the plan divide no group
@@ -55,7 +57,13 @@ class Balancing:
         if now.epochs < self._options.reorganize_every:
             return None
         measured = now.measured(epoch)
-        found = reorganized(measured, table, self._options, self._standing, self._most)
+        # an executor that is replaced within the round is not missed
+        cores, self._cores = min(self._cores, table.groups) if self._most else 0, 0
+        if 0 < cores < table.partitions:
+            found = without_some(measured, table, self._options, cores)
+        else:
+            most = cores or self._most
+            found = reorganized(measured, table, self._options, self._standing, most)
         told = remarked(found.told, self._whole)
         self._standing, self.news = found.standing, after(self._known, told)
         new = found.table or table
@@ -63,6 +71,10 @@ class Balancing:
         queue[list(found.standing.gave | found.standing.took)] = 0.0
         self._round = Round(new.partitions, now.groups, self._options, queue, joined=now.joined)
         return found.table
+
+    def look(self, cores: int) -> None:
+        """How many cores the executors of a cluster have now; 0: there is none."""
+        self._cores = max(self._cores, cores)
 
     def see(
         self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool

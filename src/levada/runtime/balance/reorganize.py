@@ -72,7 +72,7 @@ def reorganized(
     parts = degree(measured, kinds, options, most, quiet)
     told = _told(measured, table, kinds, options, most)
     if parts != table.partitions:
-        return _regrouped(measured, table, weights, parts, told)
+        return _regrouped(measured, table, weights, told, parts=parts)
     if heavy := steps(measured, weights, table, _suppliers(kinds)):
         return _divided(measured, table, heavy, told, quiet)
     found = moves(measured, kinds, weights, table, options)
@@ -87,6 +87,16 @@ def reorganized(
     standing = Standing(gave, took, quiet)
     new = divided(given(out, table.partitions), table.division)
     return Reorganized(new, _with(told, decided), standing)
+
+
+def without_some(
+    measured: Measured, table: GroupTable, options: BalanceOptions, cores: int
+) -> Reorganized:
+    """Executors have left: a partition for each core that is still there."""
+    kinds = classes(measured.occupancy, options, frozenset(), frozenset())
+    told = _told(measured, table, kinds, options, cores)
+    weights, why = weights_of(measured, table), f"executors have left: {cores} cores are there"
+    return _regrouped(measured, table, weights, told, parts=cores, why=why)
 
 
 def _suppliers(kinds: Sequence[Kind]) -> set[int]:
@@ -124,18 +134,24 @@ def _divided(
 
 
 def _regrouped(
-    measured: Measured, table: GroupTable, weights: Doubles, parts: int, told: Balanced
+    measured: Measured,
+    table: GroupTable,
+    weights: Doubles,
+    told: Balanced,
+    *,
+    parts: int,
+    why: str = "",
 ) -> Reorganized:
-    """Another number of partitions."""
+    """Another number of partitions; ``why``: if it does not follow from their load."""
     new = given(spread(table, weights, parts), parts)
     gone = int(np.count_nonzero(new.partition != table.partition))
     own = np.bincount(new.partition, weights, minlength=parts)
     expected = ratio_of(own.astype(np.float64))
     busy, time = float(measured.seconds.sum()), measured.available
     more = parts > table.partitions
-    why = f"{table.partitions} partitions took {busy:.3g} s an epoch, of {time:.3g} s each"
+    load = f"{table.partitions} partitions took {busy:.3g} s an epoch, of {time:.3g} s each"
     if measured.hurried:
-        why = f"there is a backlog, and the busiest took {measured.seconds.max():.3g} s an epoch"
+        load = f"there is a backlog, and the busiest took {measured.seconds.max():.3g} s an epoch"
     decision = Decision(
         measured.epoch,
         GROW if more else SHRINK,
@@ -145,7 +161,7 @@ def _regrouped(
         parts,
         _round(measured.ratio),
         _round(expected),
-        why,
+        why or load,
     )
     return Reorganized(new, _with(told, [decision]), Standing())
 

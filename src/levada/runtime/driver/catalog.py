@@ -36,7 +36,7 @@ from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.streams.stream_config import StreamConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Registered:
     """A query as it was registered, and where it stands."""
 

@@ -108,7 +108,7 @@ def shared_streams(plan: Plan) -> list[list[int]]:
     """For each stream from outside those that it shares a query with, or by a made one."""
     numbers = {name: i for i, name in enumerate(plan.streams)}
     shared: list[set[int]] = [set() for _ in plan.streams]
-    for streams in {query.streams for query in plan.queries.values()}:  # few, of any queries
+    for streams in plan.together:
         ids = [numbers[base] for s in streams for base in bases(plan, s)]
         for i in ids:
             shared[i].update(j for j in ids if j != i)

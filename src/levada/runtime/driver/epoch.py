@@ -18,7 +18,7 @@ import msgspec
 
 from levada.errors import ManyReportsError
 from levada.intake.static_files import replaced
-from levada.model.limits import QueryLimits
+from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.balance.balancing import Balancing
@@ -26,6 +26,7 @@ from levada.runtime.context import Context, Control, Done, Replacement, Setup, e
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.limit import Limit
+from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.records import (
     count_passed,
@@ -33,6 +34,7 @@ from levada.runtime.driver.records import (
     going_on,
     largest_time,
     records_of,
+    tell_homes,
     tell_places,
 )
 from levada.runtime.driver.sourcing import Sourcing
@@ -40,17 +42,18 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import ONE, Pace, bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import all_here, is_here, runs_here
+from levada.runtime.late import all_here, cores_of, homes_of, is_here, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Intention, Manifest, read_files
+from levada.runtime.store.manifest import Bound, Intention, Manifest
+from levada.runtime.store.totals import kept
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
 
-Publish = Callable[[Manifest], None]
+Publish = Callable[[Manifest], Rest | None]
 
 
 class Epochs:
@@ -66,22 +69,24 @@ class Epochs:
         publish: Publish,
         admission: Admission,
         wall: Callable[[], int],
-        limits: QueryLimits,
+        limits: Limited,
         due: Due = at_once,
         slices: str = "",
         placed: Placed | None = None,
+        bound: Bound | None = None,
         balancing: Balancing | None = None,
         cores: int = 0,
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
+        self.await_published: Callable[[], None] = lambda: None  # what goes on beside
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
-        self.placed, self.tally, self.balancing = placed, Tally(), balancing
+        self.placed, self.tally, self.bound = placed, Tally(), bound
+        self.balancing = balancing
         if balancing is not None:
             checkpoint.tables.dealing = balancing.deal
-        self.limit = Limit()
-        self.pace = Pace(cores)
+        self.limit, self.pace = Limit(), Pace(cores)
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.statics = statics
@@ -204,13 +209,15 @@ class Epochs:
         intention = self.intend(flush=True)
         return None if intention is None else msgspec.json.encode(intention).decode()
 
-    def run(self, intention: Intention) -> None:
-        """Runs an epoch to its publication; a committed one is only published again."""
+    def run(self, intention: Intention) -> Rest | None:
+        """Runs an epoch to its publication; a committed one is only published again. What is left
+        of that, where it may go on beside the next epoch (``publishing.beside``).
+        """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
-            self.publish(self.checkpoint.last)
-            return
+            return self.publish(self.checkpoint.last)
         context, before = self._context(intention), self.last.setup
         outcomes = self._outcomes(self._job(intention, context))
+        self.await_published()  # before it is asked what is due
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
         self.checkpoint.commit(manifest)
@@ -219,13 +226,14 @@ class Epochs:
         self.limit = self.limit.after(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
-        self.publish(manifest)
-        self._forget(manifest)
+        rest = self.publish(manifest)
+        self.checkpoint.forget_before(manifest)
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
         if self._swept != (before, manifest.setup):
             self._sweep(before, manifest.setup)
         self._see(intention)
+        return rest
 
     def examine(self, intention: Intention) -> Intention:
         """The intention of an epoch in which a process died, without what it died of."""
@@ -241,9 +249,8 @@ class Epochs:
         died = rehearse(self._job(intention, context))
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
-        if died is None:
-            return
-        raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
+        if died is not None:
+            raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
 
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""
@@ -289,10 +296,11 @@ class Epochs:
             intention.static,
             self._located(intention.replacement),
             intention.until,
-            self.limits,
+            self.limits.all,
             bool(intention.slices),
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
+            dict(self.limits.own),
         )
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
@@ -346,7 +354,7 @@ class Epochs:
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
         counts = totals.counts(plan, done, lambda name: state_files.map_(context.root, name))
-        added, gone = totals.totals(plan, last, counts)
+        added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
         count_passed(intention, controls, plan, late)
@@ -356,7 +364,7 @@ class Epochs:
             intention.positions,
             records,
             state,
-            sorted({f for d in done for f in d.files}),
+            sorted({*(f for d in done for f in d.files), *(name for name, _ in totalled)}),
             [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side],
             counts,
@@ -365,7 +373,8 @@ class Epochs:
             intention.ended and all(r.known <= r.watermark for r in records.values()),
             sum(d.rows_in for d in done),
             totals.hits(plan, last, controls),
-            gone=gone,
+            results=last.results + sum(n for n, *_ in counts.values()),
+            totalled=totalled,
             latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done),
             setup=intention.setup,
@@ -373,25 +382,14 @@ class Epochs:
             balanced=intention.balanced or last.balanced,
         )
         if self.balancing is not None:
+            self.balancing.look(cores_of(self.executor))
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
-        tell_places(manifest, last, self.placed, self.tally)
+        tell_places(manifest, last, self.placed, self.tally, self.bound)
+        tell_homes(manifest, last, homes_of(self.executor), done)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
         manifest.sizes = totals.sizes(done)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
-
-    def _forget(self, manifest: Manifest) -> None:
-        """Deletes state that neither this manifest nor the one before names, and that one's
-        predecessor.
-        """
-        older = self.checkpoint.root / "manifests" / str(manifest.epoch - 2)
-        previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
-        if not older.exists():
-            return
-        named = set(manifest.files)
-        if previous.exists():
-            named |= read_files(previous)
-        self.checkpoint.forget(manifest.epoch - 2, read_files(older) - named)

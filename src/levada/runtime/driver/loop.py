@@ -8,6 +8,11 @@ run first, as it is. A loop asks ``next_intention`` when the epoch before is ove
 fails ends the loop and is kept in ``failure``. An epoch that may not run yet (``may_run``) waits,
 written ahead as it is.
 
+Of an epoch that is committed, ``run_epoch`` may leave a ``Rest`` of its publication, which goes on
+beside the next one. Until it is over its intention is ``intentions/publishing-EPOCH``, which the
+next start publishes again, first (``again``). ``await_published`` is for the epoch that follows.
+When the loop ends, nothing goes on.
+
 An epoch that ended its process would end the next one, too. So one that is found at the start, and
 of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
 one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
@@ -29,10 +34,13 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
+from levada.runtime.driver.publishing.beside import Beside, Rest
 from levada.runtime.store.durable import replace_file, unwritable, write_once
+from levada.runtime.store.manifest import PUBLISHING
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.sealed import read_sealed, seal
 
@@ -50,11 +58,12 @@ class Loop:
         self,
         folder: Path,
         next_intention: Callable[[str | None], str | None],
-        run_epoch: Callable[[str], bool | None],
+        run_epoch: Callable[[str], bool | Rest | None],
         *,
         last_intention: Callable[[], str | None] = lambda: None,
         may_run: Callable[[str], bool] = lambda intention: True,
         examine: Callable[[str], str] = lambda intention: intention,
+        again: Callable[[str], bool] = lambda intention: False,
         overtaken: Callable[[], BaseException | None] = lambda: None,
         lost: Lost = lambda intention, error, pause: None,
         ask_every: float = 0.02,
@@ -68,7 +77,7 @@ class Loop:
         self._open, self._told, self._done = folder / "open", folder / "told", folder / "done"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
         self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
-        self._lost = lost
+        self._lost, self._again = lost, again
         self._ask_every = self._wait = ask_every
         self._stopping, self._ended, self._woken = (
             threading.Event(),
@@ -76,6 +85,8 @@ class Loop:
             threading.Event(),
         )
         self.failure: BaseException | None = None
+        self._beside = Beside(self._woken.set)
+        self.await_published = self._beside.join
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
 
     def start(self) -> None:
@@ -104,23 +115,29 @@ class Loop:
 
     def _loop(self) -> None:
         try:
-            last = self._replay()
-            while not self._stopping.is_set():
-                intention = self._next(last)
-                if intention is None:
-                    self._pause()
-                    continue
-                self._write(intention)
-                if not self._run_whole(intention):
-                    return
-                last = intention
-            while not self._open.exists() and (final := self._last()) is not None:
-                self._write(final)
-                self._run_whole(final)
+            try:
+                self._epochs()
+            finally:
+                self._beside.join()
         except BaseException as error:
             self.failure = self._in_a_sentence(error)
         finally:
             self._ended.set()
+
+    def _epochs(self) -> None:
+        last = self._replay()
+        while not self._stopping.is_set():
+            intention = self._next(last)
+            if intention is None:
+                self._pause()
+                continue
+            self._write(intention)
+            if not self._run_whole(intention):
+                return
+            last = intention
+        while not self._open.exists() and (final := self._last()) is not None:
+            self._write(final)
+            self._run_whole(final)
 
     def _in_a_sentence(self, error: BaseException) -> BaseException:
         """The failure; what is wrong with the checkpoint itself in a sentence of its own. Whatever
@@ -145,10 +162,11 @@ class Loop:
 
     def _replay(self) -> str | None:
         """The intention that was written ahead and did not come to its end, run (if it is
-        committed: published).
+        committed: published); before it, what it left of the publication of another.
         """
+        last = self._publish_again()
         if not self._open.exists():
-            return None
+            return last
         intention = read_sealed(self._open).decode()
         if self._told.exists():
             self._told.unlink(missing_ok=True)
@@ -158,6 +176,25 @@ class Loop:
             self._open.unlink(missing_ok=True)
             return None
         return intention if self._run_whole(intention) else None
+
+    def _publish_again(self) -> str | None:
+        """What was left of the last publication; its intention, if there was something."""
+        last = None
+        for path in self._open.parent.glob(PUBLISHING):
+            try:
+                intention = read_sealed(path).decode()
+            except CheckpointError:
+                if path.exists():
+                    raise
+                continue  # an engine that was overtaken has come to its end meanwhile
+            is_last = self._again(intention)
+            with suppress(FileNotFoundError):  # so it has after this one
+                if is_last:
+                    last = intention
+                    os.replace(path, self._done)
+                else:
+                    path.unlink()
+        return last
 
     def _examined(self, intention: str) -> str:
         """What is to run in place of this intention, in its file."""
@@ -180,7 +217,9 @@ class Loop:
             with suppress(OSError):  # then it is examined for nothing
                 self._told.touch()
             raise
-        if done:
+        if isinstance(done, Rest):
+            self._publish(done)
+        elif done:
             with suppress(FileNotFoundError):
                 os.replace(self._open, self._done)
         else:
@@ -188,14 +227,31 @@ class Loop:
         self._wait = min(FIRST_WAIT, self._ask_every)
         return True
 
-    def _run_again(self, intention: str) -> bool:
+    def _publish(self, rest: Rest) -> None:
+        """Has the rest of a publication go on beside the next epoch; the intention is its sign."""
+        sign = self._open.with_name(PUBLISHING.replace("*", str(rest.epoch)))
+        try:
+            os.replace(self._open, sign)
+        except FileNotFoundError:  # an engine that was overtaken has taken it away
+            rest.work()
+        else:
+            self._beside.begin(partial(self._to_its_end, rest, sign))
+
+    def _to_its_end(self, rest: Rest, sign: Path) -> None:
+        rest.work()
+        with suppress(FileNotFoundError):  # of this epoch: another engine may be at work by now
+            os.replace(sign, self._done)
+
+    def _run_again(self, intention: str) -> bool | Rest:
         """Runs an epoch; one of which tasks are lost again, after growing pauses: first without
         what they died of, if they died of something that they read. False: it is not done.
         """
         for attempt, pause in enumerate((*PAUSES, None), 1):
             try:
-                return self._run(intention) is not False
+                left = self._run(intention)
+                return True if left is None else left
             except LostTaskError as error:
+                self._beside.join()
                 if attempt <= EXAMINED:
                     examined = self._examined(intention)
                     if not examined:
@@ -212,6 +268,7 @@ class Loop:
         """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits
         for a silent stream costs no more than before.
         """
+        self._beside.look()
         self._woken.wait(self._wait)
         self._woken.clear()
         self._wait = min(2 * self._wait, self._ask_every)

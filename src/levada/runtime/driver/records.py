@@ -15,8 +15,9 @@ from levada.runtime.driver.unread_files import reasons_of
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.send_graph import slice_of
+from levada.runtime.homes import Homes
 from levada.runtime.places import Tally
-from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Bound, Intention, Manifest, Preferences, StreamRecord
 
 
 def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
@@ -122,9 +123,13 @@ def largest_time(name: str, record: StreamRecord) -> int:
     return max(record.max_ts, record.watermark) if known else record.max_ts
 
 
-def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally) -> None:
-    """What has become of a placement's preferences since the beginning of this run."""
-    manifest.placed = last.placed
+def tell_places(
+    manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally, bound: Bound | None
+) -> None:
+    """What has become of a placement's preferences since the beginning of this run, and to which
+    processors its tasks are bound.
+    """
+    manifest.placed, manifest.bound = last.placed, bound
     if placed is not None:
         manifest.placed = Preferences(
             placed.name,
@@ -135,7 +140,18 @@ def tell_places(manifest: Manifest, last: Manifest, placed: Placed | None, tally
             tally.read,
             list(tally.executors),
             list(placed.lessons),
+            placed.predicted,
         )
+
+
+def tell_homes(
+    manifest: Manifest, last: Manifest, homes: Homes | None, done: Sequence[Done]
+) -> None:
+    """Where stage tasks have run, since the beginning of this run on a cluster."""
+    manifest.homes = last.homes
+    if homes is not None:
+        homes.ran((d.stage, d.partition, d.at) for d in done)
+        manifest.homes = msgspec.structs.replace(homes.told)
 
 
 def count_sent(

@@ -22,7 +22,6 @@ from levada.runtime.store.manifest import Manifest
 
 Counts = dict[str, list[int]]
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
-NONE = (0, 0)
 
 
 def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
@@ -81,21 +80,6 @@ def sizes(done: Sequence[Done]) -> dict[str, int]:
     for d in done:
         found.update(d.sizes)
     return dict(found)
-
-
-def totals(plan: Plan, last: Manifest, counts: Mapping[str, Sequence[int]]) -> tuple[Counts, int]:
-    """[solutions, reports] of each query since it came, with this epoch's; the solutions of those
-    that are gone.
-    """
-    kept, gone = last.totals.copy(), last.gone
-    if plan.version != last.plan:
-        there = plan.queries
-        for query in [n for n in kept if n not in there or there[n].since > last.plan]:
-            gone += kept.pop(query)[0]
-    for query, (n, _, _, reports) in counts.items():
-        before = kept.get(query, NONE)
-        kept[query] = [before[0] + n, before[1] + reports]  # the list is the last manifest's, too
-    return kept, gone
 
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[Control]) -> dict[str, dict[str, int]]:

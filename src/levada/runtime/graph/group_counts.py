@@ -209,7 +209,7 @@ def keep(
     if pending and before != slice_:
         slices[before].append(_write(root, epoch, pending))
         pending = []
-    files = slices.setdefault(slice_, [])
+    files = slices[slice_] = slices.pop(slice_, [])  # the last one, also if one comes again
     pending = [*pending, *told_by(done)]
     if sum(map(len, _parts(pending))) > LITTLE:
         if len(files) >= MOST_FILES:

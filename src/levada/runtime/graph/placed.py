@@ -20,7 +20,8 @@ from levada.sources.reference import AnyReference
 class Placed:
     """``name``: of the placement's file; ``machine``: of tasks by their names; ``partitions``: the
     machine of each partition, where its tasks are not placed by name. ``lessons``: what has been
-    learned, of one that a run learns.
+    learned, of one that a run learns. ``predicted``: the share that is to cross machines (-1: it is
+    not known).
     """
 
     name: str
@@ -28,6 +29,7 @@ class Placed:
     machine: Mapping[str, int]
     partitions: tuple[int, ...]
     lessons: tuple[Lesson, ...] = ()
+    predicted: float = -1.0
 
     def of(self, reference: AnyReference) -> int:
         """The machine that reads a reference."""

@@ -110,6 +110,7 @@ def keep(
     for name in [n for n, file in slices.items() if not file and n != slice_]:
         slices[name] = _write(root, epoch, msgspec.json.encode(last.sent))
     data = msgspec.json.encode(sent)
+    slices.pop(slice_, None)  # it is the last one, also if it comes again
     if len(data) <= LITTLE:
         return {**slices, slice_: ""}, msgspec.to_builtins(sent)
     return {**slices, slice_: _write(root, epoch, data)}, None

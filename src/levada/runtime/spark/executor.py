@@ -34,13 +34,14 @@ from pyspark.sql import SparkSession
 from pyspark.util import _load_from_socket
 
 from levada.errors import EngineError, LostTaskError
-from levada.runtime.local import Job
+from levada.runtime.homes import Homes
+from levada.runtime.local import EPOCH, Job
 from levada.runtime.places import Places
 from levada.runtime.spark import work
 from levada.runtime.spark.bound import BoundTask, Processors
 from levada.runtime.spark.carrier import THRESHOLD, Carrier
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
-from levada.runtime.spark.placed import Roster, Sources, Watch
+from levada.runtime.spark.placed import Members, Roster, Sources, Watch, Where
 from levada.runtime.spark.settings import shares_host
 
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
@@ -75,7 +76,9 @@ class SparkExecutor:
         self._java_pairs = jvm.org.apache.spark.api.java.JavaPairRDD.fromRDD
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
+        self.homes: Homes | None = None if local else Homes()
         if not local:
+            self._members = Members(self._context)
             self._roster, self._watch = Roster(self._context), Watch(self._context)
             self._sources = Sources(self._context, self._object_tag)
 
@@ -93,12 +96,15 @@ class SparkExecutor:
             raise
 
     def _run(self, job: Job) -> list[bytes]:
+        homes = self._homes_of(job)
         if job.fused:
-            return self._collect(
-                self._map(self._source(job.payloads, 1), work.FusedTask(replace(job, payloads=[])))
-            )
+            payloads = job.payloads
+            source = self._sources.of(payloads, homes) if homes else self._source(payloads, 1)
+            return self._collect(self._map(source, work.FusedTask(replace(job, payloads=[]))))
         if job.places is not None and self._scratch is None:
             return self._placed(job, job.places)
+        if homes:
+            return self._at(job, Where((), (homes,) * job.stages))[1]
         folder = (
             None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
         )
@@ -124,22 +130,35 @@ class SparkExecutor:
         return self._map(rdd, work.LastStageTask(job.context, stage, job.stages))
 
     def _placed(self, job: Job, places: Places) -> list[bytes]:
-        """The outcomes of a job whose tasks prefer executors."""
+        """The outcomes of a job whose tasks are placed; what became of them is told."""
+        where = self._roster.where(places)
+        future, outcomes = self._at(job, where)
+        self._watch.tell(future, places, where)
+        return outcomes
+
+    def _homes_of(self, job: Job) -> tuple[str, ...]:
+        """Where the tasks of each partition are to run; (): there is nothing to choose from."""
+        if self.homes is None or job.functions != EPOCH:
+            return ()
+        homes = self.homes.of(job.partitions, self._members.cores(), one=job.fused)
+        return tuple(self._members.at(executor) for executor in homes)
+
+    def _at(self, job: Job, where: Where) -> tuple[JavaObject, list[bytes]]:
+        """Run a job whose tasks prefer executors: what Spark knows it by, and the outcomes."""
         intake, stage = job.functions
-        where, carrier = self._roster.where(places), Carrier()
+        carrier, senders = Carrier(), len(job.payloads)
         task: object = work.IntakeTask(job.context, intake, carrier, job.partitions)
-        senders = len(job.payloads)
-        rdd = self._sources.of(job.payloads, where.payloads or where.stages[0])
+        if senders and not where.payloads:
+            rdd = self._source(job.payloads, senders)
+        else:
+            rdd = self._sources.of(job.payloads, where.payloads or where.stages[0])
         for number, at in enumerate(where.stages, 1):
             if number > 1 or senders:
                 sent = self._exchange(rdd, task, job.partitions)
                 rdd = self._sources.near(sent, senders, at)
             task = work.StageTask(job.context, stage, carrier, job.partitions, number)
             senders = job.partitions
-        last = work.LastStageTask(job.context, stage, job.stages)
-        future, outcomes = self._await(self._map(rdd, last))
-        self._watch.tell(future, places, where)
-        return outcomes
+        return self._await(self._map(rdd, work.LastStageTask(job.context, stage, job.stages)))
 
     def _source(self, records: list[bytes], splits: int) -> JavaObject:
         """An RDD of these records, spread evenly over splits."""

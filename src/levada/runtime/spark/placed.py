@@ -27,6 +27,7 @@ from levada.runtime.places import NOWHERE, Places
 
 JavaObject = Any  # what py4j gives
 MARK = b"."
+MOST_MADE = 64  # sources of marks that are kept
 PATIENCE = 0.25  # s that the status store may be behind
 _COUNT = re.compile(r"(\w+) -> (\d+)")
 
@@ -85,8 +86,43 @@ class Roster:
         return f"executor_{host.rpartition(':')[0]}_{executor}"
 
 
+class Members:
+    """The executors of a session."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._spark = context._jsc.sc()
+        self._ids = ""
+        self._known: dict[str, tuple[str, int]] = {}  # name in a location, cores
+
+    def cores(self) -> dict[str, int]:
+        """Of each executor that is there now. Two calls into the JVM, some more for a new one."""
+        ids = str(self._spark.getExecutorIds().mkString(","))
+        if ids != self._ids:
+            living = sorted(filter(None, ids.split(",")), key=lambda i: (len(i), i))
+            found = {i: self._known.get(i) or self._told(i) for i in living}
+            self._known = {i: member for i, member in found.items() if member is not None}
+            self._ids = ids if len(self._known) == len(living) else ""  # else asked again
+        return {executor: cores for executor, (_, cores) in self._known.items()}
+
+    def at(self, executor: str) -> str:
+        """The name of one of these in a location; "" of none."""
+        return self._known[executor][0] if executor else ""
+
+    def _told(self, executor: str) -> tuple[str, int] | None:
+        """What Spark knows of an executor; None as long as it does not."""
+        try:
+            found = self._spark.statusStore().executorSummary(executor)
+            host = str(found.hostPort()).rpartition(":")[0]
+            return f"executor_{host}_{executor}", int(found.totalCores())
+        except Py4JJavaError:
+            return None
+
+
 class Sources:
-    """RDDs whose splits prefer executors. ``tag``: the class of their elements."""
+    """RDDs whose splits prefer executors. ``tag``: the class of their elements. What has no records
+    of its own, or marks alone, is made once: jobs may share it, and each split of a new one takes
+    a call into the JVM.
+    """
 
     def __init__(self, context: SparkContext, tag: JavaObject) -> None:
         jvm = context._jvm
@@ -95,9 +131,14 @@ class Sources:
         self._list, self._map = jvm.java.util.ArrayList, jvm.java.util.HashMap
         self._copies = jvm.java.util.Collections.nCopies
         self._to_seq, self._to_map = jvm.PythonUtils.toSeq, jvm.PythonUtils.toScalaMap
+        self._made: dict[tuple[int, tuple[str, ...]], JavaObject] = {}
 
     def of(self, records: Sequence[bytes], where: Sequence[str]) -> JavaObject:
-        """A record a split, or splits without records; each split prefers an executor."""
+        """A record a split, or splits without records; each split prefers an executor. All records
+        in one, if there is one split.
+        """
+        if not records:
+            return self._marks(0, tuple(where))
         data = self._list()
         for record in records:
             data.add(bytearray(record))
@@ -105,19 +146,29 @@ class Sources:
 
     def near(self, values: JavaObject, each: int, where: Sequence[str]) -> JavaObject:
         """Splits of so many blobs, each of which prefers an executor."""
-        marks = self._rdd(self._copies(each * len(where), bytearray(MARK)), where)
-        return marks.zip(values, self._tag)
+        return self._marks(each, tuple(where)).zip(values, self._tag)
+
+    def _marks(self, each: int, where: tuple[str, ...]) -> JavaObject:
+        key = each, where
+        if key not in self._made:
+            if len(self._made) >= MOST_MADE:
+                self._made.clear()
+            self._made[key] = self._rdd(self._copies(each * len(where), bytearray(MARK)), where)
+        return self._made[key]
 
     def _rdd(self, data: JavaObject, where: Sequence[str]) -> JavaObject:
-        preferred = self._map()
+        preferred, at = self._map(), {each: self._only(each) for each in {*where} if each}
         for split, location in enumerate(where):
             if location:
-                one = self._list()
-                one.add(location)
-                preferred.put(split, self._to_seq(one))
+                preferred.put(split, at[location])
         return self._collection(
             self._spark, self._to_seq(data), len(where), self._to_map(preferred), self._tag
         )
+
+    def _only(self, location: str) -> JavaObject:
+        one = self._list()
+        one.add(location)
+        return self._to_seq(one)
 
 
 class Watch:

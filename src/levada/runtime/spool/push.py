@@ -3,7 +3,7 @@ them and answers when they are durable.
 
     spool/HASH/data/000000000000012.nq    what came within some milliseconds
     spool/HASH/data/000000000000013.w70.nq    the same, and that nothing before the time 70 follows
-    spool/HASH/keys/000000000000012      the Idempotency-Keys of what is in it
+    spool/HASH/keys/000000000000012      the Idempotency-Keys of what is in it, and of what each was
     spool/HASH/push                       that it is such a stream
 
 The server writes, the engine reads and deletes; the last batch stays, so that its name says what
@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from levada.errors import UsageError
 from levada.model.time import MIN
@@ -61,6 +61,13 @@ class PushSpool:
         """Others may go on to write."""
 
 
+class Seen(NamedTuple):
+    """When something with a key came, and what it was."""
+
+    came: float
+    sent: str
+
+
 class PushLog:
     """The server's side. One at a time writes."""
 
@@ -68,20 +75,31 @@ class PushLog:
         self._batches, self._form = Batches(data), form
         self._keys = data.parent / "keys"
         self._last = _number(self._batches.last)
-        self.seen: dict[str, float] = self._remembered()
+        self._seen: dict[str, Seen] = self._remembered()
 
-    def append(self, data: bytes, keys: Collection[str], complete: int = MIN) -> None:
-        """A batch; when this returns it is durable. ``complete``: nothing before this time (ms)
-        follows, if that was said. Raises ``SinkError``.
+    def said(self, key: str) -> str | None:
+        """What was sent with a key, as ``append`` was told; None for a key that is new, or was here
+        long ago.
+        """
+        seen = self._seen.get(key)
+        if seen is None or seen.came < time.time() - REMEMBERED:
+            return None
+        return seen.sent
+
+    def append(self, data: bytes, keys: Mapping[str, str], complete: int = MIN) -> None:
+        """A batch; when this returns it is durable. ``keys``: of what is in it, and a digest of
+        what was sent with each. ``complete``: nothing before this time (ms) follows, if that was
+        said. Raises ``SinkError``.
         """
         name = f"{self._last + 1:015d}"
         if keys:
             self._forget_keys()
-            write_atomic(self._keys / name, json.dumps(list(keys)).encode())
+            write_atomic(self._keys / name, json.dumps(dict(keys)).encode())
         said = f".w{complete}" if complete > MIN else ""
         write_atomic(self._batches.data / f"{name}{said}.{self._form}", data)
         self._last += 1
-        self.seen |= dict.fromkeys(keys, time.time())
+        now = time.time()
+        self._seen |= {key: Seen(now, sent) for key, sent in keys.items()}
 
     def backlog(self) -> int:
         """The bytes of the batches behind the one that is being read."""
@@ -92,20 +110,20 @@ class PushLog:
                     sizes[path.name] = path.stat().st_size
         return sum(size for name, size in sizes.items() if name != min(sizes))
 
-    def _remembered(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+    def _remembered(self) -> dict[str, Seen]:
+        found: dict[str, Seen] = {}
         for path in self._key_files():
             if _number(path.name) <= self._last:
-                with suppress(OSError, ValueError):
-                    came = path.stat().st_mtime
-                    found |= dict.fromkeys(json.loads(path.read_bytes()), came)
+                with suppress(OSError, ValueError, TypeError):
+                    came, keys = path.stat().st_mtime, json.loads(path.read_bytes())
+                    found |= {key: Seen(came, keys[key]) for key in keys}
             else:
                 path.unlink(missing_ok=True)  # of a batch that never was
         return found
 
     def _forget_keys(self) -> None:
         oldest = time.time() - REMEMBERED
-        self.seen = {key: came for key, came in self.seen.items() if came >= oldest}
+        self._seen = {key: seen for key, seen in self._seen.items() if seen.came >= oldest}
         for path in self._key_files():
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < oldest:

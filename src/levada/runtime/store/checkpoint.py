@@ -11,7 +11,7 @@ static/        static triples that the Python API was given as lines; static fil
                replaced, by their content
 positions/     what was read of many files, as far as positions in manifests say
 intentions/    the intention that is written ahead and not yet done; that it failed with an error;
-               the last one that was done
+               the last one that was done; the one whose results are still being published
 requests/      what other processes ask of the engine (``requests``)
 tails/         which epochs they still read (``tails``)
 
@@ -36,14 +36,14 @@ from levada.errors import CheckpointError, unreadable
 from levada.model.checked import ALTERED
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
-from levada.plan.sealed.change import PlanChange
+from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.group_tables import GroupTables
-from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.runtime.store.manifest import Manifest, read_files, read_manifest
 from levada.runtime.store.reign.commits import Driver, Reign
 from levada.runtime.store.reign.leavings import leavings, orphans
 from levada.runtime.store.remote.mirror import MARK, mirror_of
@@ -118,9 +118,8 @@ class Checkpoint:
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(
-                f"The checkpoint {root} cannot be made: {error.strerror}."
-            ) from error
+            message = f"The checkpoint {root} cannot be made: {error.strerror}."
+            raise CheckpointError(message) from error
         # whichever thread closes it
         self._lock = filelock.FileLock(str(root / "lock"), thread_local=False)
         self.lock(LOOKED_AT, needed=locked)
@@ -217,10 +216,17 @@ class Checkpoint:
         if epoch != last + 1:
             raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
 
-    def forget(self, epoch: int, files: Iterable[str]) -> None:
-        """Deletes a manifest of long ago, if no reader needs it, and files that no later one
-        names.
+    def forget_before(self, manifest: Manifest) -> None:
+        """Deletes state that neither this manifest nor the one before names, and that one's
+        predecessor.
         """
+        older, previous = (self.root / "manifests" / str(manifest.epoch - n) for n in (2, 1))
+        if older.exists():
+            named = {*manifest.files, *(read_files(previous) if previous.exists() else ())}
+            self.forget(manifest.epoch - 2, read_files(older) - named)
+
+    def forget(self, epoch: int, files: Iterable[str]) -> None:
+        """Deletes a manifest of long ago, if no reader needs it, and files that none names."""
         if not self._is_kept(epoch):
             (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
         self.unlink(files)

@@ -19,8 +19,12 @@ from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
+from levada.runtime.homes import Stayed
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
+
+PUBLISHING = "publishing-*"
+"""In ``intentions``: that of an epoch which is still published while the next one runs."""
 
 
 class Intention(msgspec.Struct):
@@ -137,7 +141,8 @@ class Preferences(msgspec.Struct):
     """What became of a placement's preferences in a run: of the file ``name``, on so many
     ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
     bytes that tasks have fetched from other executors, of all that they ``read``. ``executors``: of
-    each machine ("": it has none). ``lessons``: of a placement that is learned.
+    each machine ("": it has none). ``lessons``: of a placement that is learned. ``predicted``: the
+    share that is to cross machines, as the file says it (-1: it does not).
     """
 
     name: str
@@ -148,6 +153,16 @@ class Preferences(msgspec.Struct):
     read: int = 0
     executors: list[str] = []
     lessons: list[Lesson] = []
+    predicted: float = -1.0
+
+
+class Bound(msgspec.Struct):
+    """To which processors the tasks of a run are bound: those of each place, in the order of the
+    machine file ``name``; a task of partition p to place p modulo the places.
+    """
+
+    name: str
+    places: dict[str, list[int]]
 
 
 class Choice(msgspec.Struct):
@@ -205,7 +220,8 @@ class Manifest(msgspec.Struct):
     segments: list[str] = []
     side: list[tuple[str, str, int]] = []
     counts: dict[str, list[int]] = {}
-    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since it came
+    # query -> [solutions, reports] since it came, or since ``totalled`` has what it had before
+    totals: dict[str, list[int]] = {}
     shown_reports: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
@@ -215,7 +231,7 @@ class Manifest(msgspec.Struct):
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
     rows_state: int = 0
-    gone: int = 0  # solutions of queries that have been taken out
+    results: int = 0  # solutions of all queries, also of those that have been taken out
     setup: str = ""  # which static files the state has seen
     groups: int = 1  # the version of the group table by which the state lies
     # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
@@ -225,10 +241,14 @@ class Manifest(msgspec.Struct):
     by_group: dict[str, list[str]] = {}
     pending: list[tuple[str, Counted]] = []
     placed: Preferences | None = None  # of the last run that had a placement
+    bound: Bound | None = None  # of this run, if its tasks are bound to processors
     reign: int = 0  # that of the driver which committed it
     balanced: Balanced | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    # files of totals, and how many queries each is of (``store.totals``)
+    totalled: list[tuple[str, int]] = []
+    homes: Stayed | None = None  # of the last run on a cluster
 
     @property
     def behind(self) -> bool:

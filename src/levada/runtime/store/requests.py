@@ -41,13 +41,16 @@ class Going(msgspec.Struct, frozen=True):
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """A query that is to be added; ``said``: its options by their words; ``to``: its outputs."""
+    """A query that is to be added; ``said``: its options by their words; ``to``: its outputs;
+    ``limits``: what it may have, where that is less than others may.
+    """
 
     name: str
     text: str
     dialect: str | None = None
     said: dict[str, Any] = {}
     to: list[Going] = []
+    limits: str = ""
 
 
 class NewStream(msgspec.Struct, frozen=True):
@@ -100,6 +103,7 @@ class Added(msgspec.Struct, frozen=True):
     dialect: str
     options: QueryOptions
     before: int
+    limits: str = ""
 
 
 class Sent(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ from levada.runtime.store.checkpoint import (
 from levada.runtime.store.deaths import DEATHS
 from levada.runtime.store.deliveries import DELIVERIES
 from levada.runtime.store.group_tables import name_of
-from levada.runtime.store.manifest import Intention, Manifest, read_manifest
+from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
 from levada.runtime.store.reign.commits import check_newest, read_commit
@@ -150,6 +150,7 @@ def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     yield from _of_setup(root, manifest.setup)
     kinds = dict.fromkeys(manifest.slices.values(), "graph")
     kinds |= {name: "groups sent" for files in manifest.by_group.values() for name in files}
+    kinds |= {name: "totals" for name, _ in manifest.totalled}
     yield from (Item(kinds.get(name, "state"), name) for name in manifest.files)
     segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
     yield from (Item("results", name) for name in (*segments, *manifest.segments))
@@ -158,6 +159,8 @@ def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
 
 
 def _of_intention(root: Path, facts: Facts) -> Iterator[Item]:
+    for path in (root / "intentions").glob(PUBLISHING):  # what it names the manifest does, too
+        yield Item("intention", f"intentions/{path.name}")
     item = Item("intention", "intentions/open")
     if not (root / item.name).exists():
         return

@@ -124,6 +124,8 @@ class Exchange:
         """
         mixed = picks.known(_mixed, shares_of(self.plan))
         picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed)
+        if node.of(s.Join) is None:  # no more than a condition would let through
+            return picked
         counts = np.bincount(picked["op"], minlength=len(picks.members))
         before = self._counts.get(picks.id)
         self._counts[picks.id] = counts = counts if before is None else counts + before
@@ -132,11 +134,15 @@ class Exchange:
         return picked
 
     def _wanted(self, frame: Frame, consumer: Consumer) -> Frame:
-        """The rows that a relaxed join has any use for."""
-        join = self.plan.nodes[consumer.node].of(s.Join)
-        if join is None or not join.step.sides or not join.step.sides[consumer.input].sift:
+        """The rows that a relaxed join or set has any use for."""
+        target = self.plan.nodes[consumer.node]
+        join, made = target.of(s.Join), target.of(s.Occur)
+        relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
+        if relaxed is None or not relaxed.step.sides:
             return frame
-        return sifted(join, consumer.input, frame, shares_of(self.plan), self.pool.seed)
+        if not relaxed.step.sides[consumer.input].sift:
+            return frame
+        return sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool.seed)
 
     def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
         """The filter, if it is one of so many thresholds that these are better sorted."""

@@ -20,7 +20,8 @@ import numpy as np
 from levada.errors import FileFault, LostError
 from levada.intake.admission import DAY, Dead, dead_records, late_records, some_reasons
 from levada.intake.elements import Elements, elements_of
-from levada.intake.matching.first_rows import Patterns, constants, match_, patterns_of, scan
+from levada.intake.matching.first_rows import constants, match_, scan
+from levada.intake.matching.patterns import Patterns, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.matching.star import subject_numbers
 from levada.intake.parse.documents import parse_document

@@ -16,6 +16,7 @@ from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat
+from levada.model.limits import Limited
 from levada.model.time import Times, distinct
 from levada.operators.excess import check_reports, row_bytes
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -58,9 +59,9 @@ class Results:
         frames = {node: concat(parts) for node, parts in self.frames.items()}
         terms = self._terms(frames)
         for node, frame in frames.items():
-            check_reports(self.plan.nodes[node], frame, terms, context.limits)
-        if context.limits.kept:
-            self._count_bytes(frames, terms)
+            check_reports(self.plan.nodes[node], frame, terms, context.limited)
+        if context.limited.any("kept"):
+            self._count_bytes(frames, terms, context.limited)
         counts: dict[str, list[int]] = {}
         named = {f"r.{node}": frame for node, frame in frames.items()}
         for node, frame in frames.items():
@@ -73,12 +74,14 @@ class Results:
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
         ), counts
 
-    def _count_bytes(self, frames: dict[int, Frame], terms: Terms) -> None:
+    def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
         for node, frame in frames.items():
             members = self.plan.nodes[node].members
             sizes = np.bincount(frame["op"], row_bytes(self.plan.nodes[node], frame, terms))
             for member in np.flatnonzero(sizes).tolist():
-                self.sizes[members[member].query] = int(sizes[member])
+                query = members[member].query
+                if limits.of(query).kept:
+                    self.sizes[query] = int(sizes[member])
 
     def _terms(self, frames: dict[int, Frame]) -> Terms:
         pairs = [

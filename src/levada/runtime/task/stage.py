@@ -46,6 +46,7 @@ from levada.runtime.context import (
 from levada.runtime.graph.group_counts import Counter
 from levada.runtime.graph.send_graph import received
 from levada.runtime.graph.task_graph import task
+from levada.runtime.homes import executor_here
 from levada.runtime.store import state_files
 from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
@@ -368,6 +369,7 @@ class StageTask:
         done = Done(
             self.stage,
             self.partition,
+            at=executor_here(),
             rows_in=self.touched,
             rows_state=self.state.touched,
             shown_reports=self.env.shown,
@@ -393,8 +395,5 @@ class StageTask:
             exchange.name = task(self.stage, self.partition)
         if self.stage < self.plan.stages:
             return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)
-        outcome = {
-            "controls": self.controls if self.partition == 0 else [],
-            "done": [*self.done, done],
-        }
-        return [(-1, msgspec.json.encode(outcome))]
+        controls = self.controls if self.partition == 0 else []
+        return [(-1, msgspec.json.encode({"controls": controls, "done": [*self.done, done]}))]

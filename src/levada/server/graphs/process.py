@@ -62,7 +62,10 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
     except TimeoutError:
         seconds = limits.sparql_seconds
         raise Problem(
-            503, f"The query took more than {seconds:g} s, and was ended.", hint="Ask for less."
+            503,
+            f"The query took more than {seconds:g} s, and was ended.",
+            hint="Ask for less.",
+            limit="seconds",
         ) from None
     finally:
         with suppress(ProcessLookupError):

@@ -9,8 +9,8 @@ its own (``work``), within bounds of time, memory and size.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -21,9 +21,11 @@ from levada.errors import UnsupportedError
 from levada.server.graphs.dataset import check_there, graphs_there, parts
 from levada.server.graphs.describe import description
 from levada.server.graphs.process import Ask, answer
-from levada.server.media import accepted
+from levada.server.guard.weight import nodes
+from levada.server.media import preferred
 from levada.server.problems import Problem
-from levada.server.served import Served, body_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served
+from levada.server.settings import Limits
 from levada.syntax import parse
 from levada.syntax.sparql import ast
 from levada.translation.sparql.windows import iri
@@ -63,10 +65,11 @@ async def get_sparql(request: Request) -> Response:
 async def post_sparql(request: Request) -> Response:
     """The answer to a query: the body is a form, or its text."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    most = served(request).settings.limits.text
+    most = limits_of(request).text
     if media not in (FORM, DIRECT):
         raise Problem(415, f"A query is not sent as {media[:100]}.", available=[FORM, DIRECT])
-    data = await body_of(request, most * (3 if media == FORM else 1), "The text of a query")
+    most *= 3 if media == FORM else 1
+    data = await body_of(request, most, "The text of a query", limit="text")
     try:
         text = data.decode("utf-8-sig")
         if media == DIRECT:
@@ -95,9 +98,10 @@ def _asked(said: Sequence[tuple[str, str]]) -> Asked:
 
 
 async def _answered(request: Request, asked: Asked) -> Response:
-    own = served(request)
-    if len(asked.text.encode()) > own.settings.limits.text:
-        raise Problem(413, f"The text of a query has at most {own.settings.limits.text:,} bytes.")
+    own, limits = served(request), limits_of(request)
+    if len(asked.text.encode()) > limits.text:
+        told = f"The text of a query has at most {limits.text:,} bytes."
+        raise Problem(413, told, limit="text")
     async with own.planning:
         unit = await off_loop(lambda: checked(asked.text))
         there = await off_loop(lambda: graphs_there(own))
@@ -106,21 +110,21 @@ async def _answered(request: Request, asked: Asked) -> Response:
     ask = Ask(asked.text, form, _endpoint(request))
     if asked.default or asked.named:
         ask = Ask(asked.text, form, _endpoint(request), asked.default, asked.named)
-    data = await _while_there(request, _run(own, ask, wanted))
+    data = await _while_there(request, _run(own, ask, wanted, limits))
     shown = f"{media}; charset=utf-8" if media.startswith("text/") else media
     headers = {"Cache-Control": "no-store", "Vary": "Accept"}
     return Response(data, headers=headers, media_type=shown)
 
 
-async def _run(own: Served, ask: Ask, wanted: Sequence[str] | None) -> bytes:
+async def _run(own: Served, ask: Ask, wanted: Sequence[str] | None, limits: Limits) -> bytes:
     """A query among others: so many run at once, and so many wait."""
-    if own.waiting >= own.settings.limits.sparql_waiting:
+    if own.waiting >= limits.sparql_waiting:
         raise Problem(429, "Too many queries are asked.", headers={"Retry-After": "1"})
     own.waiting += 1
     try:
         async with own.sparql:
             found = await off_loop(lambda: parts(own, wanted))
-            return await answer(ask, found, own.settings.limits)
+            return await answer(ask, found, limits)
     finally:
         own.waiting -= 1
 
@@ -154,24 +158,12 @@ def checked(text: str) -> ast.QueryUnit:
             span=(unit.register or unit.windows[0]).span,
             hint="PUT /queries/NAME registers it.",
         )
-    for node in _nodes(unit):
+    for node in nodes(unit):
         if isinstance(node, ast.Service):
             raise UnsupportedError("SERVICE is not there: nothing is fetched.", span=node.span)
         if isinstance(node, ast.Window):
             raise UnsupportedError("There are no windows here.", span=node.span)
     return unit
-
-
-def _nodes(node: object) -> Iterator[object]:
-    """A tree's nodes, without going down one call a level."""
-    rest = [node]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, tuple):
-            rest.extend(node)
-        elif is_dataclass(node):
-            yield node
-            rest.extend(getattr(node, field.name) for field in fields(node))
 
 
 def _wanted(asked: Asked, unit: ast.QueryUnit, there: Sequence[str]) -> list[str] | None:
@@ -197,12 +189,8 @@ def _chosen(request: Request, unit: ast.QueryUnit) -> tuple[str, str]:
 
 
 def _fitting(request: Request, able: Mapping[str, str]) -> tuple[str, str]:
-    first = next(iter(able))
-    for media, _ in accepted(request.headers.get("accept", "*/*") or "*/*"):
-        if media in able:
-            return able[media], media
-        if media in ("*/*", first.partition("/")[0] + "/*"):
-            return able[first], first
+    if media := preferred(request.headers.get("accept", ""), [*able]):
+        return able[media], media
     raise Problem(406, "The answer cannot be had like that.", available=list(able))
 
 

@@ -20,10 +20,10 @@ from levada.intake.static_files import StaticFile
 from levada.runtime.store.requests import Content
 from levada.runtime.store.requests import Request as Wish
 from levada.server.graphs.content import content_of, files_of, triples_sent
-from levada.server.media import accepted
+from levada.server.media import matches, preferred
 from levada.server.problems import Json, Problem
 from levada.server.queries import pause
-from levada.server.served import Served, body_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served
 
 DEFAULT = "default"
 GIVES = ("application/n-triples", "text/turtle")
@@ -51,28 +51,23 @@ async def get_static(request: Request) -> Response:
     """What is in one static graph, as N-Triples."""
     own, graph = served(request), _graph(request)
     files = await _files(own, graph)
-    media = next((m for m, _ in accepted(request.headers.get("accept", "*/*")) if _fits(m)), None)
-    if media is None:
+    media = preferred(request.headers.get("accept", ""), GIVES)
+    if not media:
         raise Problem(406, "A static graph is sent as N-Triples.", available=list(GIVES))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
     if all(file.replaceable for file in files):  # their names say their content
-        names = " ".join(Path(file.path).name for file in files)
-        headers["ETag"] = f'"{xxhash.xxh3_64_hexdigest(names.encode())}"'
-        if request.headers.get("if-none-match") == headers["ETag"]:
+        copies = " ".join(Path(file.path).name for file in files)
+        headers["ETag"] = f'"{xxhash.xxh3_64_hexdigest(copies.encode())}"'
+        if matches(request.headers.get("if-none-match", ""), headers["ETag"], weakly=True):
             return Response(status_code=304, headers=headers)
-    media = media if media in GIVES else GIVES[0]
     return StreamingResponse(content_of(files, graph), headers=headers, media_type=media)
-
-
-def _fits(media: str) -> bool:
-    return media in (*GIVES, "*/*", "application/*", "text/*")
 
 
 async def put_static(request: Request) -> Response:
     """Other content for a static graph that was declared replaceable."""
     own, graph = served(request), _graph(request)
     await _check_replaceable(own, graph)
-    data = await body_of(request, own.settings.limits.body, "A graph")
+    data = await body_of(request, limits_of(request).body, "A graph")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     async with own.planning:
         lines = await off_loop(lambda: triples_sent(data, media, graph or _BASE))

@@ -20,7 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -38,20 +38,21 @@ _HEADERS = (
 
 class Door:
     """An ASGI application around another. ``counts``: requests by status; ``open``: those of each
-    token that are not over.
+    token that are not over; ``held``: the bytes of all bodies that are not answered yet.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenFile) -> None:
         self._app, self._settings, self._tokens = app, settings, tokens
         self.counts: Counter[int] = Counter()
         self.open: Counter[str] = Counter()
+        self.held = Held(settings.limits.bodies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request in, or answers it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        body = Body(scope, receive, self._settings)
+        body = Body(scope, receive, self._settings, self.held)
         begun = False
 
         async def counted(message: Message) -> None:
@@ -69,6 +70,7 @@ class Door:
             headers = _headers(scope)
             self._check_place(headers, scope["path"])
             scope["token"] = NOBODY if _is_open(scope["path"]) else self._token(headers)
+            body.limits = self._settings.limits.of(scope["token"])
             body.check(headers)
             with self._among(scope["token"]):
                 await self._app(scope, body.receive, counted)
@@ -76,16 +78,19 @@ class Door:
             if begun:
                 raise
             await problem.response()(scope, receive, counted)
+        finally:
+            self.held.bytes -= body.taken
 
     @contextmanager
     def _among(self, token: Token) -> Iterator[None]:
         """One more of a token's requests."""
-        most = self._settings.limits.own_connections
+        most = self._settings.limits.of(token).own_connections
         if token.name and self.open[token.name] >= most:
             raise Problem(
                 429,
                 f"The token {token.name} has {most:,} requests open, which is all.",
                 headers={"Retry-After": "1"},
+                limit="connections",
             )
         self.open[token.name] += 1
         try:
@@ -101,9 +106,8 @@ class Door:
             raise Problem(421, "This server answers to the names of this machine only.")
         origin, foreign = headers.get("origin"), False
         if origin is not None:
-            where = urlsplit(origin)
-            own = where.scheme in ("http", "https") and where.netloc == headers.get("host", "")
-            foreign = not own
+            scheme, _, place = origin.partition("://")  # it is this and no more, or foreign
+            foreign = scheme not in ("http", "https") or place != headers.get("host", "")
         elif headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             foreign = not _is_open(path)  # a link to the page may be followed
         if foreign:
@@ -123,12 +127,34 @@ class Door:
         return found
 
 
-class Body:
-    """A request's body as it comes, within its bounds."""
+@dataclass
+class Held:
+    """The bytes of all bodies that are in memory: ``most`` of them, so that many that are large, or
+    come slowly, take no more.
+    """
 
-    def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
-        self._receive, self._limits = receive, settings.limits
-        self._taken, self._ends = 0, 0.0
+    most: int
+    bytes: int = 0
+
+    def take(self, size: int) -> None:
+        """Some more. Raises ``Problem`` 503 if they are too many."""
+        self.bytes += size
+        if self.bytes > self.most:
+            raise Problem(
+                503,
+                f"Bodies of {self.most:,} bytes are being taken, and no more are.",
+                headers={"Retry-After": "1"},
+            )
+
+
+class Body:
+    """A request's body as it comes, within its bounds: ``limits``, those of who asks; so many bytes
+    of it are ``taken``.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, settings: Settings, held: Held) -> None:
+        self._receive, self.limits, self._held = receive, settings.limits, held
+        self.taken, self._ends = 0, 0.0
         self._has = scope.get("method") in ("POST", "PUT", "PATCH")
         self._over = False
 
@@ -141,7 +167,7 @@ class Body:
         """What it says of itself."""
         said = headers.get("content-length", "0")
         self._has = self._has or said != "0" or "transfer-encoding" in headers
-        if not said.isdecimal() or int(said) > self._limits.body:
+        if not said.isdecimal() or int(said) > self.limits.body:
             raise self._large()
         if headers.get("content-encoding", "identity") != "identity":
             raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
@@ -151,22 +177,25 @@ class Body:
         loop = asyncio.get_running_loop()
         if self._over or not self._has:
             return await self._receive()
-        self._ends = self._ends or loop.time() + self._limits.body_seconds
+        self._ends = self._ends or loop.time() + self.limits.body_seconds
         try:
             async with asyncio.timeout_at(self._ends):
                 message = await self._receive()
         except TimeoutError:
-            seconds = self._limits.body_seconds
+            seconds = self.limits.body_seconds
             raise Problem(408, f"The body did not come within {seconds:g} s.") from None
         if message["type"] == "http.request":
-            self._taken += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            self.taken += size
             self._over = not message.get("more_body", False)
-            if self._taken > self._limits.body:
+            if self.taken > self.limits.body:
+                self._held.bytes += size  # it is given back whole
                 raise self._large()
+            self._held.take(size)
         return message
 
     def _large(self) -> Problem:
-        return Problem(413, f"A body has at most {self._limits.body:,} bytes.")
+        return Problem(413, f"A body has at most {self.limits.body:,} bytes.", limit="body")
 
 
 def _headers(scope: Scope) -> dict[str, str]:

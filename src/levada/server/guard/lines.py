@@ -21,8 +21,8 @@ _ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """``head``: bytes of a request's head; ``seconds`` that it may take. ``refused``: connections
-    that were answered here, by status.
+    """``head``: bytes of a request's head, and of what may stand between two pieces of its body;
+    ``seconds`` that the head may take. ``refused``: what was answered here, by status.
     """
 
     head: int
@@ -35,7 +35,7 @@ class Bounded(HttpToolsProtocol):
     """A connection: one head after the other, each within its bounds."""
 
     bounds: Bounds
-    _head = 0
+    _head = _between = 0
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -57,21 +57,40 @@ class Bounded(HttpToolsProtocol):
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Counts what comes until the head is whole."""
+        """Counts what comes until the head is whole, and what is no body: trailers, and what a
+        chunk says of itself, have no bound of their own.
+        """
         if self.transport.is_closing():
             return
         if self._timer is not None:
             self._head += len(data)
+        self._between += len(data)
         super().data_received(data)
-        if self._timer is not None and self._head > self.bounds.head:
+        most, closing = self.bounds.head, self.transport.is_closing()
+        if self._timer is not None and self._head > most:
             self._refuse(
                 "431 Request Header Fields Too Large",
-                f"The head of a request has at most {self.bounds.head:,} bytes.",
+                f"The head of a request has at most {most:,} bytes.",
             )
+        elif self._timer is None and self._between > most and not closing:
+            self._refuse(
+                "431 Request Header Fields Too Large",
+                f"Between two pieces of a body are at most {most:,} bytes.",
+            )
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._between = 0
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is told as every other mistake is."""
+        self._refuse("400 Bad Request", "This is no request of HTTP/1.1.")
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
         self._settle()
+        self._between = 0
         super().on_headers_complete()
 
     def on_message_begin(self) -> None:

@@ -1,9 +1,9 @@
 """Tokens: who they are, by their hashes.
 
-    # name    roles            SHA-256 of the token
+    # name    roles            SHA-256 of the token    what it may have, if that is said
     grafana   read             sha256:1f3c..
-    station   push             sha256:77ab..
-    anna      read,register    sha256:0c9e..
+    station   push             sha256:77ab..           body=1MB,connections=4
+    anna      read,register    sha256:0c9e..           queries=10,bytes=5MB
 
 A token is 256 random bits, so a plain hash gives nothing away. It comes in the header
 ``Authorization: Bearer``, and nowhere else. The file is read again when it has changed.
@@ -24,6 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from levada.errors import LevadaError, UsageError, near
+from levada.server.guard.allowance import AS_ALL, Allowance, parse_allowance
 
 PREFIX = "sha256:"
 _NAME = re.compile(r"[\w.-]{1,64}")
@@ -45,6 +46,7 @@ class Token:
     name: str
     roles: frozenset[Role]
     digest: bytes
+    allowance: Allowance = AS_ALL
 
     def may(self, role: Role) -> bool:
         """Whether it has the role; who may change may look."""
@@ -125,15 +127,20 @@ def read_tokens(path: Path) -> Tokens:
 
 
 def _token(words: Sequence[str], where: str) -> Token:
-    if len(words) != 3 or not _NAME.fullmatch(words[0]) or not words[2].startswith(PREFIX):
-        raise UsageError(f"{where}: a line is NAME ROLES {PREFIX}HASH.")
+    known = len(words) in (3, 4) and _NAME.fullmatch(words[0])
+    if not known or not words[2].startswith(PREFIX):
+        raise UsageError(f"{where}: a line is NAME ROLES {PREFIX}HASH, and WORD=N,WORD=N at most.")
     try:
         digest = bytes.fromhex(words[2].removeprefix(PREFIX))
     except ValueError:
         digest = b""
     if len(digest) != hashlib.sha256().digest_size:
         raise UsageError(f"{where}: what stands behind {PREFIX} is no SHA-256.")
-    return Token(words[0], parse_roles(words[1], where), digest)
+    roles = parse_roles(words[1], where)
+    try:
+        return Token(words[0], roles, digest, parse_allowance("".join(words[3:])))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.message}", hint=error.hint) from error
 
 
 def parse_roles(text: str, where: str) -> frozenset[Role]:
@@ -144,11 +151,13 @@ def parse_roles(text: str, where: str) -> frozenset[Role]:
     return frozenset(map(Role, text.split(",")))
 
 
-def add_token(path: Path, name: str, roles: str) -> str:
+def add_token(path: Path, name: str, roles: str, limits: str = "") -> str:
     """Adds a new token to a file, which is made if it is not there; the token itself is told once,
-    and kept nowhere. Raises ``UsageError``.
+    and kept nowhere. ``limits``: what it may have. Raises ``UsageError``.
     """
     parse_roles(roles, "--roles")
+    parse_allowance(limits)
+    words = [name, roles, "", "".join(limits.split())]
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name of a token.", hint="Letters, digits, _ . and -.")
     known = read_tokens(path).all if path.exists() else ()
@@ -159,7 +168,8 @@ def add_token(path: Path, name: str, roles: str) -> str:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(fd, "w") as file:
-            file.write(f"{name} {roles} {PREFIX}{digest}\n")
+            words[2] = PREFIX + digest
+            file.write(f"{' '.join(filter(None, words))}\n")
     except OSError as error:
         raise UsageError(f"The tokens {path} cannot be written: {error.strerror}.") from error
     return token

@@ -86,10 +86,14 @@ class EventStream:
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def _await_end(self, receive: Receive) -> None:
-        while not (await receive())["type"].endswith(".disconnect"):
-            pass
-        self._over = True
-        self._wake()
+        try:
+            while not (await receive())["type"].endswith(".disconnect"):
+                pass
+        except Problem:
+            pass  # what the client sends is more than it may, or does not end
+        finally:
+            self._over = True
+            self._wake()
 
     def _wake(self) -> None:
         self._woken = True

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from levada.model.time import MIN
@@ -23,7 +24,7 @@ LARGEST = 8 << 20  # bytes of a file, unless one body is larger
 @dataclass(frozen=True, slots=True)
 class Body:
     """A body that is to be durable; ``complete``: as of ``PushLog.append``; ``rows``: its elements,
-    None if nobody has looked.
+    None if nobody has looked; ``sent``: a digest of it as it was sent, where it has a key.
     """
 
     config: StreamConfig
@@ -31,6 +32,7 @@ class Body:
     key: str
     complete: int
     rows: int | None = None
+    sent: str = ""
 
     @property
     def alone(self) -> bool:
@@ -64,9 +66,9 @@ class Pusher:
 
     async def add(self, body: Body) -> int | None:
         """Its elements, once they are durable; None for one whose key has been here. Raises
-        ``Problem`` 400, ``SinkError``.
+        ``Problem`` 400, 422 (the key was another's), ``SinkError``.
         """
-        if body.key and await self._has_been(body.key):
+        if body.key and await self._has_been(body):
             return None
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append((body, done))
@@ -77,16 +79,19 @@ class Pusher:
             self._task = asyncio.create_task(self._write())
         return await asyncio.shield(done)  # a client that goes does not take the others' with it
 
-    async def _has_been(self, key: str) -> bool:
-        """Whether a body with this key is durable; one that is on its way is waited for."""
-        while key not in self.log.seen:
-            if key not in self._by_key:
+    async def _has_been(self, body: Body) -> bool:
+        """Whether the body is durable, by its key; one that is on its way is waited for."""
+        while (sent := self.log.said(body.key)) is None:
+            if body.key not in self._by_key:
                 return False
-            try:
-                if await asyncio.shield(self._by_key[key]):
-                    return True
-            except Problem:
-                pass  # it has not been taken
+            with suppress(Problem):  # it has not been taken
+                await asyncio.shield(self._by_key[body.key])
+        if sent != body.sent:
+            raise Problem(
+                422,
+                "This Idempotency-Key was that of another body.",
+                hint="A key is for one body, also when that is sent again.",
+            )
         return True
 
     async def _write(self) -> None:
@@ -113,7 +118,7 @@ class Pusher:
             if not isinstance(rows, Problem) and (rows or body.complete > MIN)
         ]
         if taken:
-            data, keys = b"".join(b.data for b in taken), [b.key for b in taken if b.key]
+            data, keys = b"".join(b.data for b in taken), {b.key: b.sent for b in taken if b.key}
             self.log.append(data, keys, max(b.complete for b in taken))
         return found
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
+from xxhash import xxh3_128_hexdigest
 
 from levada.errors import LevadaError
 from levada.intake.admission import DAY
@@ -15,7 +19,7 @@ from levada.runtime.spool.push import PushLog, is_pushed
 from levada.server.problems import Json, Problem
 from levada.server.push.gate import as_lines, format_of_body, rows_of, whole_lines
 from levada.server.push.pusher import Body, Pusher
-from levada.server.served import Served, body_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served
 from levada.sources.messages.beside import time_said
 from levada.streams.beside import WATERMARK
 from levada.streams.stream_config import StreamConfig
@@ -32,9 +36,11 @@ async def push_rows(request: Request) -> Response:
     key = request.headers.get("idempotency-key", "")
     if len(key) > LONGEST:
         raise Problem(400, f"An Idempotency-Key has at most {LONGEST} characters.")
-    pusher = await _pusher(own, config)
-    limits = own.settings.limits
-    if await pusher.is_full(limits.backlog):
+    limits = limits_of(request)
+    with _unless_gone(request):
+        pusher = await _pusher(own, config)
+        full = await pusher.is_full(limits.backlog)
+    if full:
         raise Problem(
             429,
             f"The engine has {limits.backlog:,} bytes of {config.name} before it.",
@@ -46,14 +52,26 @@ async def push_rows(request: Request) -> Response:
             body = await off_loop(lambda: _judged(config, data, form, key, complete=complete))
     else:  # it is parsed with those that come beside it
         body = Body(config, whole_lines(config, data), key, complete)
-    try:
+    if key:
+        body = replace(body, sent=xxh3_128_hexdigest(data))
+    with _unless_gone(request):
         rows = await pusher.add(body)
-    except (LevadaError, OSError):
-        _stream(request)  # it may have been taken away
-        raise
     if rows:
         own.counts[config.name] += rows
     return Json({"stream": config.name, "rows": rows or 0, "again": rows is None}, 202)
+
+
+@contextmanager
+def _unless_gone(request: Request) -> Iterator[None]:
+    """What fails since the stream is being taken away is a ``Problem`` 404."""
+    try:
+        yield
+    except (LevadaError, OSError) as error:
+        _stream(request)  # it may have been taken away
+        if isinstance(error, FileNotFoundError):
+            name = request.path_params["stream"]
+            raise Problem(404, f"The stream {name} is being taken away.") from None
+        raise
 
 
 def _judged(config: StreamConfig, data: bytes, form: str, key: str, *, complete: int) -> Body:

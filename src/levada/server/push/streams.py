@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -23,7 +24,16 @@ from levada.server.guard.tokens import Role
 from levada.server.owners import Owners, of_stream
 from levada.server.problems import Json, Problem
 from levada.server.queries import pause
-from levada.server.served import Served, body_of, check_role, off_loop, served, token_of
+from levada.server.served import (
+    Served,
+    body_of,
+    check_role,
+    limits_of,
+    off_loop,
+    one_by_one,
+    served,
+    token_of,
+)
 from levada.streams.formats import PUSH
 from levada.streams.stream_config import StreamConfig
 
@@ -45,31 +55,44 @@ async def put_stream(request: Request) -> Response:
     options = await _options(request)
     asked = StreamConfig.of(name, PUSH, **options)
     push_spool(asked, Path())  # whether it can be one
+    async with one_by_one(own, of_stream(name)):
+        return await _put(request, own, asked, options)
+
+
+async def _put(
+    request: Request, own: Served, asked: StreamConfig, options: dict[str, Any]
+) -> Response:
+    name = asked.name
     found = {"stream": name, "format": asked.format}
     there = (await off_loop(own.facts.now)).streams.get(name)
     if there is not None:
         _check_same(there, asked)
         return Json(found)
-    owners, limits = Owners(own.settings.root), own.settings.limits
-    names = [of_stream(n) for n in (await off_loop(own.facts.now)).streams]
-    owners.check(token_of(request), of_stream(name), names, limits)
-    answer = await _tell(own, Wish(new_id(), stream=NewStream(name, PUSH, options)))
-    owners.give(token_of(request), of_stream(name))
-    await _until(lambda: name in own.facts.now().streams)
+    owners, token = Owners(own.settings.root, own.coming), token_of(request)
+    names = [of_stream(n) for n in own.facts.now().streams]
+    with owners.adding(token, of_stream(name), names, limits_of(request)):
+        answer = await _tell(own, Wish(new_id(), stream=NewStream(name, PUSH, options)))
+        owners.give(token, of_stream(name))
+        await _until(lambda: name in own.facts.now().streams)
     said = found | {"told": answer.told}
-    return Json(said, 201, headers={"Location": f"/streams/{name}"})
+    return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
 
 
 async def delete_stream(request: Request) -> Response:
     """Takes a stream that is pushed away; what of it has not been read is not read any more."""
     check_role(request, Role.REGISTER)
     own, name = served(request), _name(request)
+    async with one_by_one(own, of_stream(name)):
+        return await _delete(request, own, name)
+
+
+async def _delete(request: Request, own: Served, name: str) -> Response:
     there = (await off_loop(own.facts.now)).streams.get(name)
     if there is None:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
     if not is_pushed(there):
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
-    owners = Owners(own.settings.root)
+    owners = Owners(own.settings.root, own.coming)
     owners.check_own(token_of(request), of_stream(name))
     answer = await _tell(own, Wish(new_id(), leave=name))
     owners.forget(of_stream(name))
@@ -90,7 +113,8 @@ def _name(request: Request) -> str:
 
 async def _options(request: Request) -> dict[str, Any]:
     """The options that the body says. Raises ``Problem`` 400, 413, 415."""
-    data = await body_of(request, served(request).settings.limits.text, "A stream's options")
+    most = limits_of(request).text
+    data = await body_of(request, most, "A stream's options", limit="text")
     if not data.strip():
         return {"format": "nq"}
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -18,9 +18,10 @@ from levada.plan.topology.show import describe, describe_edges, show
 from levada.plan.topology.topology import Topology
 from levada.runtime.store.checkpoint import facts_of
 from levada.runtime.store.group_tables import GroupTables
-from levada.server.media import accepted, number
+from levada.server.media import number, preferred
 from levada.server.problems import Json, Problem
 from levada.server.served import Served, off_loop, served
+from levada.server.way import JSON
 
 MOST = 1_000_000
 
@@ -29,7 +30,7 @@ async def topology(request: Request) -> Response:
     """What the queries share, as it runs."""
     own = served(request)
     most = number(request, "most", 0, MOST)
-    drawn = accepted(request.headers.get("accept", "*/*"))[:1] == [("application/json", 1.0)]
+    drawn = preferred(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
     async with own.planning:
         found = (await off_loop(own.facts.now)).topology
         if found is None:

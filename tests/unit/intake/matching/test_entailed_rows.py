@@ -17,7 +17,8 @@ from cases.entailment import ontologies
 from cases.vocabulary import iri
 from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
 from levada.algebra.schema import Regime, Schema
-from levada.intake.matching.first_rows import match_, patterns_of
+from levada.intake.matching.first_rows import match_
+from levada.intake.matching.patterns import patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import parse
 from levada.model.expression import Var

@@ -16,7 +16,7 @@ def test_modes_are_said_by_a_word(mode: Sharing) -> None:
     [
         ("relaxed", "Did you mean relax?"),
         ("of", "Did you mean off?"),
-        ("containment", "Known: exact, off, relax."),
+        ("lattice", "Known: containment, exact, off, relax."),
     ],
 )
 def test_what_is_no_mode_is_told_with_what_is_meant(word: str, hint: str) -> None:

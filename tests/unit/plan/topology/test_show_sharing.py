@@ -20,7 +20,7 @@ from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 CLAUSE = "[RANGE PT4S STEP PT2S]"
-TEXT = """PREFIX : <http://e/> SELECT ?x FROM NAMED WINDOW :w ON :s {}
+TEXT = """PREFIX : <http://e/> SELECT ?x {} FROM NAMED WINDOW :w ON :s {}
 WHERE {{ WINDOW :w {{ {} }} }}"""
 GROUPS = {
     "a": "?x :p :c0 . ?x :q ?z",
@@ -30,12 +30,14 @@ GROUPS = {
 }
 
 
-def told(mode: Sharing, groups: Mapping[str, str]) -> tuple[Topology, Told]:
+def told(
+    mode: Sharing, groups: Mapping[str, str], shown: str = "", tail: str = ""
+) -> tuple[Topology, Told]:
     """What these queries share; a group may bring its window."""
     found, roots = Topology({STREAM: StreamFacts()}, (), mode), {}
     for name, group in groups.items():
         clause, _, rest = group.rpartition("]")
-        text = TEXT.format(f"{clause}]" if clause else CLAUSE, rest)
+        text = TEXT.format(shown, f"{clause}]" if clause else CLAUSE, rest) + tail
         query = optimize(translate(parse(text), text=text))
         found.add(name, query, MIN)
         roots[name] = lower(query, found.facts).root
@@ -68,6 +70,32 @@ def test_counts_are_those_of_the_topology() -> None:
     assert telling.operators == sum(len(node.members.index) for node in found.nodes.values())
     assert telling.apart > telling.operators
     assert all(len(one.queries) > 1 for one in telling.shared)
+
+
+def test_group_bys_that_fold_rows_together_are_told_with_their_conditions() -> None:
+    groups = {
+        "a": f"{CLAUSE} ?x :p ?v FILTER(?v > 1)",
+        "b": f"{CLAUSE} ?x :p ?v FILTER(?v > 2)",
+        "c": "[RANGE PT8S STEP PT2S] ?x :p ?v FILTER(?v > 1)",
+        "d": f"{CLAUSE} ?x :q ?v FILTER(?v > 2)",
+    }
+    telling = told(Sharing.RELAX, groups, "(SUM(?v) AS ?n)", "GROUP BY ?x")[1]
+    expected = """
+    relaxed
+      Occur: 2 of range 1, 2 of window
+        > 1 [RANGE PT4S STEP PT2S close [)]: a
+        > 2 [RANGE PT4S STEP PT2S close [)]: b
+        > 1 [RANGE PT8S STEP PT2S close [)]: c
+    folded once
+      rows of Occur
+        SUM in [RANGE PT4S STEP PT2S close [)]: a
+        SUM in [RANGE PT4S STEP PT2S close [)]: b
+        SUM in [RANGE PT8S STEP PT2S close [)]: c
+    not relaxed
+      d: no other GROUP BY reads its rows under other conditions
+    """
+    text = show_sharing(telling)
+    assert text[text.index("relaxed\n") :] == dedent(expected).strip()
 
 
 def test_another_mode_is_the_reason() -> None:

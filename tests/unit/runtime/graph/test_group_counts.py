@@ -116,6 +116,23 @@ def test_what_is_packed_is_what_was_counted(
     assert (total == 3 * rows).all()
 
 
+def test_a_slice_that_comes_again_has_what_was_counted_in_it(tmp_path: Path) -> None:
+    """As where the length of slices changes from run to run."""
+    rows = np.zeros(FINEST, np.int64)
+    rows[[4, 9]] = 3, 5
+    done = [Done(0, 0, reader="r", sent=[group_counts._packed(7, rows, 99)])]
+    (tmp_path / "graph").mkdir()
+    last = Manifest(0, 0)
+    for epoch, name in enumerate(("2004-08-07", "2004-08", "2004-08-07"), 1):
+        slices, sent = send_graph.keep(str(tmp_path), epoch, last, name, done)
+        files, pending = group_counts.keep(str(tmp_path), epoch, last, name, done)
+        last = Manifest(epoch, 0, by_group=files, pending=pending, slices=slices, sent=sent)
+    assert list(last.by_group) == list(last.slices) == ["2004-08", "2004-08-07"]
+    for name, times in (("2004-08", 1), ("2004-08-07", 2)):
+        found = list(group_counts.of(str(tmp_path), last, name))
+        assert sum(int(block.rows.sum()) for block in found) == 8 * times
+
+
 def test_the_graph_by_group_adds_up_to_that_by_task(tmp_path: Path) -> None:
     write(tmp_path / "s")
     run(tmp_path / "ck", tmp_path / "s", slices="1d")

@@ -1,14 +1,16 @@
 """Which GROUP BYs read the same rows, and where the times of these are cut for all of them
 (``operators/group/slices``): what follows from a sealed plan alone.
 
-A GROUP BY reads a producer's rows along its edge, or through a pick that takes all rows of a
-relaxed join in windows of its own: what does not count in these does not count in the panes either.
+A GROUP BY reads a producer's rows along its edge, or through a pick of a relaxed join or set: what
+does not count in the pick's windows does not count in the panes either, and which rows satisfy its
+terms and comparisons is asked for all GROUP BYs above it together. A pick without any is an edge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,10 +36,13 @@ class Cuts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reader:
-    """A GROUP BY by panes, and the edges along which it reads a producer's rows."""
+    """A GROUP BY by panes, and the edges along which it reads a producer's rows. ``pick``: between
+    them, if it takes some of the rows only.
+    """
 
     panes: PlanNode[s.Panes]
     way: tuple[Consumer, ...]
+    pick: PlanNode[s.Pick] | None = None
 
     @property
     def edge(self) -> Consumer:
@@ -57,15 +62,34 @@ class Reader:
         return j
 
 
+class Form(NamedTuple):
+    """By which slots of a producer picks tell their rows: by terms, and by numbers."""
+
+    keys: tuple[int, ...]
+    ranges: tuple[int, ...]
+
+    @staticmethod
+    def of(reader: Reader) -> Form | None:
+        """That of a reader's pick; None if it has none."""
+        if reader.pick is None:
+            return None
+        slots, step = reader.way[0].edge.slots, reader.pick.step
+        ranges = {test.range: slots[test.slot] for test in step.tests}
+        return Form(tuple(sorted(slots[key.slot] for key in step.keys)), tuple(ranges.values()))
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Readers:
     """The readers that have the same slots of a producer as keys; where each column of times is
-    cut.
+    cut. ``form``: of the picks through which they read. ``facts``: what has been worked out of
+    them, by its type.
     """
 
     keys: tuple[int, ...]
     readers: tuple[Reader, ...]
     cuts: tuple[tuple[str, Cuts], ...]
+    form: Form | None
+    facts: dict[type, Any] = field(default_factory=dict)
 
 
 _Known = dict[int, tuple[Readers, ...]]
@@ -84,25 +108,27 @@ def readers_of(plan: Plan, node: PlanNode) -> tuple[Readers, ...]:
 
 
 def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
-    by_keys: dict[tuple[int, ...], list[Reader]] = {}
+    by_keys: dict[tuple[tuple[int, ...], Form | None], list[Reader]] = {}
     for reader in _reading(plan, node):
         if _closes(reader.panes):
             own = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
-            by_keys.setdefault(tuple(sorted(own)), []).append(reader)
-    for keys, found in by_keys.items():
+            by_keys.setdefault((tuple(sorted(own)), Form.of(reader)), []).append(reader)
+    for (keys, form), found in by_keys.items():
         if _several(found, len(node.members)):
-            yield Readers(keys, tuple(found), tuple(_cuts(found, node.layout)))
+            yield Readers(keys, tuple(found), tuple(_cuts(found, node.layout)), form)
 
 
 def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
+    """The GROUP BYs over a node."""
     for consumer in node.consumers:
         target = plan.nodes[consumer.node]
         if (panes := target.of(s.Panes)) is not None:
             yield Reader(panes, (consumer,))
-        elif (pick := target.of(s.Pick)) is not None and not pick.step.keys and not pick.step.tests:
+        elif (pick := target.of(s.Pick)) is not None:
+            some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
                 if (panes := plan.nodes[after.node].of(s.Panes)) is not None:
-                    yield Reader(panes, (consumer, _behind(after, pick.step.kept)))
+                    yield Reader(panes, (consumer, _behind(after, pick.step.kept)), some)
 
 
 def _behind(edge: Consumer, kept: Sequence[int]) -> Consumer:

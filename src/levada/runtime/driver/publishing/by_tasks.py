@@ -16,6 +16,7 @@ from levada.runtime.local import Executor, Job
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.task.writing.files import FUNCTIONS, Writing, Written, mark_of, shares
+from levada.sinks import Sink
 from levada.sinks.files import FileSink
 
 MUCH = 4 << 20  # bytes of segments, some 100,000 rows
@@ -29,7 +30,7 @@ def write_by_tasks(
     """Writes what a manifest publishes, if that is much: the number of reports of each query. None
     if nothing was written. Raises ``SinkError``, and what fails a job.
     """
-    if sum(held.size for held in manifest.rolled) < MUCH or sink.out in _unseen:
+    if not is_for_tasks(sink, manifest):
         return None
     job = _job(checkpoint, sink, manifest)
     if runs_here(executor, job):
@@ -39,6 +40,12 @@ def write_by_tasks(
         _unseen.add(sink.out)
         return None
     return {name: n for written in found for name, n in written.reports.items()}
+
+
+def is_for_tasks(sink: Sink | None, manifest: Manifest) -> bool:
+    """Whether it is much, and of files that hosts see, as far as is known."""
+    much = sum(held.size for held in manifest.rolled) >= MUCH
+    return isinstance(sink, FileSink) and much and sink.out not in _unseen
 
 
 def _job(checkpoint: Checkpoint, sink: FileSink, manifest: Manifest) -> Job:

@@ -16,7 +16,7 @@ from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import QueryPlan
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Lifetime:
     """One registration. The loop begins and ends it between epochs, so readers find it settled when
     they see an epoch's results.

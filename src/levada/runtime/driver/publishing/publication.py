@@ -14,6 +14,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +25,8 @@ from levada.emission.serialize import Batch
 from levada.emission.together import together
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
-from levada.runtime.driver.publishing.by_tasks import write_by_tasks
+from levada.runtime.driver.publishing.beside import is_worth
+from levada.runtime.driver.publishing.by_tasks import is_for_tasks, write_by_tasks
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.publishing.rolling import oldest
 from levada.runtime.driver.publishing.tables import StateFiles, give, prepare_states
@@ -145,35 +147,53 @@ class Publication:
         if self.index is not None:
             self.outgoing.follow(self.index, last, standing)
 
-    def publish(self, manifest: Manifest) -> None:
-        """Everything that an epoch made, and what was held back until it."""
-        root = str(self.checkpoint.root)
+    def publish(self, manifest: Manifest, *, beside: bool = False) -> Callable[[], None] | None:
+        """Everything that an epoch made, and what was held back until it. Where that is worth it
+        and it may go on ``beside`` the next epoch: what is left to do, by any one thread.
+        """
         own = manifest.counts if manifest.epoch > self._before else {}
         for name, counts in own.items():
             self.results[name] = self.results.get(name, 0) + counts[0]
             if self.sink is None:
                 self.reports[name] = self.reports.get(name, 0) + counts[3]
-        if self.sink is not None or self.files:
-            self._to_sinks(manifest)
+        waits = beside and self._can_wait(manifest)
+        rest = partial(self._give_out, manifest, by_tasks=not waits)
+        if not waits:
+            rest()
         gone = [] if self.index is None else self.index.add(manifest)
         self._needed = self._followed.follow(manifest)
         self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
-        self._publish_letters(manifest, root)
         self._forget_plans(manifest)
         if not self.keep:
             self._forget(manifest, gone)
         elif manifest.segments or manifest.shown_reports:
             self.kept.append(Published(manifest.plan, manifest.segments, manifest.shown_reports))
+        return rest if waits else None
 
-    def _to_sinks(self, manifest: Manifest) -> None:
-        """What the manifest says is to be published now. Reports are counted here, where those of
-        all tasks are together.
+    def _can_wait(self, manifest: Manifest) -> bool:
+        """Whether a thread is worth it. Tasks' jobs would wait for the next epoch's, or that for
+        them.
+        """
+        if self.sink is None and not self.files:
+            return False
+        by_tasks = not self.files and is_for_tasks(self.sink, manifest)
+        return is_worth(manifest) and not by_tasks
+
+    def _give_out(self, manifest: Manifest, *, by_tasks: bool) -> None:
+        if self.sink is not None or self.files:
+            self._to_sinks(manifest, by_tasks=by_tasks)
+        self._publish_letters(manifest, str(self.checkpoint.root))
+
+    def _to_sinks(self, manifest: Manifest, *, by_tasks: bool) -> None:
+        """What the manifest says is to be published now; ``by_tasks``: these may do it. Reports are
+        counted here, where those of all tasks are together.
         """
         if manifest.plan != self._plan:
             self._plan = manifest.plan
             self._begin_states(manifest)
-        if not self.files and self.executor is not None and isinstance(self.sink, FileSink):
-            written = write_by_tasks(self.checkpoint, self.sink, manifest, self.executor)
+        executor = self.executor if by_tasks and not self.files else None
+        if executor is not None and isinstance(self.sink, FileSink):
+            written = write_by_tasks(self.checkpoint, self.sink, manifest, executor)
             for name, reports in (written or {}).items():
                 self.reports[name] = self.reports.get(name, 0) + reports
             if written is not None:

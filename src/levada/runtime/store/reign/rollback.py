@@ -2,10 +2,11 @@
 (docs/decisions/0050-state-that-moves.md).
 
 Commits are one sequence, so going back is a commit, too: the manifest of epoch E - 1 takes the next
-number. The intention of E, which is kept as ``intentions/done`` until the next one is, becomes the
-open one again, with references that must be what they were (``Reference.sure``). So the next start
-does E again, from the same references on the same state, and what it publishes is what it has
-published, under the same names and report times; only then something new is read.
+number. The intention of E, which is kept as ``intentions/done`` until the next one is (until E is
+published: as ``intentions/publishing-E``), becomes the open one again, with references that must be
+what they were (``Reference.sure``). So the next start does E again, from the same references on the
+same state, and what it publishes is what it has published, under the same names and report times;
+only then something new is read.
 
 An engine that dies between the two steps here finds E committed and its intention open: it
 publishes E again, as after any crash. Older manifests cannot be gone back to: what they name is
@@ -26,7 +27,7 @@ from levada.errors import CheckpointError, LevadaError
 from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, facts_of
 from levada.runtime.store.durable import replace_file
-from levada.runtime.store.manifest import Intention, Manifest, read_manifest
+from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
 from levada.runtime.store.sealed import read_sealed, seal
@@ -90,7 +91,8 @@ def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:
             f"The checkpoint {root} has no whole manifest before that of epoch {last.epoch}: "
             "there is nothing to go back to."
         ) from error
-    for name in (OPEN, DONE):
+    beside = (f"intentions/{path.name}" for path in (root / OPEN).parent.glob(PUBLISHING))
+    for name in (OPEN, DONE, *beside):
         with suppress(CheckpointError, msgspec.MsgspecError):
             intention = msgspec.json.decode(read_sealed(root / name), type=Intention)
             if intention.epoch == last.epoch:

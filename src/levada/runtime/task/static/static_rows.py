@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from levada.intake.matching.first_rows import Patterns, match_, patterns_of
+from levada.intake.matching.first_rows import match_
+from levada.intake.matching.patterns import Patterns, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks, cut, of_graphs

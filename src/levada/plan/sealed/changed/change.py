@@ -67,10 +67,7 @@ class PlanChange:
             nodes[number] = revised.of(base.nodes[number])
         for number in there - self.nodes.keys() - self.revised.keys():
             nodes[number].forget()
-        queries = dict(base.queries)
-        for name in self.gone:
-            del queries[name]
-        queries.update(self.queries)
+        queries = base.queries_after(self.queries, self.gone)
         return Plan(
             self.version, nodes, self.order, self.streams, queries, self.stages, dict(self.made)
         )

@@ -1,0 +1,1 @@
+"""What partials by slices are made of."""

@@ -1,0 +1,168 @@
+"""Who wants a slice: *cells*, where what queries differ in are conditions (STREAMREUSE, aggregates
+below relaxed selections; Krishnamurthy, Wu and Franklin, SIGMOD 2006, whose fragments carry
+signatures).
+
+The conditions of a pick's members are the entries of an index (``rows/wanting``): the terms of its
+keys, and an interval of numbers each. A cell is a leaf of it: all of its rows are the same
+members'. So rows are folded by cell, once, and the tree over the leaves of an index by numbers adds
+the cells up: each node is the sum of the two below it, and a member wants those few nodes that
+together are its interval. n rows that reach M members each cost n and, of each slice of time, twice
+its cells and M log M partials; one by one they cost n M.
+
+A number that is not told by its double, a condition on two variables, and constants that are not
+told: none has cells (``None``), and rows are picked one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.kernels.keyed.groups import group
+from levada.model.arrays import Ints, Longs
+from levada.model.frame import Column, Frame
+from levada.model.segments import ranges
+from levada.operators.rows.wanting import Asked, Entries, Finder, Index, entries
+from levada.plan.sealed.sliced.readers import Reader, Readers
+
+Columns = dict[str, Column]
+Merge = Callable[[Columns, Ints, int], Columns]
+"""Partials added up: of each the number of its sum, and how many sums there are."""
+
+
+class Told(NamedTuple):
+    """Of each row its leaf of an index, -1: nobody wants it."""
+
+    wanting: Wanting
+    leaf: Longs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wanting:
+    """What all picks want by which readers read; of each leaf how many owners it has. The owners
+    are members, those of a pick from a number on (``first``).
+    """
+
+    finder: Finder
+    owners: Longs
+    first: Mapping[int, int]
+
+    @staticmethod
+    def of(readers: Readers, seed: int) -> Wanting:
+        """Worked out once."""
+        assert readers.form is not None, "they read through picks"
+        parts, first, number = [], dict[int, int](), 0
+        for reader in readers.readers:
+            pick = reader.pick
+            if pick is None or pick.id in first:
+                continue
+            members = np.flatnonzero(pick.alive).astype(np.int32)
+            below = np.array([pick.members[m].inputs[0] for m in members], np.int32)
+            slots = [reader.way[0].edge.slots[key.slot] for key in pick.step.keys]
+            keys = np.argsort(slots, kind="stable").tolist()
+            asked = Asked(members, below, members.astype(np.int64) + number)
+            parts.append(entries(pick, asked, keys, 0, seed))
+            first[pick.id], number = number, number + len(pick.members)
+        slot = next(iter(readers.form.ranges), None)
+        finder = Finder.of(Entries.together(parts), readers.form.keys, slot)
+        return Wanting(finder, _owners(finder.numbered or finder.plain), first)
+
+    @property
+    def index(self) -> Index:
+        """By numbers, if there are such."""
+        return self.finder.numbered or self.finder.plain
+
+
+def told(readers: Readers, rows: Frame, seed: int) -> Told | None:
+    """Who wants these rows of a producer; None if that does not follow from terms and numbers
+    alone.
+    """
+    if readers.form is None or len(readers.form.ranges) > 1:
+        return None
+    if Wanting not in readers.facts:
+        readers.facts[Wanting] = Wanting.of(readers, seed)
+    wanting: Wanting = readers.facts[Wanting]
+    by_number, by_key = wanting.finder.leaves(rows)
+    if wanting.finder.numbered is None:
+        return Told(wanting, by_key)
+    if not wanting.index.told.all() or (by_key >= 0).any():
+        return None
+    return Told(wanting, by_number)
+
+
+def _owners(index: Index) -> Longs:
+    """How many want each leaf."""
+    counts: Longs = np.diff(index.offsets)
+    level = 2
+    while level < 2 * index.size:
+        counts[level : 2 * level] += np.repeat(counts[level // 2 : level], 2)
+        level *= 2
+    return counts[index.size :]
+
+
+class _Level(NamedTuple):
+    """Nodes of one height: the number here of each one below (None: the same), how many there are,
+    and those that some member wants.
+    """
+
+    codes: Ints | None
+    many: int
+    wanted: Longs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cells:
+    """The nodes that members want, level by level: of each a slice below it, and its number;
+    ``owners``: (place, owner) of who wants them.
+    """
+
+    wanting: Wanting
+    levels: tuple[_Level, ...]
+    slices: Longs
+    nodes: Longs
+    owners: tuple[Longs, Longs]
+
+    @staticmethod
+    def over(wanting: Wanting, leaf: Longs, beside: Longs) -> Cells:
+        """Those above slices, by their leaves and by what else tells slices apart: ``beside``."""
+        index = wanting.index
+        inner = np.flatnonzero(np.diff(index.offsets))
+        least = int(inner[0]) if len(inner) else 0
+        node, at = leaf + index.size, np.arange(len(leaf))
+        levels, slices, nodes = list[_Level](), [at[:0]], [node[:0]]
+        codes: Ints | None = None
+        while True:
+            wanted = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
+            levels.append(_Level(codes, len(node), wanted))
+            slices.append(at[wanted])
+            nodes.append(node[wanted])
+            node = node >> 1
+            if not len(node) or int(node.max()) < max(least, 1):
+                break
+            codes, first = group(beside.view(np.uint64), node.view(np.uint64))
+            node, at, beside = node[first], at[first], beside[first]
+        every = np.concatenate(nodes)
+        counts = index.offsets[every + 1] - index.offsets[every]
+        owner = index.owner[index.of[ranges(index.offsets[every], counts)]]
+        owners = np.repeat(np.arange(len(every)), counts), owner
+        return Cells(wanting, tuple(levels), np.concatenate(slices), every, owners)
+
+    def partials(self, slices: Columns, merge: Merge) -> Columns:
+        """The partials of all nodes that are wanted, from those of the slices."""
+        parts = []
+        for level in self.levels:
+            if level.codes is not None and level.many < len(level.codes):
+                slices = merge(slices, level.codes, level.many)
+            parts.append({name: column[level.wanted] for name, column in slices.items()})
+        return {name: np.concatenate([part[name] for part in parts]) for name in slices}
+
+    def of(self, reader: Reader) -> tuple[Longs, Ints]:
+        """(place, member of the reader's pick): who wants which of the nodes."""
+        assert reader.pick is not None, "it reads through a pick"
+        place, owner = self.owners
+        member = owner - self.wanting.first[reader.pick.id]
+        own = (member >= 0) & (member < len(reader.pick.members))
+        return place[own], member[own].astype(np.int32)

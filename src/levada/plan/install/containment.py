@@ -1,0 +1,168 @@
+"""Joins whose rows are among those of another query's join (STREAMREUSE, containment: what runs is
+used as it is, with a compensation on top).
+
+    q1   ?x :p ?v . ?x :q ?z  FILTER(?v > 5)  over 10 s    leads a family
+    q2   .. FILTER(?v > 7)  over 5 s                       is in it: a pick of q1's join
+    q3   .. FILTER(?v > 3)                                 is not, and leads one of its own
+
+A family is a block (``plan/install/relax``) that is kept apart from all others that are alike, by
+the name of the query that led it: its join is relaxed, but to no more than its leader wants, so
+nothing that runs gets more rows when a query comes. What is contained is told by terms, bounds of
+numbers and lengths of windows; where that cannot be told, a query leads a family. Whatever is
+decided here, the pick gives exactly the rows of the query's own join.
+
+Cost of a query: linear in its operators, and in the families of its blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+
+from levada.model.expression import Function
+from levada.model.term import XSD, Literal, Term
+from levada.model.time import Window
+from levada.plan.install.common import Key
+from levada.plan.install.install import Installer
+from levada.plan.install.lift import joins
+from levada.plan.install.relax import Block, blocks, replaced
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+
+_BELOW = (Function.LESS, Function.LESS_EQUAL)
+_ABOVE = (Function.GREATER, Function.GREATER_EQUAL)
+_EXACT = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte"))
+
+
+@dataclass(slots=True)
+class _Family:
+    """The block of its leader, and how many blocks of queries read it."""
+
+    block: Block
+    users: int = 0
+
+
+@dataclass(slots=True)
+class Families:
+    """The families of the queries that there are."""
+
+    _alike: dict[Key, dict[str, _Family]] = field(default_factory=dict)
+    _of: dict[str, list[tuple[Key, str]]] = field(default_factory=dict)
+
+    def contained(self, name: str, installer: Installer, root: Op) -> Op:
+        """A query that comes, each of its blocks as a pick of its family's."""
+        by: dict[int, Op] = {}
+        for block in blocks(root, installer.timing.of_rows):
+            if not joins(block.join):
+                continue
+            key = installer.signature(block.relaxed)
+            alike = self._alike.setdefault(key, {})
+            leader = next((n for n, f in alike.items() if contains(f.block, block)), "")
+            if not leader:
+                leader = name
+                while leader in alike:  # of one that has gone, whose family has others
+                    leader += "'"
+                alike[leader] = _Family(block)
+            alike[leader].users += 1
+            self._of.setdefault(name, []).append((key, leader))
+            own = replace(block, relaxed=_of_family(block.relaxed, leader))
+            by[id(block.join)] = own.picked()
+        return replaced(root, by, {}) if by else root
+
+    def forget(self, name: str) -> None:
+        """A query that goes; a family ends with the last one that reads it."""
+        for key, leader in self._of.pop(name, ()):
+            family = self._alike[key][leader]
+            family.users -= 1
+            if not family.users:
+                del self._alike[key][leader]
+                if not self._alike[key]:
+                    del self._alike[key]
+
+
+def _of_family(op: Op, leader: str) -> Op:
+    """A relaxed join whose joins are this family's alone."""
+    inputs = tuple([_of_family(child, leader) for child in op.inputs])
+    spec = op.spec
+    if isinstance(spec, p.Join) and spec.sides:
+        spec = replace(spec, family=leader)
+    return replace(op, spec=spec, inputs=inputs)
+
+
+def contains(whole: Block, part: Block) -> bool:
+    """Whether the rows of a block are surely among those of another that is alike."""
+    return (
+        all(
+            set(part_terms) <= set(terms)
+            for terms, part_terms in _matched(_terms(whole), _terms(part))
+        )
+        and all(
+            any(_implies(own, test) for own in _tests(part).get(at, ()))
+            for at, tests in _tests(whole).items()
+            for test in tests
+        )
+        and all(map(_covers, whole.wants.windows, part.wants.windows))
+    )
+
+
+def _matched(
+    whole: dict[int, tuple[Term, ...]], part: dict[int, tuple[Term, ...]]
+) -> list[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    """The terms of both, by columns of the whole: what a part does not say is nothing it has."""
+    return [(terms, part.get(at, (*terms, _NONE))) for at, terms in whole.items()]
+
+
+_NONE = Literal("", "")  # no term of any query
+
+
+def _terms(block: Block) -> dict[int, tuple[Term, ...]]:
+    """The terms of its keys, by their columns."""
+    names = block.relaxed.variables
+    return {names.index(key.name): key.terms for key in block.keys}
+
+
+def _tests(block: Block) -> dict[int, list[tuple[Function, Term]]]:
+    """Its comparisons, by their columns."""
+    names, found = block.relaxed.variables, dict[int, list[tuple[Function, Term]]]()
+    for test in block.tests:
+        found.setdefault(names.index(test.name), []).append((test.function, test.term))
+    return found
+
+
+def _implies(own: tuple[Function, Term], other: tuple[Function, Term]) -> bool:
+    """Whether what satisfies one comparison surely satisfies another of the same variable.
+
+    >>> five, seven = (Literal(n, XSD + "integer") for n in "57")
+    >>> above, least = Function.GREATER, Function.GREATER_EQUAL
+    >>> _implies((above, seven), (above, five)), _implies((above, five), (above, seven))
+    (True, False)
+    >>> _implies((least, five), (above, five)), _implies((Function.EQUAL, seven), (above, five))
+    (False, True)
+    """
+    if own == other:
+        return True
+    (function, term), (wider, bound) = own, other
+    a, b = _number(term), _number(bound)
+    if a is None or b is None:
+        return False
+    for side, beyond in ((_BELOW, a < b), (_ABOVE, a > b)):
+        if wider in side and (function in side or function is Function.EQUAL):
+            return beyond or (a == b and (wider is side[1] or function is side[0]))
+    return False
+
+
+def _number(term: Term) -> Decimal | None:
+    """The value of an exact number."""
+    if not isinstance(term, Literal) or term.datatype not in _EXACT:
+        return None
+    try:
+        return Decimal(term.lexical)
+    except InvalidOperation:
+        return None
+
+
+def _covers(whole: Window, part: Window) -> bool:
+    """Whether a window is another one, or a shorter one at the same instants."""
+    return part.range <= whole.range and part.to >= whole.to and (
+        replace(part, range=whole.range, to=whole.to) == whole
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Versions of the plan by what is new in each."""

@@ -1,0 +1,40 @@
+"""As many partitions as executors have cores, while executors come and go: ``--partitions auto``.
+
+A change is another group table, which copies nothing (docs/decisions/0028-a-move-is-a-list.md); but
+the first epochs behind it look into files of several old partitions. So an executor that is there
+for ``MORE`` is used, one that is gone is missed for ``FEWER`` first: Spark replaces one that died
+within seconds. What moves are the groups of partitions that leave, and some of each for new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from levada.model.counts import MOST_PARTITIONS
+from levada.plan.sealed.group_table import GroupTable, given
+from levada.runtime.balance.degree import spread
+
+MORE, FEWER = 1_000, 10_000
+"""ms for which the cores must have been as many, before there are more or fewer partitions."""
+
+
+class Following:
+    """Decides for one run. ``cores``: of the executors that there were for the last epoch (0: that
+    is not known, or there is no cluster); ``wall``: the wall clock, ms.
+    """
+
+    def __init__(self, cores: Callable[[], int], wall: Callable[[], int]) -> None:
+        self._cores, self._wall = cores, wall
+        self._seen, self._since = 0, 0
+
+    def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
+        """The table from an epoch on, if it is to be another one."""
+        cores, now = min(self._cores(), MOST_PARTITIONS), self._wall()
+        if cores != self._seen:
+            self._seen, self._since = cores, now
+        wait = MORE if cores > table.partitions else FEWER
+        if cores in (0, table.partitions) or now - self._since < wait:
+            return None
+        return given(spread(table, np.ones(table.groups), cores), cores)

@@ -1,0 +1,120 @@
+"""Where partitions are at home: on a cluster each has an executor at which its tasks run, epoch
+after epoch, since what they read is in the memory of that host.
+
+A home is a preference, as ``places`` has them, and changes no result. It stays as long as the
+executor lives and has no more than its share, which follows from cores: partitions of one that is
+gone go where the most room is, one that is new gets what others have above their share. An executor
+that had no room within the wait (it stands still, or has other work) is not asked for in the next
+``BUSY`` jobs: so what waits for it waits once in so many.
+
+What becomes of it tasks tell themselves: by which executor they run (``executor_here``). Cost: a
+loop over partitions an epoch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+BUSY = 16
+"""Jobs for which nothing waits for an executor that had no room."""
+ABOVE = 3  # processes above a worker, of which one is its executor
+NAME = b"--executor-id"  # with which Spark starts an executor, on every kind of cluster
+
+Task = tuple[int, int, str]
+"""A stage, a partition, and the executor by which it ran ("": by none)."""
+
+
+class Stayed(msgspec.Struct):
+    """Of the stage tasks of a run that had run in the epoch before, too (``tasks``), how many
+    ``stayed`` on that executor; the ``executors`` that there were last, and their ``cores``. An
+    epoch in one task counts as one, beside the last such epoch.
+    """
+
+    tasks: int = 0
+    stayed: int = 0
+    executors: int = 0
+    cores: int = 0
+
+
+class Homes:
+    """The homes of one run: ``of`` before each job, ``ran`` behind it."""
+
+    def __init__(self) -> None:
+        self._homes: tuple[str, ...] = ()
+        self._asked: tuple[str, ...] = ()
+        self._one = False  # the last job is one task
+        self._jobs = 0
+        self._busy: dict[str, int] = {}  # executor -> the job before which nobody asks for it
+        self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # in one task, or
+        self.told = Stayed()
+
+    def of(self, partitions: int, cores: Mapping[str, int], *, one: bool) -> tuple[str, ...]:
+        """The executor that each partition's tasks of the next job are to prefer ("": none); of a
+        job that is ``one`` task that of partition 0. ``cores``: of the executors that there are.
+        """
+        self._jobs, self._one = self._jobs + 1, one
+        partitions = 1 if one else partitions
+        found = assigned(partitions, self._homes, cores)
+        self._homes = found + self._homes[partitions:]
+        self._asked = tuple("" if self._busy.get(e, 0) > self._jobs else e for e in found)
+        self.told.executors, self.told.cores = len(cores), sum(cores.values())
+        return self._asked
+
+    def ran(self, tasks: Iterable[Task]) -> None:
+        """By which executors the stage tasks of the job ran; none says so if it ran elsewhere."""
+        told = [task for task in tasks if task[2]]
+        now = {(0, 0): told[0][2]} if told and self._one else {(s, p): at for s, p, at in told}
+        before = self._at[self._one]
+        self.told.tasks += sum(key in before for key in now)
+        self.told.stayed += sum(before.get(key) == at for key, at in now.items())
+        self._at[self._one] = now or before
+        for (_, p), at in now.items():
+            if self._asked[p] not in ("", at):
+                self._busy[self._asked[p]] = self._jobs + BUSY
+
+
+def assigned(partitions: int, before: Sequence[str], cores: Mapping[str, int]) -> tuple[str, ...]:
+    """The executor of each partition, of which each has at most its share: where it was ``before``,
+    if it may stay, else where there is the most room; "" where there are no executors.
+
+    >>> assigned(4, (), {"0": 1, "1": 1})
+    ('0', '1', '0', '1')
+    >>> assigned(4, ("0", "1", "0", "1"), {"0": 1, "1": 1, "2": 2})
+    ('0', '1', '2', '2')
+    >>> assigned(4, ("0", "1", "2", "2"), {"1": 1, "2": 2})
+    ('1', '1', '2', '2')
+    """
+    total = sum(cores.values())
+    if not total:
+        return ("",) * partitions
+    room = {name: -(-partitions * own // total) for name, own in cores.items()}
+    out = [""] * partitions
+    for p, name in enumerate(before[:partitions]):
+        if room.get(name, 0) > 0:
+            out[p] = name
+            room[name] -= 1
+    for p, name in enumerate(out):
+        if not name:
+            out[p] = most = max(room, key=room.__getitem__)
+            room[most] -= 1
+    return tuple(out)
+
+
+@cache
+def executor_here() -> str:
+    """The executor whose worker this process is; "" if it is none, or the system does not tell."""
+    pid = os.getpid()
+    try:
+        for _ in range(ABOVE):
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if NAME in words:
+                return words[words.index(NAME) + 1].decode()
+    except (OSError, IndexError):  # no such files on this system, or it is the first process
+        return ""
+    return ""

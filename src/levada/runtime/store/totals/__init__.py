@@ -1,0 +1,1 @@
+"""What each query has had of results, without a line of JSON for each."""

@@ -1,0 +1,121 @@
+"""Totals in manifests and files are those of a dictionary of all counts, whatever comes, goes."""
+
+import random
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from levada.errors import CheckpointError
+from levada.plan.sealed.plan import Plan
+from levada.runtime.store.manifest import Manifest, encode_manifest
+from levada.runtime.store.totals import kept
+
+
+@dataclass(frozen=True)
+class Place:
+    """Of a query's plan what totals look at."""
+
+    name: str
+    node: int
+    member: int
+    since: int
+
+    @property
+    def query(self) -> str:
+        return self.name
+
+
+@dataclass
+class Node:
+    """A node whose members are the Emits of queries."""
+
+    members: list[Place] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
+
+    @property
+    def alive(self) -> Any:
+        return np.array([i not in self.gone for i in range(len(self.members))], np.bool_)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Of a plan what totals look at."""
+
+    version: int
+    nodes: dict[int, Node]
+    queries: dict[str, Place]
+
+
+def changed(plan: Places, rng: random.Random) -> Places:
+    """The next version: some queries go, some come, also under names of before."""
+    queries = dict(plan.queries)
+    for name in rng.sample(sorted(queries), len(queries) // 5):
+        place = queries.pop(name)
+        plan.nodes[place.node].gone.add(place.member)
+    for i in range(rng.randrange(12)):
+        name, number = f"q{rng.randrange(60)}", rng.randrange(3) if i else 7 + plan.version
+        if name not in queries:
+            node = plan.nodes.setdefault(number, Node())
+            queries[name] = Place(name, number, len(node.members), plan.version + 1)
+            node.members.append(queries[name])
+    return replace(plan, version=plan.version + 1, queries=queries)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
+    (tmp_path / "state").mkdir()
+    rng, root = random.Random(seed), str(tmp_path)
+    plan, last = changed(Places(0, {}, {}), rng), Manifest(0, 0)
+    known: dict[Place, list[int]] = {}
+    most = 0
+    with patch.object(kept, "FEW", 6):
+        for epoch in range(1, 60):
+            plan = changed(plan, rng) if rng.random() < 0.4 else plan
+            some = rng.sample(sorted(plan.queries), rng.randrange(len(plan.queries) + 1))
+            counts = {n: [rng.randrange(1, 9), 0, 0, rng.randrange(1, 4)] for n in some}
+            for name, (n, _, _, reports) in counts.items():
+                had = known.setdefault(plan.queries[name], [0, 0])
+                known[plan.queries[name]] = [had[0] + n, had[1] + reports]
+            totals, files = kept.keep(root, cast(Plan, plan), last, epoch, counts)
+            last = Manifest(epoch, plan.version, totals=totals, totalled=files)
+            assert len(totals) <= 6
+            most = max(most, len(files))
+            here = cast(Plan, plan)
+            for query in plan.queries.values():
+                found = kept.total_of(root, last, cast(Any, query))
+                assert list(found) == known.get(query, [0, 0])
+            expected = {q.name: known[q][0] for q in plan.queries.values() if q in known}
+            assert kept.solutions_of(root, last, here) == expected
+    assert 1 < most < 6
+
+
+def test_a_manifest_does_not_grow_by_queries(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    sizes = []
+    for many in (2_000, 20_000):
+        node = Node([Place(f"query-{i}", 3, i, 1) for i in range(many)])
+        plan = cast(Plan, Places(1, {3: node}, {place.name: place for place in node.members}))
+        counts = {place.name: [5, 0, 0, 2] for place in node.members}
+        totals, files = kept.keep(str(tmp_path), plan, Manifest(0, 1), 1, counts)
+        sizes.append(len(encode_manifest(Manifest(1, 1, totals=totals, totalled=files))))
+        last = Manifest(1, 1, totals=totals, totalled=files)
+        assert kept.total_of(str(tmp_path), last, cast(Any, node.members[-1])) == (5, 2)
+    assert abs(sizes[1] - sizes[0]) < 16
+
+
+def test_what_is_deleted_meanwhile_is_read_by_a_newer_manifest() -> None:
+    old, new = Manifest(1, 1), Manifest(2, 1)
+    now = [old, new, new]
+
+    def read(manifest: Manifest) -> int:
+        if manifest is old:
+            raise CheckpointError("It is deleted.")
+        return manifest.epoch
+
+    assert kept.of_last(lambda: now.pop(0), read) == 2
+    with pytest.raises(CheckpointError, match="deleted"):
+        kept.of_last(lambda: old, read)

@@ -50,6 +50,7 @@ from levada.model.durations import parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.runtime.store.remote.address import Address
 from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
@@ -314,11 +315,10 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
 
 def _options(base: Path, value: Any) -> Options:
     given = _values(mapping_at(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
-    if "ontology" in given:
-        given["ontology"] = tuple(
-            _path(base, f"options.ontology[{i}]", file) for i, file in enumerate(given["ontology"])
-        )
-    for name in ("out", "checkpoint", "summary"):
+    files = enumerate(given.get("ontology", ()))
+    given["ontology"] = tuple(_path(base, f"options.ontology[{i}]", file) for i, file in files)
+    stored = Address.of(given.get("checkpoint", ""))
+    for name in ("out", "summary") if stored else ("out", "checkpoint", "summary"):
         if name in given and given[name] != STDOUT:
             given[name] = _path(base, at("options", name), given[name])
     return Options().merged(given)

@@ -12,6 +12,7 @@ from levada.emission.formats import SHAPES, Format, meant
 from levada.errors import UsageError, near
 from levada.model.counts import check_partitions
 from levada.plan.install.sharing import sharing_of
+from levada.runtime.store.remote.address import folder_of
 from levada.streams.options import OPTIONS
 
 _SOURCES, _RESULTS, _MEANING, RUNNING = (
@@ -212,7 +213,7 @@ Checkpoint = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where state lives, to go on later; else temporary.",
+        help="Where state lives, to go on later: a folder, or s3://BUCKET/PREFIX; else temporary.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -360,7 +361,8 @@ Steps = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CheckpointFolder = Annotated[
-    Path, typer.Argument(metavar="CHECKPOINT", help="The folder that a run had as --checkpoint.")
+    Path,
+    typer.Argument(metavar="CHECKPOINT", help="What a run had as --checkpoint.", parser=folder_of),
 ]
 TableFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or NDJSON file.")]
 Topic = Annotated[

@@ -18,6 +18,7 @@ from levada.emission.formats import Format
 from levada.engine.telling.summary import Summary
 from levada.errors import UsageError
 from levada.model.durations import parse_duration
+from levada.runtime.store.remote.address import Address, folder_of
 from levada.sinks.atomic import sink_error, write_atomic
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ def _check_standby(checkpoint: str | None, mode: Mode) -> None:
     if mode.silence and checkpoint is None:
         message = "A standby takes over a checkpoint, and there is none."
         raise UsageError(message, hint="Say --checkpoint DIR, too.")
+    if mode.silence and checkpoint is not None and Address.of(checkpoint) is not None:
+        raise UsageError(
+            f"A standby watches a folder, and {checkpoint} is on an object store.",
+            hint="Start it without --standby when the other has ended: it goes on from there.",
+        )
 
 
 def _check_added(checkpoint: str | None) -> None:
@@ -105,7 +111,7 @@ def _check_added(checkpoint: str | None) -> None:
     # here: a run with queries need not look
     from levada.runtime.store.requests import read_ledger
 
-    if not read_ledger(Path(checkpoint)).added:
+    if not read_ledger(folder_of(checkpoint)).added:
         message = f"There is no query, and none was added to the checkpoint {checkpoint}."
         raise UsageError(message, hint=hint)
 

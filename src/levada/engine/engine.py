@@ -16,7 +16,6 @@ Everything that survives is in the checkpoint (a temporary one if none is given)
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -60,6 +59,8 @@ from levada.runtime.graph.send_graph import check_slices
 from levada.runtime.local import Executor, cores
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Keep
+from levada.runtime.store.remote.address import located
+from levada.runtime.store.remote.objects import Objects
 from levada.sinks import Sink
 
 if TYPE_CHECKING:
@@ -74,10 +75,10 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
     this process without Spark, as the master ``none`` says too. One of our own starts beside the
     first epochs, which are run in this process until it is there; what hinders it ends the engine.
-    ``checkpoint``: a folder that survives; None for a temporary one. ``epoch``: the least time
-    between the starts of two epochs (ms, or "1s"; else at once). ``epoch_rows``: the most elements
-    in one. ``delay``: within which results are to come ("250ms"): epochs have no more elements than
-    lets them, and begin a quarter of it apart.
+    ``checkpoint``: a folder that survives, or ``s3://BUCKET/PREFIX``; None for a temporary one.
+    ``epoch``: the least time between the starts of two epochs (ms, or "1s"; else at once).
+    ``epoch_rows``: the most elements in one. ``delay``: within which results are to come ("250ms"):
+    epochs have no more elements than lets them, and begin a quarter of it apart.
     ``sink``: where results are published beside the Python readers.
     ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
@@ -125,7 +126,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._master = master
         self._bound = pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
-        self.root = Path(tempfile.mkdtemp(prefix="levada-") if checkpoint is None else checkpoint)
+        self._address, self.root = located(checkpoint)
         self._limits = QueryLimits.of(limits, check_count(max_rows, "max_rows"))
         self._wish = wish_of(place, master)
         self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
@@ -136,7 +137,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime, mode)
         self._statics = Statics(placed)
-        self._spools = Spools(kept=not self.temporary)
+        self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
@@ -299,9 +300,11 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             partitions = wanted if isinstance(wanted, int) else found
             if self._wish is not None and wanted is None:
                 partitions = self._wish.partitions(found)
+            objects = None if self._address is None else Objects(self._address)
             self._checkpoint = Checkpoint(
-                self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked
-            )
+                self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
+                objects=objects,
+            )  # fmt: skip
             here = self._is_local or self._master == NO_SPARK
             # a cluster's cores are known when its executors are there
             if isinstance(wanted, int) or (wanted is not None and here):

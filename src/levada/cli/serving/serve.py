@@ -14,6 +14,7 @@ from levada.app.app_file import STDOUT, App
 from levada.cli.run import Mode, run_with
 from levada.errors import UsageError
 from levada.model.limits import SERVED
+from levada.runtime.store.remote.address import Address
 
 if TYPE_CHECKING:
     from levada.server.settings import Settings
@@ -51,6 +52,12 @@ def serve(app: App, wish: Wish) -> int:
     if app.options.checkpoint is None:
         raise UsageError(
             "The server and the engine meet in a checkpoint.", hint="Say --checkpoint DIR."
+        )
+    if Address.of(app.options.checkpoint) is not None:
+        raise UsageError(
+            "levada serve keeps what clients ask and push in the checkpoint's folder, and "
+            f"{app.options.checkpoint} is on an object store.",
+            hint="Say --checkpoint DIR.",
         )
     settings = _settings(Path(app.options.checkpoint), wish.listen, wish.tokens)
     settings.check()

@@ -78,11 +78,13 @@ class Spool(Protocol):
 
 
 class Spools:
-    """The spools of an engine. ``kept``: its checkpoint outlives it."""
+    """The spools of an engine. ``kept``: its checkpoint outlives it. ``elsewhere``: on which object
+    store that is, where spools are not kept.
+    """
 
-    def __init__(self, *, kept: bool = False) -> None:
+    def __init__(self, *, kept: bool = False, elsewhere: str = "") -> None:
         self._all: list[Spool] = []
-        self._kept = kept
+        self._kept, self._elsewhere = kept, elsewhere
 
     def config_of(
         self,
@@ -107,6 +109,12 @@ class Spools:
         return self._add(python_spool(name, source, root, options))
 
     def _add(self, spool: Spool) -> StreamConfig:
+        if self._elsewhere:
+            raise UsageError(
+                f"The stream {spool.config.name} is sent once, and what has come of it would be on "
+                f"this machine alone, not in the checkpoint {self._elsewhere}.",
+                hint="Have it in files or in Kafka, or take a folder as checkpoint.",
+            )
         self._all = [*self._all, spool]  # others may be going through the list
         return spool.config
 

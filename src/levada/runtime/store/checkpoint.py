@@ -46,6 +46,8 @@ from levada.runtime.store.group_tables import GroupTables
 from levada.runtime.store.manifest import Manifest, read_files, read_manifest
 from levada.runtime.store.reign.commits import Driver, Reign
 from levada.runtime.store.reign.leavings import leavings, orphans
+from levada.runtime.store.remote.mirror import MARK, mirror_of
+from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 
@@ -96,7 +98,8 @@ class _Chain:
 
 class Checkpoint:
     """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
-    one begins with so many ``partitions``. ``locked``: only if nobody has its lock.
+    one begins with so many ``partitions``. ``locked``: only if nobody has its lock. ``objects``:
+    where it is kept, if ``root`` is only where it is worked on.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Checkpoint:
         seed: int | None = None,
         wall: int = 0,
         locked: bool = True,
+        objects: Objects | None = None,
     ) -> None:
         self.root = root
         self._wholes: list[int] = []  # plan versions that are written whole, of this run
@@ -114,18 +118,20 @@ class Checkpoint:
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(
-                f"The checkpoint {root} cannot be made: {error.strerror}."
-            ) from error
+            message = f"The checkpoint {root} cannot be made: {error.strerror}."
+            raise CheckpointError(message) from error
         # whichever thread closes it
         self._lock = filelock.FileLock(str(root / "lock"), thread_local=False)
         self.lock(LOOKED_AT, needed=locked)
         try:
-            self.facts = self._facts(seed)
+            driver = Driver(platform.node(), os.getpid(), wall)
+            mirror = mirror_of(root, objects, str(driver))
+            self._facts(seed)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             # before anything is deleted
-            self.reign = Reign(root, Driver(platform.node(), os.getpid(), wall))
+            self.reign = Reign(root, driver, mirror)
+            self.facts = facts_of(root)
             self.reign.show()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
             if not self.tables.current:
@@ -133,6 +139,8 @@ class Checkpoint:
             self.has_orphans = False  # an attempt has failed since the last commit
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
             self._sweep()
+            if mirror is not None:
+                mirror.sweep()
         except BaseException:
             self._lock.release()
             raise
@@ -165,7 +173,7 @@ class Checkpoint:
             strangers = sorted(
                 p.name
                 for p in self.root.iterdir()
-                if not p.name.startswith(("lock", ".levada.json."))
+                if not p.name.startswith(("lock", ".levada.json.", MARK, f".{MARK}."))
             )
             if strangers:
                 raise CheckpointError(
@@ -218,9 +226,7 @@ class Checkpoint:
             self.forget(manifest.epoch - 2, read_files(older) - named)
 
     def forget(self, epoch: int, files: Iterable[str]) -> None:
-        """Deletes a manifest of long ago, if no reader needs it, and files that no later one
-        names.
-        """
+        """Deletes a manifest of long ago, if no reader needs it, and files that none names."""
         if not self._is_kept(epoch):
             (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
         self.unlink(files)

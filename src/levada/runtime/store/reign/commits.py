@@ -27,6 +27,7 @@ import msgspec
 from levada.errors import CheckpointError, OvertakenError, unreadable
 from levada.runtime.store.durable import unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
+from levada.runtime.store.remote.mirror import Mirror
 from levada.runtime.store.sealed import read_sealed, seal
 
 FOLDER = "commits"
@@ -48,8 +49,7 @@ class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
     drawn: str
 
     def __str__(self) -> str:
-        when = datetime.fromtimestamp(self.wall / 1000, UTC)
-        return f"process {self.pid} on {self.host}, at {when:%Y-%m-%dT%H:%M:%SZ}"
+        return str(Driver(self.host, self.pid, self.wall))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,19 @@ class Driver:
     pid: int
     wall: int
 
+    def __str__(self) -> str:
+        when = datetime.fromtimestamp(self.wall / 1000, UTC)
+        return f"process {self.pid} on {self.host}, at {when:%Y-%m-%dT%H:%M:%SZ}"
+
 
 class Reign:
     """The reign of one driver over the checkpoint in ``root``, from its takeover on. ``last``: the
-    last manifest, its own or one of before.
+    last manifest, its own or one of before. ``mirror``: where the folder is kept, if that is an
+    object store: then its numbers count.
     """
 
-    def __init__(self, root: Path, driver: Driver) -> None:
+    def __init__(self, root: Path, driver: Driver, mirror: Mirror | None = None) -> None:
+        self._mirror, self._by = mirror, ""
         self._root = root.absolute()
         self._folder = self._root / FOLDER
         self._folder.mkdir(exist_ok=True)
@@ -83,6 +89,8 @@ class Reign:
 
     def _take_over(self, driver: Driver) -> bool:
         """Takes the next number; False if another one has it by now."""
+        if self._mirror is not None:
+            self._mirror.restore()
         at, entry = newest(self._root) or (0, None)
         reign = epoch = of = 0
         if isinstance(entry, Manifest):
@@ -112,6 +120,7 @@ class Reign:
         """The commit of an epoch. Raises ``OvertakenError``: nothing of it counts."""
         manifest.reign = self.number
         if not self._create(self._at + 1, encode_manifest(manifest)):
+            self._by = "" if self._mirror is None else self._mirror.newer()
             raise self.overtaken() or CheckpointError(
                 f"Epoch {manifest.epoch} of the checkpoint {self._root} cannot be committed: its "
                 f"number {self._at + 1} is taken."
@@ -123,6 +132,8 @@ class Reign:
 
     def _create(self, number: int, data: bytes) -> bool:
         """Creates a number; False if it is not the next one."""
+        if self._mirror is not None and not self._mirror.create(number, data):
+            return False
         path = self._folder / str(number)
         if not write_once(path, data) and not _holds(path, data):
             return False
@@ -143,12 +154,19 @@ class Reign:
             raise self.overtaken() or unwritable(self._root, error) from error
 
     def overtaken(self) -> OvertakenError | None:
-        """The sentence, if another driver has taken over; costs the list of a small folder."""
+        """The sentence, if another driver has taken over; costs the list of a small folder. On an
+        object store only a commit finds out: until then nothing that is shared has changed.
+        """
+        if self._by:
+            return self._sentence(self._by)
         if max(_numbers(self._root), default=0) <= self._at:
             return None
         by = last_takeover(self._root)
         if by is None or by.reign <= self.number:
             return None
+        return self._sentence(str(by))
+
+    def _sentence(self, by: str) -> OvertakenError:
         return OvertakenError(
             f"Another engine has taken over the checkpoint {self._root}: {by}.",
             hint="This one has ended, and has published nothing since then.",

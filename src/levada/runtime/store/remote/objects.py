@@ -1,0 +1,169 @@
+"""The objects of a checkpoint on an object store: what Levada asks of one, and each refusal as a
+sentence.
+
+    create    only if it is absent (a conditional put): commits
+    put       under a drawn name: what commits name
+    get       all of it, or a part
+    names     of a folder, in order
+    delete    many at once
+
+Endpoint, region and credentials are what obstore finds in the environment (``AWS_*``, a web
+identity, the instance's role). They are never read here, and no text of the store's answer but its
+code gets into a sentence: an answer may repeat a key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from levada.errors import CheckpointError, DamagedError, UsageError
+from levada.runtime.store.remote.address import Address
+
+T = TypeVar("T")
+_NO_BUCKET = "NoSuchBucket"
+PATIENCE = 60  # s for which a request is tried again
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_STATUS = re.compile(r"status code: (\d{3}|\d{3} [A-Za-z ]{1,40})|with status (\d{3})")
+
+
+class AbsentError(DamagedError):
+    """An object that is not there."""
+
+
+class Objects:
+    """The objects below an address. Raises ``UsageError`` if obstore is not installed."""
+
+    def __init__(self, address: Address) -> None:
+        try:
+            import obstore
+            import obstore.store
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"The checkpoint {address} needs obstore, which is not installed.",
+                hint="pip install 'levada[s3]'",
+            ) from error
+        self.address = address
+        plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        self._do: Any = obstore
+        self._errors: Any = obstore.exceptions
+        self._failed = (obstore.exceptions.BaseError, OSError)
+        try:
+            self._store: Any = obstore.store.S3Store(
+                address.bucket,
+                prefix=address.prefix,
+                client_options={"allow_http": plain},
+                retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=PATIENCE)},
+            )
+        except self._failed as error:
+            raise self._refusal(error, "opened") from None
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Creates an object; False if there is one. A request that is tried again may find what it
+        has made itself: so ask who holds what.
+        """
+        try:
+            self._do.put(self._store, name, data, mode="create", use_multipart=False)
+        except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
+            return False
+        except self._failed as error:
+            raise self._refusal(error, "written") from None
+        return True
+
+    def put(self, name: str, data: bytes | Path) -> None:
+        """An object of this content."""
+        self._tried(lambda: self._do.put(self._store, name, data), "written")
+
+    def get(self, name: str) -> bytes:
+        """All of an object. Raises ``AbsentError``."""
+        found = self._tried(lambda: self._do.get(self._store, name).bytes(), "read", name)
+        return bytes(found)
+
+    def part(self, name: str, start: int, end: int) -> bytes:
+        """Bytes of an object, fewer if it is shorter. Raises ``AbsentError``, and ``DamagedError``
+        if it ends before them.
+        """
+        call = partial(self._do.get_range, self._store, name, start=start, end=end)
+        return bytes(self._tried(call, "read", name))
+
+    def names(self, folder: str, after: str = "") -> list[str]:
+        """The names of the objects in a folder, in order, from behind one on."""
+
+        def listed() -> list[str]:
+            found = self._do.list(self._store, folder, offset=after or None, chunk_size=1000)
+            return sorted(meta["path"] for chunk in found for meta in chunk)
+
+        return self._tried(listed, "listed")
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Deletes objects, whether they are there or not."""
+        if names:
+            self._tried(lambda: self._do.delete(self._store, list(names)), "cleared")
+
+    def probe(self) -> None:
+        """Raises ``CheckpointError`` for a store that creates what is there already: on it two
+        drivers could commit the same epoch. Costs three small requests.
+        """
+        name = f"probe/{secrets.token_hex(8)}"
+        first = self.create(name, b"1")
+        if not first or self.create(name, b"2"):
+            self.delete([name])
+            raise self._unconditional()
+        self.delete([name])
+
+    def _unconditional(self) -> CheckpointError:
+        return CheckpointError(
+            f"The object store of {self.address} knows no conditional put (If-None-Match): on it "
+            "two engines could commit the same epoch.",
+            hint="Take one that does, such as S3, or a folder.",
+        )
+
+    def _tried(self, call: Callable[[], T], what: str, name: str = "") -> T:
+        try:
+            return call()
+        except self._failed as error:  # nor its text in a traceback
+            raise self._refusal(error, what, name) from None
+
+    def _absent(self, error: BaseException, what: str, name: str) -> CheckpointError:
+        if not name or _NO_BUCKET in str(error):
+            return CheckpointError(
+                f"The checkpoint {self.address} cannot be {what}: there is no bucket "
+                f"{self.address.bucket}.",
+                hint="Make it, or name another; Levada makes no buckets.",
+            )
+        return AbsentError(f"The checkpoint {self.address} lacks the object {name}.")
+
+    def _refusal(self, error: BaseException, what: str, name: str = "") -> CheckpointError:
+        """Why a request has failed. Nothing of the answer is repeated but its code."""
+        errors = self._errors
+        absent = isinstance(error, errors.NotFoundError | FileNotFoundError)
+        if absent or _NO_BUCKET in str(error):
+            return self._absent(error, what, name)
+        if isinstance(error, errors.NotSupportedError) or "NotImplemented" in str(error):
+            return self._unconditional()
+        if name and "range" in str(error).lower():
+            return DamagedError(f"The object {name} of the checkpoint {self.address} is cut short.")
+        denied = errors.PermissionDeniedError | errors.UnauthenticatedError | PermissionError
+        if isinstance(error, denied):
+            return CheckpointError(
+                f"The checkpoint {self.address} cannot be {what}: these credentials may not.",
+                hint="Levada lists, reads, writes and deletes objects below the prefix.",
+            )
+        return CheckpointError(
+            f"The checkpoint {self.address} cannot be {what}: {_reason(str(error))}.",
+            hint="The run goes on after the last epoch that was committed.",
+        )
+
+
+def _reason(text: str) -> str:
+    if found := _CODE.search(text):
+        return f"the object store says {found[1]}"
+    if found := _STATUS.search(text):
+        return f"the object store answers with status {found[1] or found[2]}"
+    return "the object store does not answer"

@@ -1,0 +1,96 @@
+"""An object store for tests: moto's server, on a free port of this host. Where it or obstore is not
+installed, the tests are skipped, and say so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+
+from ports import free_port
+
+BUCKET, KEY, SECRET = "levada-tests", "canary-key-51fa", "canary-secret-9c02"
+
+
+class Server:
+    """One server, and its bucket ``BUCKET``. ``guarded``: nobody may do anything on it."""
+
+    def __init__(self, *, guarded: bool = False) -> None:
+        for name, what in (("moto", "moto[server]"), ("obstore", "obstore")):
+            if importlib.util.find_spec(name) is None:
+                pytest.skip(f"Object stores are NOT tested: there is no {what}.")
+        from moto.server import ThreadedMotoServer
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self._server: Any = ThreadedMotoServer("127.0.0.1", free_port(), verbose=False)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.url = f"http://{host}:{port}"
+        self._guarded = guarded
+        if guarded:
+            self._guard("0")
+
+    def environ(self) -> dict[str, str]:
+        """What a process finds it by."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def make_bucket(self) -> None:
+        """Makes the bucket; there it is empty."""
+        httpx.put(f"{self.url}/{BUCKET}").raise_for_status()
+
+    def _guard(self, after: str) -> None:
+        httpx.post(f"{self.url}/moto-api/reset-auth", content=after).raise_for_status()
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._guarded:  # it holds for all servers of the process
+            self._guard("inf")
+        self._server.stop()
+
+
+@contextmanager
+def without_conditions(url: str) -> Iterator[str]:
+    """The same server as one that knows no ``If-None-Match``, as older ones do not."""
+
+    class Passing(BaseHTTPRequestHandler):
+        def _pass(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            given = {k: v for k, v in self.headers.items() if k.lower() != "if-none-match"}
+            found = httpx.request(
+                self.command, url + self.path, headers=given, content=self.rfile.read(size)
+            )
+            self.send_response(found.status_code)
+            for name, value in found.headers.items():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(found.content)))
+            self.end_headers()
+            self.wfile.write(found.content)
+
+        def log_message(self, *args: Any) -> None:
+            """Nothing."""
+
+    for word in ("GET", "PUT", "POST", "DELETE", "HEAD"):
+        setattr(Passing, f"do_{word}", Passing._pass)
+    passing = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
+    thread = threading.Thread(target=passing.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{passing.server_port}"
+    finally:
+        passing.shutdown()
+        passing.server_close()
+        thread.join()

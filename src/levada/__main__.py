@@ -1,5 +1,7 @@
 """``levada`` and ``python -m levada``: the command line, whose modules take half a second."""
 
+from __future__ import annotations
+
 import gc
 import sys
 from collections.abc import Callable

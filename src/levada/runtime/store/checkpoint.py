@@ -381,8 +381,8 @@ def facts_of(root: Path) -> Facts:
 
 def newest_manifest(root: Path) -> Manifest | None:
     """The manifest of a checkpoint's last epoch; None before the first."""
-    epochs = sorted(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
-    return read_manifest(root / "manifests" / str(epochs[-1])) if epochs else None
+    epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
+    return read_manifest(root / "manifests" / str(max(epochs))) if epochs else None
 
 
 def catalog_of(root: Path, facts: Facts, version: int) -> tuple[Topology, dict[str, str]]:

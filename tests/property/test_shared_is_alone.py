@@ -94,11 +94,11 @@ def is_shared(shared: Mapping[str, Counter[str]]) -> None:
 
 
 def test_each_says_what_it_says_alone() -> None:
-    is_shared(judge(sketched_sets(MOST), worlds(), 20))
+    is_shared(judge(sketched_sets(MOST), worlds(), 14))
 
 
 def test_each_says_in_cql_what_it_says_alone() -> None:
-    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), 8))
+    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), 6))
 
 
 @pytest.mark.skipif(not SETS, reason="Each suspension is an epoch run again: LEVADA_CASES has it.")

@@ -1,5 +1,5 @@
 """The driver killed in random epochs on real Spark, and started again until it ends (judge 4):
-LEVADA_KILLS times, 3 unless said.
+LEVADA_KILLS times, 2 unless said.
 
 The seed is told with a failure; LEVADA_SEED repeats it, but for the instants within an epoch at
 which processes are killed.
@@ -16,7 +16,7 @@ import pytest
 from levada.testing.question import ReferenceQuery
 from levada.testing.reference import evaluate
 
-KILLS = int(os.environ.get("LEVADA_KILLS", "3"))
+KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.chaos,

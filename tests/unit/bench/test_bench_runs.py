@@ -46,14 +46,10 @@ def test_w3_stepped_and_pyoxigraph_agree() -> None:
         assert side["rows"] == theirs["rows"] * side["rounds"] and side["rounds"] == 2
 
 
-@pytest.mark.parametrize("name", ["parse", "queries", "epoch"])
-def test_the_command_prints_one_json_object(name: str) -> None:
-    told = bench(name, "--scale", "0.004", "--stepped")
-    assert told["bench"] == name and {"levada", "baseline", "ratio_cpu"} <= set(told)
-    if name == "epoch":
-        assert told["median_ms"] > 0 and set(told["levada"]["cpu"]) == {"driver", "jvm", "workers"}
-    else:
-        assert set(told["levada"]) >= SIDE and told["levada"]["rows_per_cpu_s"] > 0
+def test_the_command_prints_one_json_object() -> None:
+    told = bench("epoch", "--scale", "0.004", "--stepped")
+    assert told["bench"] == "epoch" and {"levada", "baseline", "ratio_cpu"} <= set(told)
+    assert told["median_ms"] > 0 and set(told["levada"]["cpu"]) == {"driver", "jvm", "workers"}
 
 
 @pytest.mark.skipif(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from awaiting import PATIENCE, kill_after, until
+from awaiting import PATIENCE, kill_after, until, until_engine
 from levada.cli.main import main
 from levada.emission.decode import plain_values
 from levada.engine.engine import Engine
@@ -293,8 +293,9 @@ def _goes_and_comes(
         assert "The intake waits until" in said and "cannot be written" in said
         assert engine.progress().elements - held < 400
         own.start()
-        until(lambda: engine.progress().elements == written + 400)
-        until(lambda: not engine.status().outputs[0].behind)
+        until_engine(engine, lambda: engine.progress().elements == written + 400)
+        until_engine(engine, lambda: not engine.status().outputs[0].behind)
+        until_engine(engine, lambda: not engine.status().outputs[0].holds)
         until(lambda: not read_status(root).outputs[0].holds)  # as soon as that is written
         whole = len(asked.to_polars())
     assert len(in_table(own, "away")) == len(set(in_table(own, "away"))) == whole

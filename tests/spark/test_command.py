@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,16 @@ def folder(tmp_path: Path) -> Any:
         "".join(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20))
     )
     (tmp_path / "tmp").mkdir()
-    return tmp_path
+    yield tmp_path
+    for process in _started:  # what a test has left when it failed must not slow the others
+        if process.poll() is None:
+            for one in [*below(process), process]:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+    _started.clear()
+
+
+_started: list[Any] = []
 
 
 def start(folder: Any, *more: Any, **variables: Any) -> Any:
@@ -40,7 +50,7 @@ def start(folder: Any, *more: Any, **variables: Any) -> Any:
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), **variables}
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     given = ["run", "hot.rq", "--stream", "http://e/s=s.nt", "--master", "local[2]", *more]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "levada_kill", *given],
         cwd=folder,
         env={**environment, "PYTHONPATH": path},
@@ -49,6 +59,8 @@ def start(folder: Any, *more: Any, **variables: Any) -> Any:
         start_new_session=True,
         text=True,
     )
+    _started.append(process)
+    return process
 
 
 def below(process: Any) -> Any:
@@ -103,7 +115,10 @@ def await_line(process: Any, text: str) -> None:
 
 def busy(process: Any) -> bool:
     """Whether a worker of Spark has computed for a while."""
-    times = [p.cpu_times().user for p in below(process) if "python" in p.name()]
+    times = []
+    for child in below(process):
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            times += [child.cpu_times().user] if "python" in child.name() else []
     return len(times) > 1 and max(times) > 3
 
 

@@ -91,11 +91,9 @@ def _of_family(op: Op, leader: str) -> Op:
 
 def contains(whole: Block, part: Block) -> bool:
     """Whether the rows of a block are surely among those of another that is alike."""
+    terms = _terms(part)
     return (
-        all(
-            set(part_terms) <= set(terms)
-            for terms, part_terms in _matched(_terms(whole), _terms(part))
-        )
+        all(at in terms and {*terms[at]} <= {*own} for at, own in _terms(whole).items())
         and all(
             any(_implies(own, test) for own in _tests(part).get(at, ()))
             for at, tests in _tests(whole).items()
@@ -103,16 +101,6 @@ def contains(whole: Block, part: Block) -> bool:
         )
         and all(map(_covers, whole.wants.windows, part.wants.windows))
     )
-
-
-def _matched(
-    whole: dict[int, tuple[Term, ...]], part: dict[int, tuple[Term, ...]]
-) -> list[tuple[tuple[Term, ...], tuple[Term, ...]]]:
-    """The terms of both, by columns of the whole: what a part does not say is nothing it has."""
-    return [(terms, part.get(at, (*terms, _NONE))) for at, terms in whole.items()]
-
-
-_NONE = Literal("", "")  # no term of any query
 
 
 def _terms(block: Block) -> dict[int, tuple[Term, ...]]:

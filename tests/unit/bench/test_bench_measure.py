@@ -28,7 +28,8 @@ def test_cpu_of_a_child_counts() -> None:
         assert child.stdout is not None and child.stdout.readline()
         least, spent = cpu_seconds() - then, tree.cpu() - before
         most = cpu_seconds() - whole
-        assert spent.driver > 0.9 and spent.jvm == spent.workers == 0  # below no JVM: ours
+        # below no JVM: ours. An earlier test's session may have left one, which idles beside
+        assert spent.driver > 0.9 and spent.jvm + spent.workers < 0.2
         assert least - 0.2 < spent.total < most + 0.2, "but for the ticks of clocks"
         assert peak_memory() > 20e6
     finally:

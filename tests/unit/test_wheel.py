@@ -91,7 +91,7 @@ class Installed:
             input=typed,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1200,
         )
 
 
@@ -113,7 +113,7 @@ def built(folder: Path) -> Path:
 
 
 def run(*command: Any) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -113,7 +114,7 @@ def test_each_says_what_it_says_alone() -> None:
         worlds(),
         st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1),
         st.sampled_from((exchange.FEWER, 1000.0)),
-        st.sampled_from((4, 10, 100_000)),
+        st.sampled_from((100_000, 5)),
     )
     def each(
         coming: Sequence[Coming], world: World, mixed: Sequence[str], most: float, rows: int
@@ -138,7 +139,7 @@ WINDOWS = (
 
 @pytest.mark.parametrize(
     ("pattern", "function"),
-    [("?x :p ?v", "AVG(?v)"), ("?x :p ?v", "MAX(?v)"), ("?x :p ?v . ?x :q ?y", "SUM(?v)")],
+    [("?x :p ?v", "MAX(?v)"), ("?x :p ?v . ?x :q ?y", "AVG(?v)")],
 )
 def test_windows_of_one_function_are_put_together_from_slices(pattern: str, function: str) -> None:
     queries = [
@@ -150,7 +151,8 @@ def test_windows_of_one_function_are_put_together_from_slices(pattern: str, func
     with ExitStack() as stack:
         put = Put(stack)
         world = World({STREAM: stream}, {STREAM: (50, 100)})
-        check(coming, world, counters(), mixed=("relax", "off", "relax", "exact"), epoch_rows=10)
+        mixed = ("relax", "off", "relax", "exact")
+        check(coming, world, {"relax": Counter()}, mixed=mixed, epoch_rows=10)
     assert put.reports > put.sets, "several windows have the same slices"
     assert put.joined > 0, "what only long windows want is one slice"
 

@@ -155,8 +155,10 @@ def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slic
     k, h = own
     cuts = dict[str, Times]()
     for name, borders in readers.cuts:
-        if (at := cut(out[name], borders, most)) is None:
+        at = cut(out[name], borders, most)
+        if at is None and not readers.keeping.any():
             return None
+        at = out[name] if at is None else at  # in state each time may be a slice
         cuts[name] = at
         k, h = combine(k, h, at.view(np.uint64), zeros(out.n))
         time = combine(*time, at.view(np.uint64), zeros(out.n))

@@ -317,8 +317,9 @@ def _of_members(op: Ints) -> tuple[Words, Words]:
 
 
 def _mixed(k: Words, h: Words) -> tuple[Words, Words]:
-    """Words whose sums tell sets of them apart."""
-    return combine(zeros(len(k)), zeros(len(k)), k, h)
+    """Words whose sums tell sets of them apart: none of them is 0, as a mixture of zeros is."""
+    one = np.ones(len(k), np.uint64)
+    return combine(one, one, k, h)
 
 
 def _added_up(of: Longs, count: int, words: Words) -> Words:

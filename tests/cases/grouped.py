@@ -2,10 +2,13 @@
 
 A set has one group of patterns, with a condition or none, and one key, mostly; each of its queries
 draws its window, its options and its aggregates, and now and then another of the rest. In half of
-the sets each query has a condition of its own.
+the sets all queries have the same aggregates, in half each has a condition of its own: where only
+the first is so, they differ in their windows alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
@@ -19,6 +22,7 @@ GROUPS = (
     ("?x :p ?v", ("?x", "")),
     ("?x :p ?v . ?x :q ?y", ("?x", "?y", "?x ?y", "")),
     ("?y :q ?x . ?x :p ?v . ?y :p ?u", ("?x", "?y", "?u", "")),
+    ("?x :p ?v OPTIONAL { ?x :q ?y }", ("?x", "?y", "")),
 )
 FUNCTIONS = ("SUM(?v)", "AVG(?v)", "COUNT(?v)", "COUNT(*)", "MIN(?v)", "MAX(?v)", "SAMPLE(?v)")
 RARE = ("COUNT(DISTINCT ?v)", "SUM(?v + 1)")
@@ -59,13 +63,24 @@ def body(patterns: str, condition: str) -> str:
     return f"WINDOW :w {{ {patterns}{told} }}"
 
 
+aggregates = st.lists(st.sampled_from((*FUNCTIONS * 3, *RARE)), min_size=1, max_size=2, unique=True)
+
+
 @st.composite
-def grouped(draw: st.DrawFn, name: str, body: str, key: str) -> CaseQuery:
-    """One GROUP BY."""
-    functions = (*FUNCTIONS * 3, *RARE)
-    chosen = draw(st.lists(st.sampled_from(functions), min_size=1, max_size=2, unique=True))
+def grouped(
+    draw: st.DrawFn, name: str, body: str, key: str, chosen: Sequence[str] = ()
+) -> CaseQuery:
+    """One GROUP BY; ``chosen``: its aggregates, if these are not drawn."""
+    chosen = chosen or draw(aggregates)
     shown = " ".join(f"({one} AS ?n{i})" for i, one in enumerate(chosen))
     tail = f" GROUP BY {key}" if key else ""
+    if key and draw(st.integers(0, 5)) == 5:
+        tail += " HAVING (COUNT(*) > 1)"
+    head = f"SELECT {key} {shown}"
+    if key == "?x" and draw(st.integers(0, 7)) == 7:
+        names = " ".join(f"?n{i}" for i in range(len(chosen)))
+        body = f"{{ {head} WHERE {{ {body} }}{tail} }} OPTIONAL {{ WINDOW :w {{ ?x :q ?o }} }}"
+        head, tail = f"SELECT ?x {names} ?o", ""
     options: dict[str, object] = {}
     if draw(st.integers(0, 2)) == 2:
         options["t0"] = draw(st.sampled_from(ORIGINS))
@@ -78,7 +93,7 @@ def grouped(draw: st.DrawFn, name: str, body: str, key: str) -> CaseQuery:
     return rspql(
         Drawn(
             name,
-            Asked(f"SELECT {key} {shown}", tail),
+            Asked(head, tail),
             body,
             windows,
             options,
@@ -91,11 +106,12 @@ def grouped(draw: st.DrawFn, name: str, body: str, key: str) -> CaseQuery:
 def grouped_sets(draw: st.DrawFn, most: int) -> list[CaseQuery]:
     """3 to ``most`` GROUP BYs, most of them of the same rows."""
     one, own = draw(bodies()), draw(st.booleans())
+    same = draw(aggregates) if draw(st.booleans()) else ()
     patterns, keys = draw(st.sampled_from(GROUPS))
     key = draw(st.sampled_from(keys))
     found = []
     for i in range(draw(st.integers(3, most))):
         drawn = draw(bodies()) if draw(st.integers(0, 5)) == 5 else one
         drawn = (body(patterns, draw(st.sampled_from(OWN))), key) if own else drawn
-        found.append(draw(grouped(f"q{i}", *drawn)))
+        found.append(draw(grouped(f"q{i}", *drawn, same)))
     return found

@@ -4,14 +4,17 @@ Sets of other windows, functions, conditions and starts come and go while a stre
 triples and disorder is read, in each mode of sharing and in several on one checkpoint, and are
 compared with the naive reference, which knows of each query alone. Where slices pay is not asked
 in half of the sets, so that these are made of few rows, too. 8 sets; ``LEVADA_CASES`` is another
-number, of more queries. One set is always the same, and has slices for sure.
+number, of more queries. Some sets are always the same, and have slices for sure, also in state:
+how often windows are put together from these is counted, and how often slices become one.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
@@ -27,9 +30,12 @@ from cases.texts import Asked, Drawn, rspql
 from cases.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
+from levada.model import columns as col
+from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import Window, WindowKind
 from levada.operators.group import slices
+from levada.operators.group.sliced.kept import Kept, Sums
 from levada.runtime.task import exchange
 from levada.testing.question import Element, ReferenceSql, Row, literal
 
@@ -68,6 +74,32 @@ class Counted:
         return found
 
 
+class Put:
+    """Counts the windows that are put together from slices in state, the slices that become one,
+    and the partials that are made for windows.
+    """
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.reports = self.sets = self.joined = 0
+        self._sums, self._coarser = Kept.sums, Kept._coarser
+        stack.enter_context(patch.object(Kept, "sums", lambda *given: self.sums(*given)))
+        stack.enter_context(patch.object(Kept, "_coarser", lambda *given: self.coarser(*given)))
+
+    def sums(self, kept: Kept, rows: Frame) -> Sums | None:
+        """``Kept.sums``."""
+        found = self._sums(kept, rows)
+        self.reports += 0 if found is None else len(found.sets)
+        self.sets += 0 if found is None else len(found.offsets) - 1
+        return found
+
+    def coarser(self, kept: Kept, rows: Frame) -> Frame:
+        """``Kept._coarser``."""
+        found = self._coarser(kept, rows)
+        alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.made)[rows["op"]])
+        self.joined += alive.n - found.n
+        return found
+
+
 def test_each_says_what_it_says_alone() -> None:
     shared, counted = counters(), Counted()
 
@@ -82,14 +114,47 @@ def test_each_says_what_it_says_alone() -> None:
         worlds(),
         st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1),
         st.sampled_from((exchange.FEWER, 1000.0)),
+        st.sampled_from((100_000, 5)),
     )
-    def each(coming: Sequence[Coming], world: World, mixed: Sequence[str], most: float) -> None:
+    def each(
+        coming: Sequence[Coming], world: World, mixed: Sequence[str], most: float, rows: int
+    ) -> None:
         with patch.object(exchange, "FEWER", most), patch.object(exchange, "sliced", counted):
-            check(coming, world, shared, mixed=mixed)
+            check(coming, world, shared, mixed=mixed, epoch_rows=rows)
 
-    each()
-    print(f"slices were made {counted.some} times, and {counted.none} times did not pay")
+    with ExitStack() as stack:
+        put = Put(stack)
+        each()
+    print(f"slices were made {counted.some} times, and {counted.none} times did not pay;")
+    print(f"{put.reports} reports of {put.sets} sets, {put.joined} slices that became one")
     assert counted.some or not SETS, "rows are folded once for several"
+    assert put.reports or not SETS, "windows are put together from slices"
+
+
+WINDOWS = (
+    *((2000, 1000, 0, None), (3000, 1000, 0, None), (4000, 2000, 0, 500), (2500, 500, 0, 1250)),
+    *((60_000, 20_000, 0, None), (3000, 1000, 1500, None), (250, 250, 0, None)),
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "function"),
+    [("?x :p ?v", "MAX(?v)"), ("?x :p ?v . ?x :q ?y", "AVG(?v)")],
+)
+def test_windows_of_one_function_are_put_together_from_slices(pattern: str, function: str) -> None:
+    queries = [
+        asked(f"q{i}", body(pattern, ""), function, Clause("step", length, step, to=to), t0)
+        for i, (length, step, to, t0) in enumerate(WINDOWS)
+    ]
+    stream = tuple(Element(i * 40, TRIPLES[i * 5 % 24 : i * 5 % 24 + 1]) for i in range(150))
+    coming = [Coming(query, i % 2, PHASES - (i == 2)) for i, query in enumerate(queries)]
+    with ExitStack() as stack:
+        put = Put(stack)
+        world = World({STREAM: stream}, {STREAM: (50, 100)})
+        mixed = ("relax", "off", "relax", "exact")
+        check(coming, world, {"relax": Counter()}, mixed=mixed, epoch_rows=10)
+    assert put.reports > put.sets, "several windows have the same slices"
+    assert put.joined > 0, "what only long windows want is one slice"
 
 
 @pytest.mark.parametrize("pattern", ["?x :p ?v", "?x :p ?v . ?x :q ?y"])

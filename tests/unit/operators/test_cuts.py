@@ -50,7 +50,7 @@ def test_rows_between_two_borders_enter_and_leave_alike(
         )
 
 
-@pytest.mark.parametrize(("most", "cuts"), [(10, None), (11, [1, 11])])
+@pytest.mark.parametrize(("most", "cuts"), [(10, None), (11, [0, 10])])
 def test_no_time_is_cut_at_more_borders_than_would_pay(most: int, cuts: list[int] | None) -> None:
     every = Cuts(np.array([0]), np.array([1]), np.empty(0, np.int64))
     found = cut(np.array([0, 10]), every, most)

@@ -141,23 +141,23 @@ class Calendar:
         """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many closes for an epoch,
         ``ExcessError`` if those of a member are at more than it may have due at once;
         ``enumerated``: at too many of the reports in the lists, since rows of static data are there
-        always, and reports only where elements are.
+        always, and reports only where elements are. What stands for several rows says so (#n).
         """
         parts = [part for part in parts if part.n]
         closing = [j for j in reporting(self.kinds) if self.kinds[j].on_close]
         if not parts or not closing:
             return
         if enumerated:
-            check_listed(*self._listed(parts), rows=sum(part.n for part in parts))
+            check_listed(*self._listed(parts), rows=_rows(parts))
             return
         steps = np.stack([self.table.step[j] for j in closing])
         rate, longest = (1 / steps).sum(axis=0), int(steps.max())
         first = min(int(part[col.BEGIN].min()) for part in parts)
         last = _last_change(parts)
         width = np.minimum(self.high, last) - np.maximum(self.low, first - 1)
-        rows = sum(part.n for part in parts)
-        many = np.flatnonzero(width > self._most * steps.min(axis=0)) if self._most else _NO_MEMBER
-        if not len(many) and rows * (width * rate).max() <= most_reports(rows):
+        rows = _rows(parts)
+        often = np.flatnonzero(width > self._most * steps.min(axis=0)) if self._most else _NO_MEMBER
+        if not len(often) and rows * (width * rate).max() <= most_reports(rows):
             return
         op, s, e = (
             np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
@@ -166,24 +166,26 @@ class Calendar:
             np.maximum(s, self.low[op] + 1),
             np.minimum(e, np.minimum(self.high, last)[op] + 1),
         )
-        for member in many.tolist():
+        for member in often.tolist():
             own = op == member
             with self._blamed(member):
                 check_due(start[own], end[own], 1 / steps[:, member].min(), self._most)
-        check_reports(start, end, rate[op], longest)
+        many = np.concatenate([_stands_for(part) for part in parts])
+        check_reports(start, end, rate[op] * many, longest)
 
     def _listed(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
         """The reports of the lists, those of all schedules, and how many rows are at each."""
         op, s, e = (
             np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
         )
-        of = self.of[op]
+        many, of = np.concatenate([_stands_for(part) for part in parts]), self.of[op]
         times, rows = [_NO_TIME], [_NO_TIME]
         for schedule in np.unique(of):
             listed = self.reports(int(schedule))
             due, at = listed.times[listed.nonempty], of == schedule
-            change = np.bincount(np.searchsorted(due, s[at]), minlength=len(due) + 1)
-            change -= np.bincount(np.searchsorted(due, e[at]), minlength=len(due) + 1)
+            change = np.zeros(len(due) + 1, np.int64)
+            np.add.at(change, np.searchsorted(due, s[at]), many[at])
+            np.subtract.at(change, np.searchsorted(due, e[at]), many[at])
             times.append(due)
             rows.append(np.cumsum(change)[:-1])
         return np.concatenate(times), np.concatenate(rows)
@@ -326,6 +328,15 @@ def _last_change(parts: Sequence[Frame]) -> int:
     begins = [int(part[col.BEGIN].max()) for part in parts]
     ends = [int(part[col.END].max(where=part[col.END] < MAX, initial=MIN)) for part in parts]
     return max(begins + ends)
+
+
+def _stands_for(part: Frame) -> Longs:
+    """Of each row for how many it stands."""
+    return part[col.COUNT] if col.COUNT in part else np.ones(part.n, np.int64)
+
+
+def _rows(parts: Sequence[Frame]) -> int:
+    return sum(int(_stands_for(part).sum()) if col.COUNT in part else part.n for part in parts)
 
 
 def _join(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

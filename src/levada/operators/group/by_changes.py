@@ -33,7 +33,8 @@ from levada.operators.env import Env, Inputs
 from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.group_changes import Runs
-from levada.operators.group.panes import finished, group_columns
+from levada.operators.group.panes import finished
+from levada.operators.group.sliced.partials import group_columns
 from levada.operators.group.sums_by_changes import double_sums, large_at, sum_changes, sums_at
 from levada.operators.rows.edges import bind, empty, key_of
 from levada.plan.sealed import steps as s

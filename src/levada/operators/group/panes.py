@@ -27,12 +27,13 @@ from levada.model.frame import Frame, concat
 from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Home, Inputs
-from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.group import aggregates, large_sums
 from levada.operators.group.group_concat import concatenate
+from levada.operators.group.sliced.kept import Kept, Sums, is_cut
+from levada.operators.group.sliced.partials import group_columns, lookup
 from levada.operators.rows.edges import key_of, renumber, value, with_report
-from levada.operators.rows.values import column, slot
+from levada.operators.rows.values import slot
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
@@ -47,7 +48,9 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
     step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
     calendar = env.calendar(node, step.kinds)
     key = f"{node.id}.live"
-    new = list(env.partials.get(node.id, ()))
+    apart, folded = Kept(node, env, calendar), env.partials.get(node.id, ())
+    slices = apart.remember([partial for partial in folded if is_cut(partial)])
+    new = [partial for partial in folded if not is_cut(partial)]
     if frame is not None:
         new += [f for f in (fold(node, frame, pool, 1.0),) if f is not None and f.n]
     parts = report_buffer.recall(state, key) if calendar.any_due else []
@@ -62,9 +65,23 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
         calendar.check_few(parts, enumerated=step.enumerated)
         if not step.enumerated:
             parts = [some for part in parts if (some := calendar.counting(part)).n]
-        out = _at_reports(node, step, parts, calendar, pool, home=env.home(node))
+        sums = None if slices is None else apart.sums(slices)
+        if sums is not None and not parts:
+            out = _of_slices(node, sums, pool)
+        else:
+            parts += [] if sums is None else [sums.of_reports(sums.parts)]
+            out = _at_reports(node, step, parts, calendar, pool, home=env.home(node))
     report_buffer.forget(state, key, calendar.made)
+    apart.forget()
     return out
+
+
+def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: Pool) -> Frame:
+    """The groups' values at the reports of windows that are put together from slices: one finished
+    for all windows in which the same slices count.
+    """
+    none = np.zeros(sums.parts.n, np.int64)
+    return sums.of_reports(finished(node, node.step, sums.parts.with_(r=none), pool))
 
 
 def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:
@@ -115,27 +132,6 @@ def _in_panes(node: PlanNode[s.Panes], frame: Frame) -> tuple[Frame, Ints, npt.N
     return rows, codes, first
 
 
-def group_columns(
-    rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]
-) -> dict[str, Array]:
-    """The member, the place and the key slots of each group, these renumbered from 0."""
-    out = {name: rows[name][first] for name in ("op", col.PLACE) if name in rows}
-    for n, i in enumerate(keys):
-        for name in ("x", "y", "k", "d", "m", "c"):
-            if f"{name}{i}" in rows:
-                out[f"{name}{n}"] = rows[f"{name}{i}"][first]
-    return out
-
-
-def lookup(pool: Pool) -> aggregates.Lookup:
-    """What aggregates ask of the terms in a pool."""
-    return aggregates.Lookup(partial(_rank, pool), pool)
-
-
-def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
-    return compare_rank(column(rows, i, pool))
-
-
 def _at_reports(
     node: PlanNode,
     step: s.Panes,
@@ -146,11 +142,15 @@ def _at_reports(
     home: Home,
 ) -> Frame | None:
     """Panes that count at each due report, added up per group."""
-    merged = _slid(step, concat(parts), calendar, pool) if parts and not step.enumerated else None
+    plain = parts and not step.enumerated and all(is_folded(part) for part in parts)
+    merged = _slid(step, concat(parts), calendar, pool) if plain else None
     if merged is not None:
         return finished(node, step, merged, pool) if merged.n else None
     expanded = []
     for part in parts:
+        if not is_folded(part):  # slices, by their reports
+            expanded.append(part)
+            continue
         at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], step.enumerated)
         if len(at):
             columns = part.drop(col.BEGIN, col.END)

@@ -19,8 +19,9 @@ member is asked once for all groups (``intervals``), so a slice costs a member s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,9 +34,9 @@ from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times, distinct
 from levada.operators.group import aggregates
-from levada.operators.group.panes import group_columns, lookup
 from levada.operators.group.sliced.cells import Cells, Columns, told
-from levada.operators.group.sliced.intervals import Intervals, once, positions
+from levada.operators.group.sliced.intervals import Intervals, once, positions, spans
+from levada.operators.group.sliced.partials import group_columns, lookup, numbered, summed
 from levada.operators.rows.edges import fan_out, key_of, zeros
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
@@ -48,6 +49,7 @@ from levada.terms.term_pool import Pool
 class Slices:
     """Rows that somebody wants, and the slice of each; a row of each slice.
 
+    ``cut``: the slices' times, of which each is the border at or before those of its rows.
     ``groups``, ``times``: the slices' groups by number, and how they lie in time, with a slice of
     each. ``cells``: what is made of slices where these differ in who wants them, too.
     """
@@ -55,6 +57,7 @@ class Slices:
     rows: Frame
     codes: Ints
     first: Longs
+    cut: Mapping[str, Times]
     groups: tuple[Ints, Longs]
     times: tuple[Ints, Longs]
     cells: Cells | None = None
@@ -63,6 +66,11 @@ class Slices:
     def parts(self) -> int:
         """How many partials there are: of slices or of their cells."""
         return len(self.first) if self.cells is None else len(self.cells.nodes)
+
+    def of_times(self) -> Frame:
+        """A row of each way in which slices lie in time, with the times of the slices."""
+        at = self.times[1]
+        return self.rows.take(self.first[at]).with_(**{n: c[at] for n, c in self.cut.items()})
 
 
 @dataclass(slots=True)
@@ -108,11 +116,16 @@ def _kind(spec: s.Aggregate) -> AggregateFunction:
     return AggregateFunction.SUM if average else spec.function
 
 
-def sliced(
-    node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float
-) -> Iterator[tuple[Consumer, Frame]] | None:
-    """A producer's rows as partials for readers that want the same groups of them, by their edges;
-    None if slices are more than ``most`` of what would be folded one by one.
+class Sliced(NamedTuple):
+    """The readers whose rows are folded, and their partials by their edges."""
+
+    readers: Sequence[Reader]
+    partials: Iterator[tuple[Consumer, Frame]]
+
+
+def sliced(node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float) -> Sliced | None:
+    """A producer's rows as partials for readers that want the same groups of them; None if slices
+    are more than ``most`` of what would be folded one by one.
     """
     found, leaf, wanted = None, None, float(out.n)
     if readers.form is not None:
@@ -122,24 +135,31 @@ def sliced(
         out, leaf = out.where(there), found.leaf[there]
         wanted = float(found.wanting.owners[leaf].sum())
         if not wanted:
-            return iter(())
-    slices = _slices(readers, out, leaf, int(most * wanted))
+            return Sliced(readers.readers, iter(()))
+    kept = tuple([reader for reader in readers.readers if reader.kept])
+    whole = max(wanted, float(readers.keeping[out["op"]].sum()) if kept else 0.0)
+    slices = _slices(readers, out, leaf, int(most * whole))
     if slices is None:
         return None
     if found is not None and leaf is not None:
         beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
         cells = Cells.over(found.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
-    return _partials(readers.readers, _Folded(node, slices, pool))
+    served = readers.readers if len(slices.first) <= int(most * wanted) else kept
+    return Sliced(served, _partials(served, _Folded(node, slices, pool)))
 
 
 def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slices | None:
     own = key_of(out, readers.keys)
     time = key_of(out.select(("op",)), ())
     k, h = own
-    for name, cuts in readers.cuts:
-        if (at := cut(out[name], cuts, most)) is None:
+    cuts = dict[str, Times]()
+    for name, borders in readers.cuts:
+        at = cut(out[name], borders, most)
+        if at is None and not readers.keeping.any():
             return None
+        at = out[name] if at is None else at  # in state each time may be a slice
+        cuts[name] = at
         k, h = combine(k, h, at.view(np.uint64), zeros(out.n))
         time = combine(*time, at.view(np.uint64), zeros(out.n))
     if leaf is not None:
@@ -148,19 +168,21 @@ def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slic
     if len(first) > most:
         return None
     groups = group(own[0][first], own[1][first])
-    return Slices(out, codes, first, groups, group(time[0][first], time[1][first]))
+    times = group(time[0][first], time[1][first])
+    return Slices(out, codes, first, {n: at[first] for n, at in cuts.items()}, groups, times)
 
 
-def cut(times: Times, cuts: Cuts, most: int) -> Longs | None:
-    """Of each time how many borders are at or before it; None if there are more than ``most``.
+def cut(times: Times, cuts: Cuts, most: int) -> Times | None:
+    """Of each time the last border at or before it; None if there are more than ``most``. The least
+    time is one, too.
 
     >>> cuts = Cuts(np.array([0, 1]), np.array([5, 10]), np.array([3]))
-    >>> cut(np.array([MIN, 0, 2, 4, 6, MAX]), cuts, 9).tolist()
-    [0, 1, 2, 3, 4, 5]
+    >>> cut(np.array([0, 2, 4, 6, 8, 11]), cuts, 9).tolist()
+    [0, 1, 3, 5, 5, 11]
     """
     inside = times[(times > MIN) & (times < MAX)]
     if not len(inside):
-        return np.equal(times, MAX).astype(np.int64)
+        return times
     low, high = int(inside.min()), int(inside.max())
     first = low + (cuts.phase - low) % cuts.step
     counts = np.maximum((high - first) // cuts.step + 1, 0)
@@ -169,48 +191,51 @@ def cut(times: Times, cuts: Cuts, most: int) -> Longs | None:
     nth = ranges(np.zeros(len(counts), np.int64), counts)
     periodic = np.repeat(first, counts) + nth * np.repeat(cuts.step, counts)
     starts = cuts.starts[(cuts.starts > low) & (cuts.starts <= high)]
-    borders = distinct(np.concatenate([[low], periodic, starts, [MAX]]))
-    found: Longs = np.searchsorted(borders, times, side="right")
+    borders = distinct(np.concatenate([[MIN, low], periodic, starts, [MAX]]))
+    found: Times = borders[np.searchsorted(borders, times, side="right") - 1]
     return found
 
 
 def _partials(readers: Sequence[Reader], folded: _Folded) -> Iterator[tuple[Consumer, Frame]]:
     for reader in readers:
-        partial = _in_panes(reader, folded)
+        partial = _as_slices(reader, folded) if reader.kept else _in_panes(reader, folded)
         if partial.n:
             yield reader.edge, partial
+
+
+def _as_slices(reader: Reader, folded: _Folded) -> Frame:
+    """The slices that count for some member, with their times: what state keeps of them."""
+    slices, node = folded.slices, folded.node
+    begin, end = spans(reader, slices.of_times(), node)
+    at, parts = slices.times[0], Frame(folded.of(reader), slices.parts)
+    there = np.flatnonzero(begin[at] < end[at])
+    alike = slices.rows.take(slices.first[there]).with_(
+        **{name: times[there] for name, times in slices.cut.items()}
+    )
+    rows = once(reader.way, alike, node)
+    kept = group_columns(rows, reader.panes.step.keys, np.arange(len(there)))
+    kept |= {name: c for name, c in rows.columns.items() if col.is_time(name)}
+    kept |= {col.BEGIN: begin[at[there]], col.END: end[at[there]]}
+    return Frame(kept | parts.take(there).columns, len(there))
 
 
 def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     """The slices, or their cells, in each member's panes, added up."""
     slices, node = folded.slices, folded.node
-    times = slices.rows.take(slices.first[slices.times[1]])
-    intervals = Intervals.of(reader, times, node)
+    intervals = Intervals.of(reader, slices.of_times(), node)
     part, at = _counting(reader, intervals, slices, node)
     owner = part if slices.cells is None else slices.cells.slices[part]
     pane = slices.groups[0][owner] * np.int64(max(intervals.count, 1)) + at
-    codes, panes = _numbered(pane, len(slices.groups[1]) * intervals.count)
+    codes, panes = numbered(pane, len(slices.groups[1]) * intervals.count)
     whose, when = np.divmod(panes, max(intervals.count, 1))
     rows = once(reader.way, slices.rows.take(slices.first[slices.groups[1]]), node)
     kept = group_columns(rows, reader.panes.step.keys, whose)
     kept["op"] = intervals.op[when]
     kept |= {col.BEGIN: intervals.begin[when], col.END: intervals.end[when]}
     parts = Frame(folded.of(reader), slices.parts)
-    sums = _summed(reader, parts, part, codes, len(panes), pool=folded.pool)
-    return Frame(kept | sums, len(panes))
-
-
-def _summed(
-    reader: Reader, parts: Frame, part: Longs, codes: Ints, count: int, *, pool: Pool
-) -> Columns:
-    """Partials by the number of their pane, added up; one alone is as it is."""
-    if count == len(part):
-        order = np.empty(count, np.int64)
-        order[codes] = part
-        return {name: column[order] for name, column in parts.columns.items()}
     specs = reader.panes.step.aggregates
-    sums = aggregates.merge(parts, codes, count, specs, lookup(pool), chosen=part)
-    return {name: sums[name] for name in parts.columns}
+    sums = summed(parts, part, codes, len(panes), specs, pool=folded.pool)
+    return Frame(kept | sums, len(panes))
 
 
 def _counting(
@@ -231,18 +256,3 @@ def _counting(
     at = intervals.number[entry]
     there = at >= 0
     return part[there], at[there]
-
-
-def _numbered(values: Longs, most: int) -> tuple[Ints, Longs]:
-    """The number of each value below ``most``, in their order, and the values that there are.
-
-    >>> codes, there = _numbered(np.array([7, 3, 7]), 9)
-    >>> codes.tolist(), there.tolist()
-    ([1, 0, 1], [3, 7])
-    """
-    if most > 8 * len(values) + 1024:
-        there, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int32), there
-    seen = np.zeros(most, np.bool_)
-    seen[values] = True
-    return (np.cumsum(seen, dtype=np.int32) - np.int32(1))[values], np.flatnonzero(seen)

@@ -3,8 +3,11 @@
 
     folded once
       rows of Occur
-        SUM in [RANGE PT4S STEP PT2S close [)]: a
-        COUNT, AVG in [RANGE PT9S STEP PT2S close [)]: b
+        SUM in [RANGE PT4S STEP PT2S close [)], put together from slices: a
+        SUM in [RANGE PT8S STEP PT4S close [)], put together from slices: b
+        COUNT, AVG in [RANGE PT9S STEP PT2S close [)]: c
+
+Windows that are put together from slices have these as their state, in common.
 """
 
 from __future__ import annotations
@@ -23,11 +26,14 @@ from levada.plan.topology.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A GROUP BY: its functions and windows, and the queries that have it."""
+    """A GROUP BY: its functions and windows, and the queries that have it; ``of_slices``: whether
+    its reports are put together from slices, which all of its function keep once.
+    """
 
     functions: tuple[str, ...]
     windows: tuple[str, ...]
     queries: tuple[str, ...]
+    of_slices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def _folds(
         if len(reader.way) > 1:  # through a pick
             below = plan.nodes[panes.inputs[0]].members[below].inputs[0]
         windows = dict.fromkeys(member.windows[row].describe() for row in panes.step.rows)
-        yield below, Fold(functions, tuple(windows), users[panes.id, at])
+        yield below, Fold(functions, tuple(windows), users[panes.id, at], reader.kept)
 
 
 def show_folded(found: tuple[Folded, ...]) -> Iterator[str]:
@@ -78,4 +84,5 @@ def show_folded(found: tuple[Folded, ...]) -> Iterator[str]:
         yield f"  rows of {one.operator}"
         for fold in one.folds:
             told = f"{', '.join(fold.functions)} in {' '.join(fold.windows)}"
-            yield f"    {told}: {', '.join(fold.queries)}"
+            how = ", put together from slices" if fold.of_slices else ""
+            yield f"    {told}{how}: {', '.join(fold.queries)}"

@@ -7,18 +7,19 @@ from typing import NamedTuple
 
 
 class What(StrEnum):
-    """What a frame has: rows of a node's input, panes that are folded already, subjects of closed
-    elements, the event times of a stream's elements.
+    """What a frame has: rows of a node's input, panes or slices that are folded already, the
+    subjects of closed elements, the event times of a stream's elements.
     """
 
     ROWS = "n"
     PANES = "p"
+    SLICES = "s"
     CLOSED = "closed"
     TIMES = "times"
 
 
 class Address(NamedTuple):
-    """``number``: of the node (ROWS, PANES), or of the stream; ``input``: of the node."""
+    """``number``: of the node (ROWS, PANES, SLICES), or of the stream; ``input``: of the node."""
 
     what: What
     number: int

@@ -21,6 +21,7 @@ from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.operators.excess import most_of
 from levada.operators.group.panes import fold, of_one_group
+from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
@@ -82,11 +83,11 @@ class Exchange:
         """
         done: set[int] = set()
         for readers in readers_of(self.plan, node) if self.counter is None else ():
-            partials = sliced(node, readers, out, self.pool, FEWER)
-            if partials is None:
+            found = sliced(node, readers, out, self.pool, FEWER)
+            if found is None:
                 continue
-            done.update(reader.panes.id for reader in readers.readers)
-            for consumer, partial in partials:
+            done.update(reader.panes.id for reader in found.readers)
+            for consumer, partial in found.partials:
                 if consumer.stage == self.stage:
                     yield consumer, partial
                 else:
@@ -187,7 +188,8 @@ class Exchange:
         slots, target = consumer.edge.exchange, self.plan.nodes[consumer.node].of(s.Panes)
         assert slots is not None and target is not None, "partials are of a GROUP BY"
         keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
-        self._scatter(Address(What.PANES, consumer.node), panes, keys, consumer.node, alone=alone)
+        to = Address(folded_as(panes), consumer.node)
+        self._scatter(to, panes, keys, consumer.node, alone=alone)
 
     def _scatter(
         self,
@@ -301,11 +303,16 @@ class Exchange:
             yield files, files
             return
         node = self.plan.nodes[to.number]
-        folded_ = node.of(s.Panes) if to.what is What.PANES else None
+        folded_ = None if to.what is What.ROWS else node.of(s.Panes)
         if folded_ is None:
             yield from text_identities(frame, node.input_layouts[to.input])
         else:
             yield from partial_identities(frame, folded_)
+
+
+def folded_as(partials: Frame) -> What:
+    """What partials are: panes or slices."""
+    return What.SLICES if is_cut(partials) else What.PANES
 
 
 def _mixed(node: PlanNode, shares: Shares) -> bool:

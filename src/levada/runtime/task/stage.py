@@ -51,7 +51,7 @@ from levada.runtime.store import state_files
 from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
-from levada.runtime.task.exchange import Exchange, text_identities
+from levada.runtime.task.exchange import Exchange, folded_as, text_identities
 from levada.runtime.task.report_steps import expanding, in_steps
 from levada.runtime.task.results import Results
 from levada.runtime.task.stage_nodes import nodes_of
@@ -200,7 +200,7 @@ class StageTask:
                     case Address(What.ROWS, node, at):
                         self.inputs.setdefault((node, at), []).append(frame)
                         rows += frame.n
-                    case Address(What.PANES, node):
+                    case Address(What.PANES | What.SLICES, node):
                         rows += frame.n
                         self.partials.setdefault(node, []).append(frame)
                     case Address(What.CLOSED, stream):
@@ -223,8 +223,9 @@ class StageTask:
                 exchange.pass_on(self.partition, to, self.inputs.pop((node, at)))
         for node in list(self.partials):
             if self.plan.nodes[node].stage > self.stage:
-                to = Address(What.PANES, node)
-                exchange.pass_on(self.partition, to, self.partials.pop(node))
+                for partial in self.partials.pop(node):
+                    to = Address(folded_as(partial), node)
+                    exchange.pass_on(self.partition, to, [partial])
 
     def _progressed(self) -> Progress:
         context = self.context

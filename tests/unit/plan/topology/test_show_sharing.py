@@ -98,6 +98,17 @@ def test_group_bys_that_fold_rows_together_are_told_with_their_conditions() -> N
     assert text[text.index("relaxed\n") :] == dedent(expected).strip()
 
 
+def test_windows_that_are_put_together_from_slices_are_told() -> None:
+    groups = {
+        "a": f"{CLAUSE} ?x :p ?v",
+        "b": "[RANGE PT8S STEP PT4S] ?x :p ?v",
+    }
+    telling = told(Sharing.RELAX, groups, "(SUM(?v) AS ?n)", "GROUP BY ?x")[1]
+    assert [fold.of_slices for one in telling.folded for fold in one.folds] == [True, True]
+    line = "    SUM in [RANGE PT8S STEP PT4S close [)], put together from slices: b"
+    assert line in show_sharing(telling).splitlines()
+
+
 def test_another_mode_is_the_reason() -> None:
     _, telling = told(Sharing.EXACT, GROUPS)
     assert not telling.relaxed and set(telling.not_relaxed) == set(GROUPS)

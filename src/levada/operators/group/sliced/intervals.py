@@ -17,7 +17,7 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import beside
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
-from levada.model.time import Times
+from levada.model.time import MAX, MIN, Times
 from levada.operators.rows.edges import along, fan_out, key_of
 from levada.plan.sealed.plan import Consumer, FanOut, PlanNode
 from levada.plan.sealed.sliced.readers import Reader
@@ -59,6 +59,20 @@ class Intervals:
         first = first[order]
         offsets = np.searchsorted(at, np.arange(times.n + 1))
         return Intervals(offsets, number, op[first], begin[first], end[first])
+
+
+def spans(reader: Reader, times: Frame, node: PlanNode) -> tuple[Times, Times]:
+    """Of each of these rows of a producer when it counts first for some member of a reader, and
+    from when on for none; the end is before the begin where it never does.
+    """
+    frame, at = _along(reader, times, node)
+    panes = reader.panes
+    s, e = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
+    there = s < e
+    begin, end = np.full(times.n, MAX, np.int64), np.full(times.n, MIN, np.int64)
+    np.minimum.at(begin, at[there], s[there])
+    np.maximum.at(end, at[there], e[there])
+    return begin, end
 
 
 def positions(reader: Reader, producers: int) -> Longs:

@@ -37,12 +37,14 @@ class Cuts:
 @dataclass(frozen=True, eq=False, slots=True)
 class Reader:
     """A GROUP BY by panes, and the edges along which it reads a producer's rows. ``pick``: between
-    them, if it takes some of the rows only.
+    them, if it takes some of the rows only. ``kept``: its state is slices, from which the windows
+    of its members are put together at their reports.
     """
 
     panes: PlanNode[s.Panes]
     way: tuple[Consumer, ...]
     pick: PlanNode[s.Pick] | None = None
+    kept: bool = False
 
     @property
     def edge(self) -> Consumer:
@@ -81,14 +83,16 @@ class Form(NamedTuple):
 @dataclass(frozen=True, eq=False, slots=True)
 class Readers:
     """The readers that have the same slots of a producer as keys; where each column of times is
-    cut. ``form``: of the picks through which they read. ``facts``: what has been worked out of
-    them, by its type.
+    cut. ``form``: of the picks through which they read. ``keeping``: of each of the producer's
+    members how many members of readers with slices in state read it. ``facts``: what has been
+    worked out of them, by its type.
     """
 
     keys: tuple[int, ...]
     readers: tuple[Reader, ...]
     cuts: tuple[tuple[str, Cuts], ...]
     form: Form | None
+    keeping: Longs
     facts: dict[type, Any] = field(default_factory=dict)
 
 
@@ -113,9 +117,14 @@ def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
         if _closes(reader.panes):
             own = {reader.slot(i) for i in reader.panes.step.keys} - {-1}
             by_keys.setdefault((tuple(sorted(own)), Form.of(reader)), []).append(reader)
-    for (keys, form), found in by_keys.items():
-        if _several(found, len(node.members)):
-            yield Readers(keys, tuple(found), tuple(_cuts(found, node.layout)), form)
+    for (keys, form), some in by_keys.items():
+        counts = np.stack([_counts(reader) for reader in some])
+        if not (counts.sum(axis=0) > 1).any():
+            continue
+        keeps = np.array([_keeps(node, reader, n) for reader, n in zip(some, counts, strict=True)])
+        found = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
+        cuts = tuple(_cuts(found, node.layout))
+        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0))
 
 
 def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
@@ -143,17 +152,24 @@ def _closes(panes: PlanNode[s.Panes]) -> bool:
     return not panes.input_layouts[0].weighted and bool(np.isin(kinds, _CLOSING).all())
 
 
-def _several(readers: Sequence[Reader], producers: int) -> bool:
-    """Whether the rows of some producer's member go to several members."""
-    total = np.zeros(producers, np.int64)
-    for reader in readers:
-        counts = np.diff(reader.way[-1].fan.offsets)
-        if len(reader.way) > 1:
-            fan = reader.way[0].fan
-            sums = np.concatenate([[0], np.cumsum(counts[fan.members])])
-            counts = sums[fan.offsets[1:]] - sums[fan.offsets[:-1]]
-        total += counts
-    return bool((total > 1).any())
+def _counts(reader: Reader) -> Longs:
+    """To how many members the rows of each of a producer's members go."""
+    counts: Longs = np.diff(reader.way[-1].fan.offsets).astype(np.int64)
+    if len(reader.way) > 1:
+        fan = reader.way[0].fan
+        sums = np.concatenate([[0], np.cumsum(counts[fan.members])])
+        counts = sums[fan.offsets[1:]] - sums[fan.offsets[:-1]]
+    return counts
+
+
+def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
+    """Whether a reader's state is slices: several of its windows are over the same rows of a node,
+    whose groups say where they are; the rows of a pick are those of its input.
+    """
+    panes = reader.panes
+    grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
+    whole = reader.pick is None and node.of(s.Pick) is None
+    return grouped and whole and bool((counts > 1).any())
 
 
 def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts]]:

@@ -1,0 +1,339 @@
+"""Slices in state: windows over the same rows are put together from them at their reports
+(Krishnamurthy, Wu and Franklin, SIGMOD 2006; Scotty, TODS; the state that panes by window are).
+
+A slice is one row for all windows of its GROUP BY, with the times of its rows, as cut
+(``group/slices``). So state is (groups x slices), whatever the number of windows, and an epoch in
+which nothing is reported costs the slices that are new. At the reports that are due:
+
+    classes   slices that lie alike in time: a class counts at a report, or not, for all groups
+    sets      the classes that count at a report; reports of several windows often have the same
+    sums      the slices of each set and group, added up over a tree (``tree``) and finished once;
+              the report of a window is a copy
+
+What lies alike for each window that still wants it is one slice from there on (``_coarser``): where
+a short window beside a long one had rows cut finely, the long one keeps its own borders' slices.
+
+Exact: whoever comes later begins after all that is in state, so a slice that nobody cut at its
+borders counts for it nowhere. A slice goes when the last window has left it that it counts for.
+Slices and panes are added up together where a group has both: who reads alone folds panes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import beside, combine
+from levada.kernels.keyed.route import scatter_order
+from levada.model import columns as col
+from levada.model.arrays import Ints, Longs, Words
+from levada.model.frame import Frame, concat
+from levada.model.segments import ranges, starts_segment
+from levada.model.time import MAX, MIN, Times
+from levada.operators.border import report_buffer
+from levada.operators.border.calendar import Calendar
+from levada.operators.env import Env
+from levada.operators.group import large_sums
+from levada.operators.group.sliced import tree
+from levada.operators.group.sliced.partials import group_columns, numbered, summed
+from levada.operators.rows.edges import key_of, zeros
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.shares import Shares
+from levada.windows.intervals import exact
+from levada.windows.state.pieces import Piece, due_together
+
+
+def is_cut(partials: Frame) -> bool:
+    """Whether partials are slices, which have times, and no panes of members."""
+    return col.least(0) in partials
+
+
+class Sums(NamedTuple):
+    """The slices of sets, added up by set and group: those of a set are ``parts[offsets[i] :
+    offsets[i + 1]]``. Of each report its member, its time and its set.
+    """
+
+    parts: Frame
+    offsets: Longs
+    op: Ints
+    time: Times
+    sets: Ints
+
+    def of_reports(self, parts: Frame) -> Frame:
+        """What was made of each of the ``parts`` as rows of the reports."""
+        first = self.offsets[self.sets]
+        counts = self.offsets[self.sets + 1] - first
+        rows = parts.take(ranges(first, counts))
+        return rows.with_(op=np.repeat(self.op, counts), r=np.repeat(self.time, counts))
+
+
+class _Above(NamedTuple):
+    """The members that read each of a producer's: ``members[offsets[i] : offsets[i + 1]]``; of
+    each of these what it reads.
+    """
+
+    offsets: Longs
+    members: Ints
+    below: Longs
+
+
+class _Classes(NamedTuple):
+    """How slices lie in time: of each slice the number of its class, in order of time; a slice of
+    each class.
+    """
+
+    of: Longs
+    first: Longs
+
+
+class _Entries(NamedTuple):
+    """When classes count for members: of each entry the class, the member, and [begin, end)."""
+
+    of: Longs
+    op: Ints
+    begin: Times
+    end: Times
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The slices of a GROUP BY in a partition's state, and the reports that are due."""
+
+    node: PlanNode[s.Panes]
+    env: Env
+    calendar: Calendar
+
+    @property
+    def key(self) -> str:
+        """Under which they are kept."""
+        return f"{self.node.id}.slices{report_buffer.OWN}"
+
+    def remember(self, new: Sequence[Frame]) -> Frame | None:
+        """Keeps new slices; all that there are, if a report is due."""
+        state, due = self.env.state, self.calendar.any_due
+        parts = report_buffer.recall(state, self.key) if due else []
+        if new:
+            whole = concat(new)
+            parts.append(whole)
+            kept = report_buffer.later(whole, self._of_producers(self.calendar.high))
+            own = large_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
+            report_buffer.remember(state, self.key, kept, own)
+        return concat(parts) if due and parts else None
+
+    def sums(self, rows: Frame) -> Sums | None:
+        """The slices that count at due reports, added up by set; None: none does."""
+        classes = _in_time(rows)
+        entries = self._entries(rows, classes)
+        weights = np.bincount(classes.of, minlength=len(classes.first))[entries.of]
+        asked = Frame(
+            {
+                "op": entries.op,
+                col.BEGIN: entries.begin,
+                col.END: entries.end,
+                col.COUNT: weights,
+                col.AT: entries.of,
+            }
+        )
+        self.calendar.check_few([asked], enumerated=self.node.step.enumerated)
+        if not self.node.step.enumerated:
+            asked = self.calendar.counting(asked)
+        at, r = self.calendar.pairs(
+            asked["op"], asked[col.BEGIN], asked[col.END], self.node.step.enumerated
+        )
+        if not len(at):
+            return None
+        op, of = asked["op"][at], asked[col.AT][at]
+        reports, first = group(*combine(*_of_members(op), r.view(np.uint64), zeros(len(r))))
+        chosen, sets = _as_sets(reports.astype(np.int64), of)
+        parts, offsets = self._added(rows, classes.of, chosen)
+        return Sums(parts, offsets, op[first], r[first], sets)
+
+    def forget(self) -> None:
+        """Drops what has left its last window, and puts together what lies alike from now on."""
+        state = self.env.state
+        if not (there := state.pieces(self.key)):
+            return
+        least = int(self._of_producers(self.calendar.made).min(initial=MAX))
+        pieces = [p for p in there if p.dead > least]
+        if (start := due_together(pieces)) < len(pieces):
+            rows = concat([state.whole(p) for p in pieces[start:]])
+            pieces = [*pieces[:start], *self._together(rows)]
+        state.replace(self.key, pieces)
+
+    def _together(self, rows: Frame) -> Iterator[Piece]:
+        coarser = self._coarser(rows)
+        if coarser.n:
+            begin = coarser[col.BEGIN]
+            span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
+            own = large_sums.own_terms(coarser, self.node.step.aggregates, self.env.pool)
+            texts = own.frames("") if len(own) else {}
+            yield self.env.state.put({"": coarser, **texts}, coarser.n, span)
+
+    def _coarser(self, rows: Frame) -> Frame:
+        """Slices as far as they can still count: those that lie alike in this are one."""
+        classes = _in_time(rows)
+        entries = self._entries(rows, classes)
+        begin = np.maximum(entries.begin, self.calendar.made[entries.op] + 1)
+        there = np.flatnonzero(begin < entries.end)
+        of, op, end = entries.of[there], entries.op[there], entries.end[there]
+        begin = begin[there]
+        said = _mixed(*beside(*_of_members(op), begin, end))
+        sums = [_added_up(of, len(classes.first), half) for half in said]
+        alike, first = group(*combine(*_of_members(rows["op"][classes.first]), *sums))
+        wanted = np.zeros(len(classes.first), np.bool_)
+        wanted[of] = True
+        least, last = np.full(len(first), MAX, np.int64), np.full(len(first), MIN, np.int64)
+        np.minimum.at(least, alike[of], begin)
+        np.maximum.at(last, alike[of], end)
+        kept = np.flatnonzero(wanted[classes.of])
+        mine = alike[classes.of[kept]].astype(np.int64)
+        merged = self._merged(self._grouped(rows), kept, mine, len(first))
+        which = merged[col.AT]
+        example = classes.first[first][which]
+        times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
+        times |= {col.BEGIN: least[which], col.END: last[which]}
+        return merged.drop(col.AT, col.GROUP).with_(**times)
+
+    def _grouped(self, rows: Frame) -> Frame:
+        """Slices with the number of the group of each."""
+        codes, _ = group(*key_of(rows, range(len(self.node.step.keys))))
+        return rows.with_(**{col.GROUP: codes.astype(np.int64)})
+
+    def _merged(self, rows: Frame, chosen: Longs, of: Longs, count: int) -> Frame:
+        """The chosen partials by number (less than ``count``) and group, added up; ``#at`` is the
+        number, in order.
+        """
+        own = rows[col.GROUP][chosen]
+        groups = int(own.max(initial=0)) + 1
+        codes, there = numbered(of * groups + own, count * groups)
+        example = np.empty(len(there), np.int64)
+        example[codes] = chosen
+        step = self.node.step
+        kept = group_columns(rows, range(len(step.keys)), example)
+        sums = summed(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
+        number, group_ = np.divmod(there, groups)
+        return Frame({**kept, **sums, col.GROUP: group_, col.AT: number}, len(there))
+
+    def _added(self, rows: Frame, of: Longs, chosen: tree.Sets) -> tuple[Frame, Longs]:
+        """The slices of each set and group, added up; where each set's begin."""
+        uses = tree.covers(chosen)
+        wanted = tree.needed(uses, int(of.max()) + 1)
+        level = self._grouped(rows).with_(**{col.AT: of})
+        frames, sets = list[Frame](), list[Longs]()
+        for height, (own, nodes) in enumerate(uses):
+            if height:
+                above = tree.numbers(level[col.AT] >> 1, wanted[height])
+                there = np.flatnonzero(above >= 0)
+                level = self._merged(level, there, above[there], len(wanted[height]))
+                level = level.with_(**{col.AT: wanted[height][level[col.AT]]})
+            at, of_set = _pairs(level[col.AT], nodes, own)
+            frames.append(level.take(at).drop(col.AT))
+            sets.append(of_set)
+        names = [n for n in frames[-1].columns if not (col.is_time(n) or n in (col.BEGIN, col.END))]
+        every = concat([frame.select(names) for frame in frames])
+        count = int(chosen.of.max()) + 1
+        parts = self._merged(every, np.arange(every.n), np.concatenate(sets), count)
+        offsets = np.searchsorted(parts[col.AT], np.arange(count + 1))
+        return parts.drop(col.AT, col.GROUP), offsets
+
+    def _entries(self, rows: Frame, classes: _Classes) -> _Entries:
+        """When each class counts for whom."""
+        node, above = self.node, self._above
+        ways = rows.take(classes.first)
+        first = above.offsets[ways["op"]]
+        counts = above.offsets[ways["op"] + 1] - first
+        of = np.repeat(np.arange(ways.n), counts)
+        times = ways.select([name for name in ways.columns if col.is_time(name)]).take(of)
+        frame = times.with_(op=above.members[ranges(first, counts)])
+        begin, end = exact(frame, node.input_layouts[0], node.windows, node.step.rows)
+        there = np.flatnonzero(begin < end)
+        return _Entries(of[there], frame["op"][there], begin[there], end[there])
+
+    @cached_property
+    def _above(self) -> _Above:
+        assert self.env.shares is not None, "slices are kept by tasks of a plan"
+        return self.node.known(_above, self.env.shares)
+
+    def _of_producers(self, instants: Times) -> Times:
+        """Of each of the producer's members the least of its members' instants."""
+        found = np.full(len(self._above.offsets) - 1, MAX, np.int64)
+        np.minimum.at(found, self._above.below, instants[self._above.members])
+        return found
+
+
+def _above(node: PlanNode[s.Panes], shares: Shares) -> _Above:
+    """Who reads whom, through a pick or not."""
+    nodes = shares.plan.nodes
+    members = np.flatnonzero(node.alive).astype(np.int32)
+    below = [node.members[m].inputs[0] for m in members.tolist()]
+    source = nodes[node.inputs[0]]
+    if (pick := source.of(s.Pick)) is not None:
+        below = [pick.members[m].inputs[0] for m in below]
+        source = nodes[source.inputs[0]]
+    of = np.array(below, np.int64)
+    order = np.argsort(of, kind="stable")
+    offsets = np.searchsorted(of[order], np.arange(len(source.members) + 1))
+    return _Above(offsets, members[order], of[order])
+
+
+def _in_time(rows: Frame) -> _Classes:
+    """The classes of slices."""
+    names = [name for name in rows.columns if col.is_time(name)]
+    k, h = key_of(rows.select(("op",)), ())
+    for name in names:
+        k, h = combine(k, h, np.ascontiguousarray(rows[name]).view(np.uint64), zeros(rows.n))
+    codes, first = group(k, h)
+    order = np.lexsort([*(rows[name][first] for name in reversed(names)), rows["op"][first]])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return _Classes(rank[codes], first[order])
+
+
+def _as_sets(reports: Longs, classes: Longs) -> tuple[tree.Sets, Ints]:
+    """The distinct sets of classes, and of each report the number of its set; a report has a class
+    once.
+    """
+    order = np.lexsort((classes, reports))
+    reports, classes = reports[order], classes[order]
+    first = np.flatnonzero(starts_segment(reports))
+    words = _mixed(classes.view(np.uint64), zeros(len(classes)))
+    sets, example = group(*(np.add.reduceat(half, first) for half in words))
+    chosen = np.full(len(first), -1, np.int64)
+    chosen[example] = np.arange(len(example))
+    of = chosen[reports]
+    own = of >= 0
+    return tree.runs(of[own], classes[own]), sets
+
+
+def _of_members(op: Ints) -> tuple[Words, Words]:
+    """A key of each member."""
+    return key_of(Frame({"op": op}), ())
+
+
+def _mixed(k: Words, h: Words) -> tuple[Words, Words]:
+    """Words whose sums tell sets of them apart: none of them is 0, as a mixture of zeros is."""
+    one = np.ones(len(k), np.uint64)
+    return combine(one, one, k, h)
+
+
+def _added_up(of: Longs, count: int, words: Words) -> Words:
+    """The sums of words by number."""
+    total = np.zeros(count, np.uint64)
+    np.add.at(total, of, words)
+    return total
+
+
+def _pairs(there: Longs, nodes: Longs, sets: Longs) -> tuple[Longs, Longs]:
+    """The rows of each use: (row, set), where rows are of the nodes ``there``."""
+    distinct, of = np.unique(nodes, return_inverse=True)
+    at = tree.numbers(there, distinct)
+    rows = np.flatnonzero(at >= 0)
+    order, offsets = scatter_order(at[rows].astype(np.int32), len(distinct))
+    counts = (offsets[1:] - offsets[:-1])[of]
+    return rows[order[ranges(offsets[:-1][of], counts)]], np.repeat(sets, counts)

@@ -27,7 +27,9 @@ from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.lowering.scans import StreamFacts as StreamFacts
 from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
+from levada.plan.physical.join_form import JoinForm
 from levada.plan.physical.lineage import time_variables
+from levada.plan.physical.multiway import multiway
 from levada.plan.physical.operators import Op
 
 
@@ -48,14 +50,17 @@ def lower(
     *,
     empty_reports: bool = False,
     replaceable: Collection[str | None] = (),
+    joins: JoinForm = JoinForm.BINARY,
 ) -> Lowered:
     """The physical operators of a query whose names have been resolved against ``streams``.
 
     ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
-    ``replaceable``: the static graphs that may be replaced while the engine runs.
+    ``replaceable``: the static graphs that may be replaced while the engine runs. ``joins``: of
+    which form they are where that can be chosen.
     """
     show_empty = empty_reports or not query.windows
-    return _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
+    found = _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
+    return replace(found, root=multiway(found.root)) if joins is JoinForm.MULTIWAY else found
 
 
 class _Lowering:

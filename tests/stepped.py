@@ -15,7 +15,7 @@ from cases import Case, CaseQuery
 from levada.engine.engine import Engine
 from levada.errors import EngineError
 from levada.plan.install.sharing import DEFAULT
-from levada.plan.physical.join_form import JoinForm
+from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.store.group_tables import Dealing
 from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink

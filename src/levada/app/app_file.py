@@ -50,7 +50,7 @@ from levada.model.durations import parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
-from levada.plan.physical.join_form import JoinForm
+from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.store.remote.address import Address
 from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka

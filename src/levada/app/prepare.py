@@ -21,7 +21,7 @@ from levada.engine.registry import Registry
 from levada.errors import LevadaError
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.physical.join_form import join_form_of
+from levada.plan.sealed.kinds import join_form_of
 from levada.runtime.driver.statics import Statics
 from levada.streams.stream_config import StreamConfig
 

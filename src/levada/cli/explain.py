@@ -28,8 +28,8 @@ from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
-from levada.plan.physical.join_form import JoinForm
 from levada.plan.physical.multiway import why_binary
+from levada.plan.sealed.kinds import JoinForm
 from levada.plan.topology.document import read_document
 from levada.plan.topology.show import (
     describe,

@@ -52,7 +52,7 @@ from levada.errors import UsageError
 from levada.model.counts import AUTO, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, QueryLimits
 from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
-from levada.plan.physical.join_form import JoinForm, join_form_of
+from levada.plan.sealed.kinds import JoinForm, join_form_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics

@@ -15,7 +15,7 @@ from levada.algebra import nodes as a
 from levada.engine.ontology import Ontology
 from levada.model.query import Form
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.physical.join_form import JoinForm
+from levada.plan.sealed.kinds import JoinForm
 
 
 @dataclass(slots=True)

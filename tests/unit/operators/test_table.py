@@ -24,8 +24,8 @@ from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.physical import operators as p
-from levada.plan.physical.join_form import JoinForm
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from levada.cli.options import RUNNING
-from levada.plan.physical.join_form import join_form_of
+from levada.plan.sealed.kinds import join_form_of
 
 
 def _join(word: str) -> str:

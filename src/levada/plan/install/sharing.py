@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from levada.errors import UsageError, near
-from levada.plan.physical.join_form import JoinForm
+from levada.plan.sealed.kinds import JoinForm
 
 
 class Sharing(StrEnum):

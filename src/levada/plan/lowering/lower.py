@@ -27,10 +27,9 @@ from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.lowering.scans import StreamFacts as StreamFacts
 from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
-from levada.plan.physical.join_form import JoinForm
 from levada.plan.physical.lineage import time_variables
-from levada.plan.physical.multiway import multiway
 from levada.plan.physical.operators import Op
+from levada.plan.sealed.kinds import JoinForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,12 @@ def lower(
     """
     show_empty = empty_reports or not query.windows
     found = _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
-    return replace(found, root=multiway(found.root)) if joins is JoinForm.MULTIWAY else found
+    if joins is JoinForm.BINARY:
+        return found
+    # here: only who asks for it loads it
+    from levada.plan.physical.multiway import multiway
+
+    return replace(found, root=multiway(found.root))
 
 
 class _Lowering:

@@ -27,9 +27,9 @@ from levada.plan.install.relax import Relaxations, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
-from levada.plan.physical.join_form import JoinForm
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.changed.change import PlanChange
+from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened

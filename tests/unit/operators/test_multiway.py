@@ -67,7 +67,8 @@ def test_combinations_are_those_of_brute_force(
 ) -> None:
     bench, node = star()
     kept, found = state(), Counter[tuple[str, ...]]()
-    with patch.object(module, "PART", part):
+    few = patch.object(module, "FEW_PROBES", 1 if part == 2 else 256)
+    with few, patch.object(module, "PART", part):
         for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 10**6], strict=True):
             frames = [
                 rows(bench, node, i, [row for row in each if low < row[0] <= high])

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
-from levada.model.arrays import Longs, Words
+from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import Times
 from levada.operators.env import Env, Inputs
@@ -45,6 +45,7 @@ from levada.windows.state.runs import Run
 
 PART = 1 << 18  # combinations in one piece
 PROBES = 1 << 14  # probe rows at a time
+FEW_PROBES = 256  # that are tried first: how many rows there are for one shows by them
 SAMPLE = 128  # new rows by which it is told how many rows each input has for one
 Rows = npt.NDArray[np.intp]
 
@@ -101,11 +102,9 @@ def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env)
     """The new result rows, some ``PART`` at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
     sides = [_input(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
-    if all(side.rows for side in sides):
-        for i in range(len(sides)):
-            for found in _of_new(node, sides, i, env):
-                if (rows := _counting(node, _put_together(node, sides, found))).n:
-                    yield rows
+    for found in _all(node, sides, env):
+        if (rows := _counting(node, _put_together(node, sides, found))).n:
+            yield rows
     for i, side in enumerate(sides):
         if side.new.rows.n:
             runs.insert(
@@ -150,13 +149,24 @@ def _shown(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
     return Frame(kept, frame.n)
 
 
+def _all(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], env: Env) -> Iterator[_Found]:
+    """All new combinations. Raises ``ExcessError``."""
+    total = 0
+    for i, side in enumerate(sides):
+        for found in _of_new(node, sides, i, env):
+            total += len(found)
+            if total > env.most_rows:
+                raise too_many(node, _members(side, found.rows[i]), env.most_rows)
+            yield found
+
+
 def _of_new(
     node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], i: int, env: Env
 ) -> Iterator[_Found]:
     """The combinations whose first new row is of input ``i``."""
     found = _of_rows(node, sides[i], i, env)
     order = _order(sides, i, found) if len(found) else ()
-    parts: Iterable[_Found] = _cut(found, PROBES)
+    parts: Iterable[_Found] = (found,)
     for j in order:
         met = _meet(parts, list(sides[j].met(new=j > i)), j)
         parts = _together(_bounded(node, sides[i], i, met, env.most_rows))
@@ -185,21 +195,29 @@ def _order(sides: Sequence[_Input], i: int, found: _Found) -> tuple[int, ...]:
 
 
 def _matches(few: _Found, side: _Input, *, new: bool) -> float:
-    """How many rows of an input there are for some rows, by its largest run; -1: it has none."""
+    """How many rows of an input there are for one of a few, by its largest run; -1: none at all."""
     there = [run for _, run in side.met(new=new)]
     if not there:
         return -1.0
     largest = max(there, key=lambda run: run.rows.n)
-    found, _ = join_pairs(few.k, few.h, few.s, few.e, largest.buckets)
-    return float(len(found) * sum(run.rows.n for run in there) / largest.rows.n)
+    found, _ = join_pairs(few.k, few.h, few.s, few.e, largest.buckets, PART)
+    probed = len(few) if len(found) <= PART else int(found[-1]) + 1
+    return float(len(found) / probed * sum(run.rows.n for run in there) / largest.rows.n)
 
 
 def _meet(parts: Iterable[_Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[_Found]:
-    """Combinations with each row of input ``j`` that has their key and counts with them."""
+    """Combinations with each row of input ``j`` that has their key and counts with them, so many at
+    a time that they make some ``PART`` new ones.
+    """
     for part in parts:
         for start, run in met:
-            for few in _cut(part, PROBES):
-                yield _meet_run(few, start, run, j)
+            at, piece = 0, min(PROBES, PART // run.rows.n + FEW_PROBES)
+            while at < len(part):
+                found = _meet_run(_sliced(part, at, at + piece), start, run, j)
+                yield found
+                at += piece
+                # what follows is as dense as what was
+                piece = min(PROBES, max(piece * PART // max(len(found), 1), 1))
 
 
 def _meet_run(part: _Found, start: int, run: Run, j: int) -> _Found:
@@ -221,13 +239,10 @@ def _taken(found: _Found, at: Rows) -> _Found:
     return _Found(found.k[at], found.h[at], found.s[at], found.e[at], rows)
 
 
-def _cut(found: _Found, most: int) -> Iterator[_Found]:
-    """The same in parts of at most so many."""
-    if len(found) <= most:
-        yield found
-        return
-    for at in range(0, len(found), most):
-        yield _taken(found, np.arange(at, min(at + most, len(found))))
+def _sliced(found: _Found, first: int, end: int) -> _Found:
+    cut = slice(first, end)
+    rows = {i: number[cut] for i, number in found.rows.items()}
+    return _Found(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
 
 
 def _together(parts: Iterable[_Found]) -> Iterator[_Found]:
@@ -264,8 +279,14 @@ def _bounded(
     for part in parts:
         total += len(part)
         if total > most:
-            raise too_many(node, side.new.rows["op"][part.rows[i] - side.starts[-2]], most)
+            raise too_many(node, _members(side, part.rows[i]), most)
         yield part
+
+
+def _members(side: _Input, number: Longs) -> Ints:
+    """The members of new rows."""
+    members: Ints = side.new.rows["op"][number - side.starts[-2]]
+    return members
 
 
 def _put_together(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], found: _Found) -> Frame:

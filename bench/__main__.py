@@ -37,6 +37,7 @@ class Name(StrEnum):
     SHARING = "sharing"
     STREAMREUSE = "streamreuse"
     SLICES = "slices"
+    MULTIWAY = "multiway"
     REGISTER = "register"
     KAFKA = "kafka"
     SERVE = "serve"

@@ -15,6 +15,7 @@ from cases import Case, CaseQuery
 from levada.engine.engine import Engine
 from levada.errors import EngineError
 from levada.plan.install.sharing import DEFAULT
+from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.store.group_tables import Dealing
 from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink
@@ -120,7 +121,8 @@ class DeathError(Exception):
 
 def run_moved(
     case: Case, dealing: Dealing, starts: Sequence[tuple[int, int | None]],
-    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str = DEFAULT
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str = DEFAULT,
+    joins: Sequence[str] = (JoinForm.BINARY,)
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of a case whose groups go where ``dealing`` says before each epoch; the rest as
     in ``run_between``.
@@ -129,26 +131,31 @@ def run_moved(
     def deal(engine: Engine) -> None:
         engine._open().tables.dealing = dealing
 
-    return run_between(case, deal, starts, dies, epoch_rows=epoch_rows, sharing=sharing)
+    return run_between(
+        case, deal, starts, dies, epoch_rows=epoch_rows, sharing=sharing, joins=joins
+    )
 
 
 def run_between(
     case: Case, prepare: Callable[[Engine], None], starts: Sequence[tuple[int, int | None]],
-    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str = DEFAULT
+    dies: Mapping[int, bool], *, epoch_rows: int = 1000, sharing: str = DEFAULT,
+    joins: Sequence[str] = (JoinForm.BINARY,)
 ) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of a case whose engines stop, die and go on; each is prepared before it starts.
 
     ``starts``: after how many epochs each engine stops, and over how many partitions it goes on;
     again and again. ``dies``: epochs at which the engine dies, before or (true) after its commit.
+    ``joins``: the form of joins that each engine is told, again and again.
     """
     sink, ended, left = MemorySink(), False, dict(dies)
     with tempfile.TemporaryDirectory() as folder:
         root, number = Path(folder), 0
         while not ended:
-            epochs, partitions = starts[number % len(starts)]
+            (epochs, partitions), join = starts[number % len(starts)], joins[number % len(joins)]
             number += 1
             assert number < 500, "it comes to its end"
-            with _engine(case, root, sink, (epoch_rows, partitions), sharing=sharing) as engine:
+            size = (epoch_rows, partitions)
+            with _engine(case, root, sink, size, sharing=sharing, join=join) as engine:
                 checkpoint = engine._open()
                 prepare(engine)
                 checkpoint.commit = partial(_die, checkpoint.commit, left)
@@ -190,7 +197,7 @@ def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
 
 def _engine(
     case: Case, root: Path, sink: MemorySink, size: tuple[int, int | None], spark: object = False,
-    *, sharing: str = DEFAULT,
+    *, sharing: str = DEFAULT, join: str = JoinForm.BINARY,
 ) -> Engine:  # fmt: skip
     """An engine on the checkpoint of a case; ``size``: elements in an epoch, partitions."""
     epoch_rows, partitions = size
@@ -203,6 +210,7 @@ def _engine(
         seed=7,
         ontology=_ontology(case, root),
         sharing=sharing,
+        join=join,
     )
 
 

@@ -50,6 +50,7 @@ from levada.model.durations import parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.store.remote.address import Address
 from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka
@@ -111,7 +112,7 @@ class Options:
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
     results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
     ``partitions``: a number, auto. ``slice``: in which sending is counted. ``sharing``: off, ..
-    ``place``, ``pin``: a placement file, a machine file, or off. ``balance``: by what groups move.
+    ``join``: binary, .. ``place``, ``pin``: a placement, a machine file, off. ``balance``: by what.
     ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
     none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
@@ -135,6 +136,7 @@ class Options:
     pin: str = ""
     balance: BalanceOptions | None = None
     sharing: str = DEFAULT
+    join: str = JoinForm.BINARY
     summary: str | None = None
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
@@ -383,18 +385,16 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "roll": duration_at,
     "terms": flag_at,
     "as": _one_of(SHAPES),
-    "checkpoint": text_at,
-    "master": text_at,
     "epoch": duration_at,
-    "epoch_rows": count_at,
     "delay": duration_at,
-    "max_rows": count_at,
+    **dict.fromkeys(("epoch_rows", "max_rows"), count_at),
     "limits": limits_at,
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
-    **dict.fromkeys(("place", "pin", "summary"), text_at),
+    **dict.fromkeys(("checkpoint", "master", "place", "pin", "summary"), text_at),
     "balance": balance_at,
     "sharing": _one_of(tuple(map(str, Sharing))),
+    "join": _one_of(tuple(map(str, JoinForm))),
     "ontology": texts_at,
     **_WORD_VALUES,
 }

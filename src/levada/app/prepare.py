@@ -19,7 +19,9 @@ from levada.engine.ontology import ontology_files
 from levada.engine.prepare import Prepared, prepare
 from levada.engine.registry import Registry
 from levada.errors import LevadaError
+from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed.kinds import join_form_of
 from levada.runtime.driver.statics import Statics
 from levada.streams.stream_config import StreamConfig
 
@@ -36,7 +38,8 @@ def known_to(app: App) -> Known:
     """What the application's queries can name. A Parquet stream without a schema is asked for its
     own. Raises ``UsageError``, ``SourceError``.
     """
-    registry = Registry(ontology_files(app.options.ontology))
+    planning = Planning(joins=join_form_of(app.options.join))
+    registry = Registry(ontology_files(app.options.ontology), planning=planning)
     for config in app.streams:
         registry.add_stream(settled(config))
     statics = Statics(Path())

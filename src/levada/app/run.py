@@ -121,6 +121,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
         pin=app.options.pin,
         balance=app.options.balance,
         sharing=app.options.sharing,
+        join=app.options.join,
         master=master,
         sink=sink,
         letters=_letters(app),

@@ -28,6 +28,8 @@ from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
+from levada.plan.physical.multiway import why_binary
+from levada.plan.sealed.kinds import JoinForm
 from levada.plan.topology.document import read_document
 from levada.plan.topology.show import (
     describe,
@@ -140,7 +142,9 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
         case "optimized":
             return query.optimized, algebra_text.show(query.optimized)
         case _:
-            return query.physical.root, show_operators(query.physical.root)
+            root = query.physical.root
+            told = why_binary(root) if query.known.joins is JoinForm.MULTIWAY else ()
+            return root, "\n".join([show_operators(root), *told])
 
 
 def _shared(

@@ -89,6 +89,7 @@ def _run(
     pin: w.Pin = None,
     balance: w.Balance = None,
     sharing: o.SharingMode = None,
+    join: w.Join = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     standby: o.Standby = False,
@@ -109,7 +110,7 @@ def _run(
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
         "delay": delay, "max_rows": max_rows, "limits": limits, "partitions": partitions,
         "slice": slice_, "place": place, "pin": pin, "balance": balance, "sharing": sharing,
-        "summary": summary,
+        "join": join, "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
@@ -138,6 +139,7 @@ def _explain(
     *,
     stage: o.Stage = "physical",
     sharing: o.SharingMode = None,
+    join: w.Join = None,
     steps: o.Steps = False,
     placement: w.PlacementOf = None,
     picture: w.Picture = None,
@@ -164,6 +166,7 @@ def _explain(
     if not (sharing or steps) and (document := document_of(given)) is not None:
         print(explain_document(document, stage, as_json=as_json))
         return
+    given = replace(given, options={**given.options, "join": join})
     whole, names = choose_queries(given)
     if sharing:
         print(explain_sharing(whole, names, sharing, as_json=as_json))

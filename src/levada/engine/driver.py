@@ -103,7 +103,7 @@ class Driver:
         sourcing.strangers = self.streams.strangers
         self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
         self._catalog = Catalog(
-            checkpoint, configs, self._statics.replaceable, self._registry.sharing
+            checkpoint, configs, self._statics.replaceable, self._registry.planning
         )
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()

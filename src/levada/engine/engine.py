@@ -51,7 +51,8 @@ from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import AUTO, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, QueryLimits
-from levada.plan.install.sharing import DEFAULT, sharing_of
+from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
+from levada.plan.sealed.kinds import JoinForm, join_form_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
@@ -85,7 +86,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     epoch; one that would make more is suspended; ``limits``: what else one query may have
     ("bytes=100MB,reports=1000000"). ``slices``: counts what tasks send each other, by slices of
     event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off,
-    exact, containment or relax. ``keep``: how long results stay for other processes ("1h,256MB").
+    exact, containment or relax; ``join``: the form of joins of three and more parts, binary or
+    multiway. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.
@@ -111,12 +113,14 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         limits: str = "",
         slices: str = "",
         sharing: str = DEFAULT,
+        join: str = JoinForm.BINARY,
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
         pin: str | os.PathLike[str] = "",
     ) -> None:
-        regime, schema, mode = regime_of(entailment), ontology_files(ontology), sharing_of(sharing)
+        regime, schema = regime_of(entailment), ontology_files(ontology)
+        planning = Planning(sharing_of(sharing), join_form_of(join))
         self._interval, self._delay = paced(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)
@@ -135,7 +139,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._kept = Keep.of(keep) if keep else None  # for others
         check_kept(self._limits, self._kept)
         placed = self.root.absolute() / "static"  # a task may stand in another directory
-        self._registry = Registry(schema, placed, regime, mode)
+        self._registry = Registry(schema, placed, regime, planning)
         self._statics = Statics(placed)
         self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)

@@ -15,6 +15,7 @@ from levada.algebra import nodes as a
 from levada.engine.ontology import Ontology
 from levada.model.query import Form
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed.kinds import JoinForm
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Known:
     ``queries``: the queries by name, as their texts say. ``makers``: those that make a stream, by
     each name that it can be asked for by; ``others`` in the same way those that make none, for what
     is said of them. ``said``: the streams by the names that queries have called them so far.
+    ``joins``: of which form joins are where that can be chosen.
     """
 
     streams: dict[str, StreamFacts] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Known:
     makers: dict[str, list[str]] = field(default_factory=dict)
     others: dict[str, list[str]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
+    joins: JoinForm = JoinForm.BINARY
 
     def add_query(self, name: str, query: a.Query) -> None:
         """One more query, which makes a stream if it is a CONSTRUCT."""

@@ -140,6 +140,7 @@ class Prepared:
             {w.stream: streams.get(w.stream, StreamFacts()) for w in query.windows},
             empty_reports=self.asked.options.empty_reports,
             replaceable=self.known.replaceable,
+            joins=self.known.joins,
         )
 
 
@@ -148,7 +149,7 @@ def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT)
     """The shared topology of queries that begin together; makers stand before readers."""
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
 
-    topology = Topology(known.streams, known.replaceable, sharing)
+    topology = Topology(known.streams, known.replaceable, sharing, known.joins)
     for query in queries:
         topology.add(
             query.asked.name,

@@ -28,7 +28,7 @@ from levada.engine.prepare import Prepared, prepare
 from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, match_streams, shown
-from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
 from levada.streams.stream_config import StreamConfig
 from levada.translation.warnings.warning import QueryWarning
@@ -47,7 +47,7 @@ class Registry:
 
     ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
     to be files in ``folder``.
-    ``regime``: the entailment of queries that do not say. ``sharing``: how much queries share.
+    ``regime``: the entailment of queries that do not say. ``planning``: how queries are planned.
     """
 
     def __init__(
@@ -55,14 +55,15 @@ class Registry:
         ontology: Sequence[StaticFile] = (),
         folder: Path = Path(),
         regime: Regime = Regime.NONE,
-        sharing: Sharing = DEFAULT,
+        planning: Planning = Planning(),  # noqa: B008 a frozen value
     ) -> None:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
-        self.sharing = sharing
+        self.planning = planning
         self.streams: dict[str, StreamConfig] = {}
         self.declared: dict[str, StreamConfig] = {}
         self.left: set[str] = set()
-        self.known = Known(graphs=frozenset(), ontology=Ontology(self._ontology_files))
+        ontology_ = Ontology(self._ontology_files)
+        self.known = Known(graphs=frozenset(), ontology=ontology_, joins=planning.joins)
         self.queries: dict[str, Registered] = {}
         self._folded: dict[str, str] = {}  # their names, by what a disk that is blind to case sees
         self.dropped: set[str] = set()

@@ -5,6 +5,9 @@ Steps that are not in it are evaluated where rows are read (``plan/sealed/leaves
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from levada.model.frame import Frame
 from levada.operators.border.changes import changes, deltas, net
 from levada.operators.border.report import report
@@ -15,9 +18,10 @@ from levada.operators.group.by_changes import running
 from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.panes import panes, rgroup
 from levada.operators.interval.count_window import count_window, select
-from levada.operators.interval.join import join
+from levada.operators.interval.join import join, join_in_pieces
+from levada.operators.interval.multiway import multiway, multiway_in_pieces
 from levada.operators.interval.occur import occur
-from levada.operators.interval.recent import recent
+from levada.operators.interval.recent import recent, recent_in_pieces
 from levada.operators.interval.session import session
 from levada.operators.interval.static_side import once
 from levada.operators.interval.subquery_window import lift
@@ -36,6 +40,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Occur: occur,
     s.Hold: hold,
     s.Join: join,
+    s.MultiwayJoin: multiway,
     s.CountWindow: count_window,
     s.Recent: recent,
     s.Session: session,
@@ -67,6 +72,14 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Standing: standing,
     s.Emit: emit,
 }
+
+
+IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Frame]]] = {
+    s.Join: join_in_pieces,
+    s.MultiwayJoin: multiway_in_pieces,
+    s.Recent: recent_in_pieces,
+}
+"""Those that may make many rows of few, and give them a part at a time."""
 
 
 def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:

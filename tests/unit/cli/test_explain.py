@@ -121,3 +121,19 @@ def test_every_command_takes_the_options_of_queries_by_their_words() -> None:
     names = list(inspect.signature(takes_queries(command)).parameters)
     assert [name for name in names if name in WORDS] == list(WORDS)
     assert "own" in names and "given" not in names
+
+
+def test_the_form_of_joins_shows_and_what_stays_of_two(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "?s :v ?v . ?s :w ?w . ?s :x ?x . ?x :y ?y"
+    Path("star.rq").write_text(QUERY.replace("?s :v ?v }", body + " }"))
+    text = shown(capsys, "star.rq", "--join", "multiway")
+    assert "(multiwayjoin (s) raw 0 1 2)" in text
+    assert "The join by ?x has a join as input: they are by other variables." in text
+    assert "multiway" not in shown(capsys, "star.rq")
+    assert "MultiwayJoin" in shown(capsys, "star.rq", "--join", "multiway", "--stage", "topology")
+    Path("app.yaml").write_text("streams: {temp: {path: t.nt}}\noptions: {join: multiway}\n")
+    assert "(multiwayjoin (s) raw 0 1 2)" in shown(capsys, "star.rq", "--app", "app.yaml")
+    assert main(["explain", "star.rq", "--join", "multiwey"]) == 2
+    assert "There is no form of joins multiwey. Did you mean multiway?" in capsys.readouterr().err

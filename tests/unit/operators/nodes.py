@@ -23,7 +23,7 @@ from levada.operators.env import Env, Place
 from levada.operators.expressions.values import classify
 from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import StreamFacts
-from levada.plan.sealed.kinds import JoinKind
+from levada.plan.sealed.kinds import JoinForm, JoinKind
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.steps import ReportJoin, Step
 from levada.plan.topology.topology import Topology
@@ -87,9 +87,10 @@ class Bench:
         self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM",
         clause: str = STEPPED, more: Sequence[str] = (),
         options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
+        joins: JoinForm = JoinForm.BINARY,
     ) -> None:  # fmt: skip
         self.pool = Pool(7)
-        topology = Topology({STREAM: StreamFacts()})
+        topology = Topology({STREAM: StreamFacts()}, joins=joins)
         for i, body in enumerate((group, *more)):
             text = (
                 f"PREFIX : <http://e/> REGISTER {output} :q AS {head} "

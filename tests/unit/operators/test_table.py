@@ -25,6 +25,7 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.physical import operators as p
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
@@ -97,6 +98,17 @@ def relaxed() -> Plan:
     return topology.seal()
 
 
+def in_one_step() -> Plan:
+    """The plan of a join of three patterns that is one step."""
+    topology = Topology({STREAM: StreamFacts()}, joins=JoinForm.MULTIWAY)
+    text = (
+        f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
+        "WHERE { WINDOW :w { ?s :p ?o . ?s :q ?z . ?s :r ?x } }"
+    )
+    topology.add("q", optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
+    return topology.seal()
+
+
 def cql(text: str) -> Plan:
     """The plan of a query over one stream of tuples."""
     topology = Topology({"S": StreamFacts(SCHEMA)})
@@ -108,7 +120,7 @@ def cql(text: str) -> Plan:
 def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
-    return [*triples, relaxed(), *map(cql, CQL)]
+    return [*triples, relaxed(), in_one_step(), *map(cql, CQL)]
 
 
 def inputs_of(plans: list[Plan]) -> Iterator[tuple[PlanNode, int, PlanNode]]:

@@ -78,7 +78,8 @@ def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
         if sum(e.elements for e in recorder.epochs) >= sample:
             enough.set()
 
-    options = {"ontology": app.options.ontology, "sharing": app.options.sharing}
+    said = app.options
+    options = {"ontology": said.ontology, "sharing": said.sharing, "join": said.join}
     with TimedEngine(recorder, epoch_rows=size, keep_results=False, **options) as engine:
         for config in app.streams:
             engine.stream(config.name, config)

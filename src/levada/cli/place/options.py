@@ -8,6 +8,13 @@ from typing import Annotated, Literal
 import typer
 
 from levada.cli.options import RUNNING
+from levada.plan.sealed.kinds import join_form_of
+
+
+def _join(word: str) -> str:
+    """The word of a form of joins. Raises ``UsageError`` with the one that may be meant."""
+    return str(join_form_of(word))
+
 
 Slice = Annotated[
     Literal["1d", "1mo"] | None,
@@ -43,6 +50,17 @@ Balance = Annotated[
         "--balance",
         metavar="on|off|windowed-joins[,key=value...]",
         help="Whether work goes to where there is time (default off), and by which thresholds.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Join = Annotated[
+    str | None,
+    typer.Option(
+        "--join",
+        parser=_join,
+        metavar="binary|multiway",
+        help="How three and more parts are joined: two at a time (default), or in one step where "
+        "all have one variable in common.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -41,6 +41,7 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
         max_rows=app.options.max_rows,
         limits=app.options.limits,
         sharing=app.options.sharing,
+        join=app.options.join,
         ontology=app.options.ontology,
     )
     try:

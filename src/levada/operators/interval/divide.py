@@ -30,9 +30,14 @@ _HALF = np.uint64(32)
 
 def own(node: PlanNode, new: Run, env: Env) -> Run:
     """The new rows of a side that meet others here."""
-    heavy = env.place.division.of(node.id)
-    keep = own_rows(new.rows, heavy, env.place.partition) if heavy else None
+    keep = own_here(node, new, env)
     return new if keep is None else arranged(new.rows.where(keep))
+
+
+def own_here(node: PlanNode, new: Run, env: Env) -> Bools | None:
+    """Which new rows of a side meet others here; None: all."""
+    heavy = env.place.division.of(node.id)
+    return own_rows(new.rows, heavy, env.place.partition) if heavy else None
 
 
 def own_rows(rows: Frame, heavy: Sequence[Heavy], partition: int) -> Bools | None:

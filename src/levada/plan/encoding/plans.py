@@ -45,6 +45,7 @@ STEPS: dict[str, type] = {
     "occur": s.Occur,
     "hold": s.Hold,
     "join": s.Join,
+    "multiway join": s.MultiwayJoin,
     "report": s.Report,
     "panes": s.Panes,
     "report join": s.ReportJoin,

@@ -125,7 +125,7 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
             below.append(Span(span.hi, span.prev or op.spec.makes_set(i)))
     if not below:
         return Span(False, False)
-    several = isinstance(op.spec, p.Join) and len(below) > 1
+    several = isinstance(op.spec, p.Join | p.MultiwayJoin) and len(below) > 1
     absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
     own = several or absent or op.spec.has_instants
     return Span(own or any(b.hi for b in below), any(b.prev for b in below))

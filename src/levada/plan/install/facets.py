@@ -172,6 +172,11 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 merge(out, _ids(i.variables if is_raw else (*keys, *shared)))
                 for i, is_raw in zip(op.inputs, raw, strict=True)
             ]
+        case p.MultiwayJoin(keys, raw):
+            return [
+                merge(out, _ids(i.variables if is_raw else keys))
+                for i, is_raw in zip(op.inputs, raw, strict=True)
+            ]
         case p.ReportJoin(kind, _, shared, condition, _):
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
             if condition is not None and random(condition):

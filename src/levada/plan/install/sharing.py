@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from levada.errors import UsageError, near
+from levada.plan.sealed.kinds import JoinForm
 
 
 class Sharing(StrEnum):
@@ -20,6 +22,13 @@ class Sharing(StrEnum):
 
 
 DEFAULT = Sharing.EXACT
+
+
+class Planning(NamedTuple):
+    """How queries are planned that come from now on: how much they share, the form of joins."""
+
+    sharing: Sharing = DEFAULT
+    joins: JoinForm = JoinForm.BINARY
 
 
 def sharing_of(word: str) -> Sharing:

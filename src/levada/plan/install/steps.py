@@ -157,8 +157,9 @@ class Steps:
                 return s.Occur(wide, by_sides(sides, ins)), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
-            case p.Join():
-                return self._join(op, spec, names, ins), self._windows(op, spec.family)
+            case p.Join() | p.MultiwayJoin():
+                family = spec.family if isinstance(spec, p.Join) else ""
+                return self._join(op, spec, names, ins), self._windows(op, family)
             case p.Emit():
                 member = self._schedule() if self.show_empty else Member()
                 kinds = self.kinds if self.show_empty else ()
@@ -185,22 +186,23 @@ class Steps:
         return s.Recent(tuple(map(ins.index, spec.keys)), out, op.windows.index(spec.window))
 
     def _join(
-        self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> s.Join:
-        left, right = op.inputs
-        assert op.windows is not None and left.windows is not None and right.windows is not None, (
-            "event times"
-        )
-        windows = tuple(
-            (
-                left.windows.index(w) if w in left.windows else -1,
-                right.windows.index(w) if w in right.windows else -1,
-            )
-            for w in op.windows
-        )
+        self,
+        op: Op,
+        spec: p.Join | p.MultiwayJoin,
+        names: tuple[str, ...],
+        ins: list[tuple[str, ...]],
+    ) -> s.Join | s.MultiwayJoin:
+        assert op.windows is not None, "event times"
+        own = [rows.windows or () for rows in op.inputs]
+        windows = [tuple([o.index(w) if w in o else -1 for o in own]) for w in op.windows]
+        if isinstance(spec, p.MultiwayJoin):
+            keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
+            first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
+            return s.MultiwayJoin(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
         sides, out, fills = key_sides(spec.keys, names, ins)
+        pairs = tuple([(left, right) for left, right in windows])
         known = by_sides(spec.sides, ins)
-        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative, known, spec.places)
+        return s.Join(*sides, out, fills, pairs, spec.raw, spec.negative, known, spec.places)
 
     def _above(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]

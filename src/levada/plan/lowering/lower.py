@@ -29,6 +29,7 @@ from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import time_variables
 from levada.plan.physical.operators import Op
+from levada.plan.sealed.kinds import JoinForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,22 @@ def lower(
     *,
     empty_reports: bool = False,
     replaceable: Collection[str | None] = (),
+    joins: JoinForm = JoinForm.BINARY,
 ) -> Lowered:
     """The physical operators of a query whose names have been resolved against ``streams``.
 
     ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
-    ``replaceable``: the static graphs that may be replaced while the engine runs.
+    ``replaceable``: the static graphs that may be replaced while the engine runs. ``joins``: of
+    which form they are where that can be chosen.
     """
     show_empty = empty_reports or not query.windows
-    return _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
+    found = _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
+    if joins is JoinForm.BINARY:
+        return found
+    # here: only who asks for it loads it
+    from levada.plan.physical.multiway import multiway
+
+    return replace(found, root=multiway(found.root))
 
 
 class _Lowering:

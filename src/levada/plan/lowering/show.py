@@ -67,7 +67,8 @@ def _detail(name: str, value: Any) -> str:
     if value is True:
         return name
     if value and isinstance(value, tuple) and all(isinstance(side, bool) for side in value):
-        sides = [side for side, is_set in zip(_SIDES, value, strict=True) if is_set]
+        sides = _SIDES if len(value) == len(_SIDES) else tuple(map(str, range(len(value))))
+        sides = tuple([side for side, is_set in zip(sides, value, strict=True) if is_set])
         return " ".join([name, *sides]) if sides else ""
     if name in _MANY:
         return f"{len(value)} {name}" if value else ""

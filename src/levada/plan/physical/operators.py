@@ -6,7 +6,7 @@ output is partitioned. ``lower`` builds the tree, ``topology`` turns it into sha
 slots.
 
     below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select Lift Once
-                       -> Filter Extend Union Occur Join
+                       -> Filter Extend Union Occur Join MultiwayJoin
     the border         Report (rows at their report times), Panes (groups),
                        Changes (I, D, relation), Deltas
     above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
@@ -138,6 +138,20 @@ class Join(t.Pairing):
     sides: tuple[Side, ...] = ()
     places: tuple[int, ...] = ()
     family: str = ""
+
+    def makes_set(self, i: int) -> bool:
+        """A raw one."""
+        return self.raw[i]
+
+
+@dataclass(frozen=True, slots=True)
+class MultiwayJoin(t.Pairing):
+    """Rows of all inputs with equal keys whose intervals have an instant in common, put together in
+    one step; but for the keys no two inputs share a variable. ``raw``: as of a join.
+    """
+
+    keys: tuple[str, ...]
+    raw: tuple[bool, ...]
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""
@@ -321,6 +335,7 @@ Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
     | SubqueryWindow | StaticSubplan | Recent
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
+    | MultiwayJoin
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

@@ -78,6 +78,23 @@ class Join(Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class MultiwayJoin(Traits):
+    """The key slots of each input; where each output slot comes from (input, slot); per output
+    window its index in each input, -1 where it is not there; which inputs are raw.
+    """
+
+    keys: tuple[tuple[int, ...], ...]
+    out: tuple[tuple[int, int], ...]
+    windows: tuple[tuple[int, ...], ...]
+    raw: tuple[bool, ...]
+
+    def row_windows(self, i: int, width: int) -> Places:
+        """Those of its input."""
+        places = [each[i] for each in self.windows]
+        return tuple([places.index(w) for w in range(width)])
+
+
+@dataclass(frozen=True, slots=True)
 class Recent(Traits):
     """Each row with the last ones of its key slots. Of each output slot: whether it is of a past
     row, and the slot there. ``window``: where the count window stands among those of the result.

@@ -1,8 +1,12 @@
-"""What joins and counts keep: words that the physical operators and the sealed plan share."""
+"""What joins and counts keep: words that the physical operators and the sealed plan share; and of
+which form joins are, where that can be chosen.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+from levada.errors import UsageError, near
 
 
 class JoinKind(StrEnum):
@@ -38,3 +42,23 @@ class Shown(StrEnum):
     DISTINCT = "distinct"
     EXCEPT = "except"
     HELD = "held"
+
+
+class JoinForm(StrEnum):
+    """How three and more parts are joined: two at a time, what is joined kept as state; or at once,
+    where that can be.
+    """
+
+    BINARY = "binary"
+    MULTIWAY = "multiway"
+
+
+def join_form_of(word: str) -> JoinForm:
+    """The form of this name. Raises ``UsageError``.
+
+    >>> join_form_of("multiway").name
+    'MULTIWAY'
+    """
+    if word not in list(JoinForm):
+        raise UsageError(f"There is no form of joins {word}.", hint=near(word, list(JoinForm)))
+    return JoinForm(word)

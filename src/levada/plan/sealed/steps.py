@@ -18,6 +18,7 @@ from levada.model.time import WindowKind
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
+from levada.plan.sealed.joins import MultiwayJoin as MultiwayJoin
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
@@ -348,6 +349,7 @@ Step = (
     | Occur
     | Hold
     | Join
+    | MultiwayJoin
     | Report
     | Panes
     | ReportJoin

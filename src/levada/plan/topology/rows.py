@@ -80,7 +80,7 @@ def _planned(
     # rows contain each other where they are equal, and then they share everything anyway
     contains = topology.sharing is Sharing.CONTAINMENT
     sharing = Sharing.EXACT if contains else topology.sharing
-    beside = Topology(topology.facts, topology.replaceable, sharing)
+    beside = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
     beside.go_on(topology.version, 0)
     beside.data = topology.data
     for name, query in ((MARK, template.query), (TWIN, template.twin)):

@@ -29,6 +29,7 @@ from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.changed.change import PlanChange
+from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
@@ -38,7 +39,7 @@ from levada.plan.topology.seal import Sealer
 
 class Topology:
     """The driver's catalog of nodes and members. ``replaceable``: the static graphs that are.
-    ``sharing``: how much the queries that come from now on share.
+    ``sharing``: how much the queries that come from now on share; ``joins``: the form of theirs.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Topology:
         streams: Mapping[str, StreamFacts],
         replaceable: Collection[str | None] = (),
         sharing: Sharing = DEFAULT,
+        joins: JoinForm = JoinForm.BINARY,
     ) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
@@ -59,7 +61,7 @@ class Topology:
         self.replaceable = frozenset(replaceable)
         self.version = 0
         self.data = 0  # the version of the static files: queries of another one read them again
-        self.sharing = sharing
+        self.sharing, self.joins = sharing, joins
         self._common = Common()
         self._batch = Batch(self._common, 1)
         self.relaxations = Relaxations()
@@ -79,7 +81,11 @@ class Topology:
         """A query that is to be fitted in by the next ``install``."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
-            query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable
+            query,
+            self.facts,
+            empty_reports=empty_reports,
+            replaceable=self.replaceable,
+            joins=self.joins,
         )
         reread_graphs = (
             () if query.windows else self.replaceable & graphs_read(query, query.pattern)

@@ -30,6 +30,7 @@ NOTHING = "it has no join"
 DECIDES = "its join decides on other rows (OPTIONAL, MINUS, EXISTS)"
 INSIDE = "its join is in a path, a sub-select or an aggregate below others"
 STATIC = "its join is of static data, which are read once"
+TOGETHER = "its join is one step of all its parts, which others share if it is equal"
 WEIGHTS = "rows of its join are taken back (a count window, a session, a relation, replaced data)"
 PRODUCT = "its join has no variable in common: it would pair everything with everything"
 REPORTS = "its join is of reports"
@@ -56,6 +57,8 @@ def _reasons(op: Op, outer: str) -> Iterator[str]:
     """Why each join is none that could be shared; ``outer``: what is above says why."""
     if isinstance(op.spec, p.Join):
         yield outer or _own(op)
+    if isinstance(op.spec, p.MultiwayJoin):
+        yield outer or TOGETHER
     if isinstance(op.spec, p.ReportJoin) and op.spec.kind is JoinKind.INNER:
         yield outer or REPORTS
     within = beside(op)
@@ -129,7 +132,7 @@ def _parts(op: Op) -> Iterator[str]:
             yield _NAME.sub("?", show(condition))
         case p.Extend(expression):
             yield f"BIND {_NAME.sub('?', show(expression))}"
-        case p.Join() | p.Rename() | p.Occur():
+        case p.Join() | p.MultiwayJoin() | p.Rename() | p.Occur():
             pass
         case other:
             yield type(other).__name__

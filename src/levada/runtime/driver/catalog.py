@@ -24,7 +24,7 @@ from levada.algebra.template import Row
 from levada.errors import CheckpointError
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
-from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.plan.install.sharing import Planning
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows
@@ -87,7 +87,7 @@ class Catalog:
     """The queries of a checkpoint's plan.
 
     ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs
-    that may be replaced. ``sharing``: how much queries share that come from now on.
+    that may be replaced. ``planning``: how queries are planned that come from now on.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Catalog:
         checkpoint: Checkpoint,
         configs: Sequence[StreamConfig],
         replaceable: Collection[str | None] = (),
-        sharing: Sharing = DEFAULT,
+        planning: Planning = Planning(),  # noqa: B008 a frozen value
     ) -> None:
-        self._checkpoint, self._sharing = checkpoint, sharing
+        self._checkpoint, self._planning = checkpoint, planning
         self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
@@ -232,7 +232,7 @@ class Catalog:
                 self._topology, self._left = Topology(self._facts, self._replaceable), set()
             else:
                 self._topology = self._load(last)
-            self._topology.sharing = self._sharing
+            self._topology.sharing, self._topology.joins = self._planning
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:

@@ -25,9 +25,7 @@ from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
 from levada.operators.group.panes import at_once, is_folded
-from levada.operators.interval.join import join_in_pieces
-from levada.operators.interval.recent import recent_in_pieces
-from levada.operators.table import evaluate
+from levada.operators.table import IN_PIECES, evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.heavy.divisible import divisible
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -323,10 +321,8 @@ class StageTask:
     def _made(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
         """The output rows of a node, those of a join in pieces. Raises ``ExcessError``."""
         try:
-            if (joined := node.of(s.Join)) is not None:
-                yield from join_in_pieces(joined, frames, self.env)
-            elif (paired := node.of(s.Recent)) is not None:
-                yield from recent_in_pieces(paired, frames, self.env)
+            if (in_pieces := IN_PIECES.get(type(node.step))) is not None:
+                yield from in_pieces(node, frames, self.env)
             elif (out := evaluate(node, frames, self.env)) is not None and out.n:
                 yield out if col.PLACE in out else self._at_home(node, out)
         except ExcessError as error:

@@ -29,7 +29,8 @@ class Divisible:
 def divisible(plan: Plan) -> Divisible:
     """Which joins of a plan may be divided; found once."""
     if Divisible not in plan.facts:
-        joins = [n for n in map(plan.nodes.__getitem__, plan.order) if isinstance(n.step, s.Join)]
+        nodes = map(plan.nodes.__getitem__, plan.order)
+        joins = [n for n in nodes if isinstance(n.step, s.Join | s.MultiwayJoin)]
         why = {node.id: _why_whole(plan, node) for node in joins}
         may = tuple(sorted(number for number, reason in why.items() if not reason))
         plan.facts[Divisible] = Divisible(may, {n: reason for n, reason in why.items() if reason})

@@ -1,0 +1,369 @@
+"""The incremental windowed join of many inputs by one key: new rows of each input meet the runs of
+all others, with nothing kept of what is joined on the way (CQELS Cloud, C24 to C29).
+
+    out = sum over i:  old_1 x .. x old_(i-1)  x  new_i  x  (old + new)_(i+1) x .. x (old + new)_n
+
+so each combination is found once, by the first of its rows that is new. Keys, times and sets are as
+in ``join``: a combination counts while all its rows do, and as intervals lie on a line, it is
+enough that what has been joined so far, narrowed to the instants that it has in common, meets the
+next row.
+
+The order is that of the epoch: who matches least comes first. How many rows of an input a new row
+matches is found by a sample of the new rows in the input's largest run, so keys that are skewed
+count as they are. A combination is a number of a row for each input until all are joined.
+
+Cost: by the new rows, and by what is joined on the way; never by the window. Memory: ``PART``
+combinations of each step at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.probe import join_pairs
+from levada.model import columns as col
+from levada.model.arrays import Ints, Longs, Words
+from levada.model.frame import Column, Frame, concat
+from levada.model.time import Times
+from levada.operators.env import Env, Inputs
+from levada.operators.excess import too_many
+from levada.operators.interval.divide import own_here
+from levada.operators.interval.occur import as_set, pick
+from levada.operators.rows import edges as r
+from levada.operators.rows.pick import unhidden
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout, slot_columns
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.intervals import exact, outer, quarter
+from levada.windows.state import runs
+from levada.windows.state.runs import Run
+
+PART = 1 << 18  # combinations in one piece
+PROBES = 1 << 14  # probe rows at a time
+FEW_PROBES = 256  # that are tried first: how many rows there are for one shows by them
+SAMPLE = 128  # new rows by which it is told how many rows each input has for one
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """An input's runs, the new one last, and where the rows of each begin when all are counted
+    through.
+    """
+
+    held: list[Run]
+    starts: Longs
+    layout: Layout
+
+    @property
+    def new(self) -> Run:
+        """The rows of this epoch."""
+        return self.held[-1]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.starts[-1])
+
+    def met(self, *, new: bool) -> Iterator[tuple[int, Run]]:
+        """The runs with the numbers of their first rows; with the new one or without."""
+        many = len(self.held) if new else len(self.held) - 1
+        return ((int(self.starts[i]), self.held[i]) for i in range(many) if self.held[i].rows.n)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Combinations of rows: their key, the instants that they have in common, and by input the
+    numbers of their rows.
+    """
+
+    k: Words
+    h: Words
+    s: Times
+    e: Times
+    rows: dict[int, Longs]
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+
+def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
+    made = list(multiway_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``PART`` at a time. Raises ``ExcessError``."""
+    horizons = env.horizons(node)
+    sides = [_input(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
+    for found in _all(node, sides, env):
+        if (rows := _counting(node, _put_together(node, sides, found))).n:
+            yield rows
+    for i, side in enumerate(sides):
+        if side.new.rows.n:
+            runs.insert(
+                env.state,
+                f"{node.id}.{i}",
+                side.new,
+                quarter(node.windows),
+                horizon=horizons.next,
+                alive=node.alive,
+            )
+
+
+def _input(
+    node: PlanNode[s.MultiwayJoin], env: Env, i: int, frame: Frame | None, horizons: runs.Horizons
+) -> _Input:
+    """One input: its keys, its occurrences if it is raw, its runs."""
+    layout, old = node.input_layouts[i], runs.live(env.state, f"{node.id}.{i}", horizons.now)
+    frame = r.empty(layout) if frame is None else frame
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    key, whole = r.key_of(frame, node.step.keys[i]), None
+    if node.step.raw[i]:
+        all_of_it = r.key_of(frame, range(len(layout.slots)))
+        frame, kept = as_set(frame, key, all_of_it, old)
+        key, whole = pick(key, kept), pick(all_of_it, kept)[1]
+    width = len(layout.windows)
+    places = node.step.row_windows(i, width) or ()
+    start, end = outer(frame, layout, node.windows.pick(places))
+    new = runs.arranged(runs.keyed(_shown(node, i, frame), key, start, end, whole))
+    every = [*old, new]
+    starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)
+    return _Input(every, starts, layout)
+
+
+def _shown(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
+    """What the result takes of an input: what it shows of slots, and times; keys are in the #
+    columns.
+    """
+    shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
+             for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
+    kept = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
+    return Frame(kept, frame.n)
+
+
+def _all(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], env: Env) -> Iterator[_Found]:
+    """All new combinations. Raises ``ExcessError``."""
+    total = 0
+    for i, side in enumerate(sides):
+        for found in _of_new(node, sides, i, env):
+            total += len(found)
+            if total > env.most_rows:
+                raise too_many(node, _members(side, found.rows[i]), env.most_rows)
+            yield found
+
+
+def _of_new(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], i: int, env: Env
+) -> Iterator[_Found]:
+    """The combinations whose first new row is of input ``i``."""
+    found = _of_rows(node, sides[i], i, env)
+    order = _order(sides, i, found) if len(found) else ()
+    parts: Iterable[_Found] = (found,)
+    for j in order:
+        met = _meet(parts, list(sides[j].met(new=j > i)), j)
+        parts = _together(_bounded(node, sides[i], i, met, env.most_rows))
+    return iter(parts) if order else iter(())
+
+
+def _of_rows(node: PlanNode, side: _Input, i: int, env: Env) -> _Found:
+    """The new rows of an input that meet others here, as combinations of one: in the order of
+    buckets, so that large runs are read from front to back.
+    """
+    b, order = side.new.buckets, side.new.order
+    keep = own_here(node, side.new, env)
+    at = np.arange(len(order)) if keep is None else np.flatnonzero(keep[order])
+    number = side.starts[-2] + order[at].astype(np.int64)
+    return _Found(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
+
+
+def _order(sides: Sequence[_Input], i: int, found: _Found) -> tuple[int, ...]:
+    """The other inputs, those first that have the fewest rows for one; () if one has none."""
+    at = np.linspace(0, len(found) - 1, min(SAMPLE, len(found))).astype(np.intp)
+    few = _taken(found, at)
+    many = {j: _matches(few, side, new=j > i) for j, side in enumerate(sides) if j != i}
+    if any(matches < 0 for matches in many.values()):
+        return ()
+    return tuple(sorted(many, key=lambda j: (many[j], sides[j].rows, j)))
+
+
+def _matches(few: _Found, side: _Input, *, new: bool) -> float:
+    """How many rows of an input there are for one of a few, by its largest run; -1: none at all."""
+    there = [run for _, run in side.met(new=new)]
+    if not there:
+        return -1.0
+    largest = max(there, key=lambda run: run.rows.n)
+    found, _ = join_pairs(few.k, few.h, few.s, few.e, largest.buckets, PART)
+    probed = len(few) if len(found) <= PART else int(found[-1]) + 1
+    return float(len(found) / probed * sum(run.rows.n for run in there) / largest.rows.n)
+
+
+def _meet(parts: Iterable[_Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[_Found]:
+    """Combinations with each row of input ``j`` that has their key and counts with them, so many at
+    a time that they make some ``PART`` new ones.
+    """
+    for part in parts:
+        for start, run in met:
+            at, piece = 0, min(PROBES, PART // run.rows.n + FEW_PROBES)
+            while at < len(part):
+                found = _meet_run(_sliced(part, at, at + piece), start, run, j)
+                yield found
+                at += piece
+                # what follows is as dense as what was
+                piece = min(PROBES, max(piece * PART // max(len(found), 1), 1))
+
+
+def _meet_run(part: _Found, start: int, run: Run, j: int) -> _Found:
+    b = run.buckets
+    probes, places = join_pairs(part.k, part.h, part.s, part.e, b)
+    if run.groups is not None:
+        keep = run.groups[run.rows[col.PLACE][run.at(places)]]
+        probes, places = probes[keep], places[keep]
+    left = _taken(part, probes.astype(np.intp))
+    begin = b.s[places]
+    end = b.e[places] if len(b.e) == len(b.s) else begin + b.longest
+    number = start + run.order[places].astype(np.int64)
+    s_, e = np.maximum(left.s, begin), np.minimum(left.e, end)
+    return _Found(left.k, left.h, s_, e, {**left.rows, j: number})
+
+
+def _taken(found: _Found, at: Rows) -> _Found:
+    rows = {i: number[at] for i, number in found.rows.items()}
+    return _Found(found.k[at], found.h[at], found.s[at], found.e[at], rows)
+
+
+def _sliced(found: _Found, first: int, end: int) -> _Found:
+    cut = slice(first, end)
+    rows = {i: number[cut] for i, number in found.rows.items()}
+    return _Found(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
+
+
+def _together(parts: Iterable[_Found]) -> Iterator[_Found]:
+    """Small parts as larger ones: of each run there are some, and each costs a probe of all runs of
+    the next input.
+    """
+    some: list[_Found] = []
+    rows = 0
+    for part in parts:
+        if rows and rows + len(part) > PART:
+            yield _one(some)
+            some, rows = [], 0
+        if len(part):
+            some.append(part)
+            rows += len(part)
+    if some:
+        yield _one(some)
+
+
+def _one(parts: Sequence[_Found]) -> _Found:
+    if len(parts) == 1:
+        return parts[0]
+    every = [(p.k, p.h, p.s, p.e) for p in parts]
+    k, h, s_, e = (np.concatenate(each) for each in zip(*every, strict=True))
+    rows = {i: np.concatenate([p.rows[i] for p in parts]) for i in parts[0].rows}
+    return _Found(k, h, s_, e, rows)
+
+
+def _bounded(
+    node: PlanNode, side: _Input, i: int, parts: Iterable[_Found], most: int
+) -> Iterator[_Found]:
+    """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
+    total = 0
+    for part in parts:
+        total += len(part)
+        if total > most:
+            raise too_many(node, _members(side, part.rows[i]), most)
+        yield part
+
+
+def _members(side: _Input, number: Longs) -> Ints:
+    """The members of new rows."""
+    members: Ints = side.new.rows["op"][number - side.starts[-2]]
+    return members
+
+
+def _put_together(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], found: _Found) -> Frame:
+    """The result rows of combinations."""
+    step, layout = node.step, node.layout
+    read = [_Rows.of(side, found.rows[i]) for i, side in enumerate(sides)]
+    columns: dict[str, Column] = {n: read[0].column(n) for n in ("op", col.PLACE)}
+    for out, (i, at) in enumerate(step.out):
+        for name in slot_columns(out, layout.slots[out]):
+            columns[name] = read[i].column(f"{name[0]}{at}")
+    for w, places in enumerate(step.windows):
+        columns.update(_times(layout, w, read, places))
+    return Frame(columns, len(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of an input by their numbers: of each run which ones, and where they go (``order``)."""
+
+    side: _Input
+    parts: list[tuple[Run, Longs]]
+    order: Rows | None
+
+    @staticmethod
+    def of(side: _Input, number: Longs) -> _Rows:
+        """The rows of these numbers."""
+        run = (np.searchsorted(side.starts, number, "right") - 1).astype(np.int16)
+        if (run == run[:1]).all():
+            at = int(run[0]) if len(run) else len(side.held) - 1
+            return _Rows(side, [(side.held[at], number - side.starts[at])], None)
+        order = np.argsort(run, kind="stable")
+        ends = np.searchsorted(run[order], np.arange(len(side.held) + 1))
+        cuts = [(i, order[a:b]) for i, (a, b) in enumerate(pairwise(ends.tolist())) if b > a]
+        return _Rows(
+            side, [(side.held[i], number[rows] - side.starts[i]) for i, rows in cuts], order
+        )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.side.new.rows
+
+    def column(self, name: str) -> Column:
+        """A column; a value facet that a typed column leaves out follows from the others."""
+        parts = [_column(run.rows, name).take(rows) for run, rows in self.parts]
+        if self.order is None:
+            return parts[0]
+        out = np.empty(len(self.order), parts[0].dtype)
+        out[self.order] = np.concatenate(parts)
+        return out
+
+
+def _column(frame: Frame, name: str) -> Column:
+    return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
+
+
+def _times(
+    layout: Layout, w: int, read: Sequence[_Rows], places: tuple[int, ...]
+) -> dict[str, Column]:
+    """min of lo, max of hi, max of prev over the inputs that carry the window."""
+    own = [(rows, rows.side.layout.windows[at], at)
+           for rows, at in zip(read, places, strict=True) if at >= 0]  # fmt: skip
+    least = [rows.column(col.least(at)) for rows, _, at in own]
+    columns: dict[str, Column] = {col.least(w): np.minimum.reduce(least)}
+    if layout.windows[w].hi:
+        names = [(rows, col.greatest(at) if span.hi else col.least(at)) for rows, span, at in own]
+        columns[col.greatest(w)] = np.maximum.reduce([rows.column(n) for rows, n in names])
+    if layout.windows[w].prev:
+        prevs = [rows.column(col.earlier(at)) for rows, _, at in own if col.earlier(at) in rows]
+        columns[col.earlier(w)] = np.maximum.reduce(prevs)
+    return columns
+
+
+def _counting(node: PlanNode[s.MultiwayJoin], joined: Frame) -> Frame:
+    """The rows that count at some instant: outer instants are wider than exact ones for windows on
+    close or in the past, and for repeated triples.
+    """
+    on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
+    if on_event and not any(w.prev for w in node.layout.windows):
+        return joined
+    start, end = exact(unhidden(node, joined), node.layout, node.windows)
+    return joined.where(start < end)

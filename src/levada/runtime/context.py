@@ -89,6 +89,12 @@ class Context(msgspec.Struct):
     lies: str = ""  # the group table by which the state lies, if that is another
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
+    placed: bool = False  # tasks are wanted at some executors, and tell where they ran
+
+    @property
+    def tells_places(self) -> bool:
+        """Whether what tasks send each other is told by the executors, too, at which they ran."""
+        return self.counted or self.placed
 
     @property
     def limited(self) -> Limited:
@@ -168,6 +174,8 @@ class Done(msgspec.Struct):
     segment_size: int = 0
     received: dict[str, list[int]] = {}
     sent: list[Counted] = []
+    # where it counts which executors send to which: the same by the executor of the sender
+    came: dict[str, list[int]] = {}
     # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group, and of
     # these what joins were given in which groups may be divided
     seconds: float = 0.0

@@ -61,7 +61,8 @@ def tell(tally: Tally, done: Sequence[Done]) -> None:
     for told in done:
         number = told.partition if told.stage else readers
         readers += not told.stage
-        machine = tally.asked[told.stage][number] if tally.asked else NOWHERE
+        asked = tally.asked[told.stage] if tally.asked else ()
+        machine = asked[number] if number < len(asked) else NOWHERE  # it came since
         if machine != NOWHERE and told.at:
             tally.wanted += 1
             tally.missed += tally.standing(machine) != told.at

@@ -64,10 +64,8 @@ def test_placed_tasks(tmp_path: Path) -> None:
     assert engine["rows"] > 100
     assert engine["tasks"][0] > engine["tasks"][1] >= 0
     assert 0 <= engine["bytes"][0] < engine["bytes"][1]
-    told = engine["bytes"][0] + HEAD * engine["blobs"]
-    assert abs(told - engine["remote"]) <= 0.01 * engine["remote"], (
-        "what tasks tell Spark sees, too"
-    )
+    each = (engine["remote"] - engine["bytes"][0]) / engine["blobs"]
+    assert HEAD - 10 <= each <= HEAD + 5, "Spark sees what tasks tell, and what it adds to a blob"
     executors, cores, tasks, stayed = engine["homes"]
     assert (executors, cores) == (MACHINES, MACHINES)
     assert tasks >= 2 * MACHINES

@@ -107,9 +107,9 @@ class Context(msgspec.Struct):
         return frozenset(self.replacement.graphs if self.replacement else ())
 
 
-class Control(msgspec.Struct):
-    """What an intake task saw: the head of each of its blobs
-    (docs/architecture.md#a-triples-way).
+class Control(msgspec.Struct, array_like=True):
+    """What an intake task saw: the head of each of its blobs (docs/architecture.md#a-triples-way),
+    without the names of fields, since it goes to every partition.
 
     ``accounted``: of how many of the elements that the driver counted in the reference it is known
     what became of them. ``reaches``: the time that the partition's watermark follows, where it is
@@ -149,7 +149,7 @@ class Counted(msgspec.Struct, array_like=True):
     sources: bytes = b""  # 16 bits each
 
 
-class Done(msgspec.Struct):
+class Done(msgspec.Struct, omit_defaults=True):
     """What a stage's task made: names that the manifest will hold."""
 
     stage: int

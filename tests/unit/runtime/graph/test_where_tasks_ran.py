@@ -16,10 +16,12 @@ from levada.cli.main import main
 from levada.cli.place.flows import MOST
 from levada.engine.placing.flows import flows_of, read_flows
 from levada.plan.sealed.plan import Plan
+from levada.runtime.context import Done
 from levada.runtime.driver import task_count
+from levada.runtime.graph.placed import tell
 from levada.runtime.graph.send_graph import Sent, of
 from levada.runtime.local import Job, deliver, outcome, resolve
-from levada.runtime.places import NOWHERE
+from levada.runtime.places import NOWHERE, Tally
 from levada.runtime.store.checkpoint import newest_manifest
 from levada.runtime.store.manifest import Manifest
 
@@ -208,3 +210,14 @@ def test_a_run_that_has_not_counted_says_so(
     assert "was not counted: run with --slice 1d" in capsys.readouterr().out
     assert main(["explain", "--placement", f"{tmp_path}/ck", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sent"] is None
+
+
+def test_a_partition_that_came_since_is_wanted_nowhere() -> None:
+    tally = Tally(executors=("executor_h_0",), asked=((), (0,)))
+    done = [Done(1, p, at="0", came={"0": [1, 10, 1], "1": [1, 5, 2]}) for p in range(2)]
+    tell(tally, done)
+    assert (tally.wanted, tally.missed) == (1, 0)
+    assert (tally.read, tally.remote, tally.blobs) == (30, 10, 4)
+    tally.asked = ()  # the next job is one task
+    tell(tally, done)
+    assert (tally.wanted, tally.read) == (1, 30)

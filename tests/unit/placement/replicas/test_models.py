@@ -165,7 +165,8 @@ def test_a_spout_that_nobody_holds_up_is_not_held_up_by_others() -> None:
     given = problem(graph, TWO)
     found = estimate(MODELS["sustainable"], given, np.ones((4, 1), np.int64))
     assert found.throughput == pytest.approx(1e6 + 5e6)
-    paper = estimate(MODELS["paper"], problem(graph, TWO, {"a": 5e5, "b": 1e6}), np.ones((4, 1)))
+    slow = problem(graph, TWO, {"a": 5e5, "b": 1e6})
+    paper = estimate(MODELS["paper"], slow, np.ones((4, 1), np.int64))
     assert paper.throughput == pytest.approx(1.5e6)
 
 

@@ -46,6 +46,7 @@ class Name(StrEnum):
     APPLICATIONS = "applications"
     BRISKSTREAM = "briskstream"
     PLACED = "placed"
+    FLOOR = "floor"
     BALANCE = "balance"
     CHOICE = "choice"
     COUNTING = "counting"

@@ -1,9 +1,16 @@
-"""``counting``: what it costs to count what tasks send (``--slice``): CPU seconds with and without.
+"""``counting``: what it costs to count what tasks send (``--slice``), in CPU seconds.
 
 W1, W2 and W3 (``bench.choice``), ``ROWS`` in an epoch, without Spark, so that all of it is in one
-process; both in turn, ``TIMES`` times, the first two of which are warm-up. ``more`` is the median
-CPU time with counting by that without, less one; ``runs`` are the CPU seconds of each. There is no
-baseline.
+process; with and without in turn, ``TIMES`` times, the first two of which are warm-up. Two ways to
+say what it costs:
+
+    inside   of the runs with counting, the part of their CPU time that is within the calls that
+             count (``CALLS``), and that counts take on their way with outcomes and manifests,
+             which is done once more here to be measured, by the number of times that it is done
+    more     the median CPU time with counting by that without, less one: what single runs differ
+             by is some times as much
+
+There is no baseline.
 """
 
 from __future__ import annotations
@@ -11,14 +18,95 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+import msgspec
 
 from bench.choice import STREAM, Streams, work
 from bench.result import Result, check_count
 from levada import Engine
+from levada.runtime.context import Done
 
 ROWS, TIMES, WARM = 100_000, 12, 2
+TASK = "levada.runtime.task."
+CALLS = {
+    "rows": TASK + "exchange.Exchange._count",
+    "one group": TASK + "exchange.of_one_group",
+    "packed": TASK + "exchange.Exchange.counted",
+    "blobs": "levada.runtime.graph.send_graph.Arrivals.count",
+    "kept": "levada.runtime.driver.epoch.count_sent",
+}
+ON_THE_WAY = "on the way"
+
+
+class Inside:
+    """CPU seconds within calls that count, by what they do; ``extra``: those of measuring."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = dict.fromkeys((*CALLS, ON_THE_WAY), 0.0)
+        self.extra = 0.0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Has all of these calls measured."""
+        patches = [patch(where, self._timed(what, where)) for what, where in CALLS.items()]
+        for each in patches:
+            each.start()
+        try:
+            yield
+        finally:
+            for each in patches:
+                each.stop()
+
+    def _timed(self, what: str, where: str) -> Callable[..., Any]:
+        call = _found(where)
+
+        def timed(*given: Any, **named: Any) -> Any:
+            began = time.thread_time()
+            found = call(*given, **named)
+            self.spent[what] += time.thread_time() - began
+            if what == "kept":
+                self._on_the_way(given[0], given[3])
+            return found
+
+        return timed
+
+    def _on_the_way(self, manifest: Any, done: list[Done]) -> None:
+        """Counts are written and read once a stage behind the one that made them, and once to the
+        driver; what stands in the manifest is written, and read twice.
+        """
+        began = time.thread_time()
+        stages = max(told.stage for told in done)
+        for told in done:
+            once = time.thread_time()
+            text = msgspec.json.encode([told.sent, told.received, told.came])
+            msgspec.json.decode(text)
+            hops = stages - told.stage + 1
+            self.spent[ON_THE_WAY] += hops * (time.thread_time() - once)
+        once = time.thread_time()
+        text = msgspec.json.encode([manifest.pending, manifest.sent])
+        written = time.thread_time()
+        msgspec.json.decode(text)
+        self.spent[ON_THE_WAY] += written - once + 2 * (time.thread_time() - written)
+        self.extra += time.thread_time() - began
+
+
+def _found(where: str) -> Callable[..., Any]:
+    import importlib
+
+    parts = where.split(".")
+    at = next(
+        i for i, part in enumerate(parts) if i > 2 and (part[0].isupper() or i == len(parts) - 1)
+    )
+    found: Any = importlib.import_module(".".join(parts[:at]))
+    for part in parts[at:]:
+        found = getattr(found, part)
+    call: Callable[..., Any] = found
+    return call
 
 
 def _cpu(streams: Streams, text: str, dialect: str, rows: int, slices: str) -> tuple[int, float]:
@@ -41,17 +129,30 @@ def _cpu(streams: Streams, text: str, dialect: str, rows: int, slices: str) -> t
 def compare(name: str, rows: int) -> dict[str, Any]:
     """One workload, with and without in turn."""
     runs: dict[str, list[float]] = {"": [], "1d": []}
+    parts: list[dict[str, float]] = []
     counts = set()
     with tempfile.TemporaryDirectory(prefix="levada-counting-") as folder:
         streams, text, dialect = work(name, Path(folder), rows)
         for _ in range(TIMES):
             for slices, spent in runs.items():
-                count, cpu = _cpu(streams, text, dialect, rows, slices)
+                inside = Inside()
+                with inside.watching():
+                    count, cpu = _cpu(streams, text, dialect, rows, slices)
+                cpu -= inside.extra
                 spent.append(round(cpu, 3))
+                if slices:
+                    parts.append({what: s / cpu for what, s in inside.spent.items()})
                 counts.add(count)
     check_count(name, len(counts), 1)
     off, on = (statistics.median(spent[WARM:]) for spent in runs.values())
-    return {"count": counts.pop(), "more": round(on / off - 1, 4), "runs": list(runs.values())}
+    shares = {what: round(statistics.median(p[what] for p in parts[WARM:]), 5) for what in parts[0]}
+    return {
+        "count": counts.pop(),
+        "inside": round(sum(shares.values()), 5),
+        "parts": shares,
+        "more": round(on / off - 1, 4),
+        "runs": list(runs.values()),
+    }
 
 
 def run(scale: float, stepped: bool) -> Result:

@@ -17,7 +17,6 @@ import psutil
 
 import levada
 from levada.runtime.driver import task_count
-from levada.runtime.spark import placed as spark_placed
 from levada.runtime.spark.session import start_session, stop_session
 from levada.runtime.store.manifest import Manifest
 
@@ -73,7 +72,6 @@ def run(name: str, text: str, killer: Killer | None = None, **given: Any) -> tup
 def main(text: str) -> None:
     """All of it on one session."""
     task_count.CALLS = 0  # a job in one task sends nothing
-    spark_placed.PATIENCE = 10.0  # s: what Spark's store knows late counts, too
     plain, _ = run("plain", text, spark=False)
     session = start_session(MASTER, config=APART, scratch=Path("spark"))
     learned, told = run("learned", text, spark=session, place="learn")

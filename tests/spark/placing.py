@@ -17,7 +17,6 @@ import levada
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job
 from levada.runtime.places import Places, Tally
-from levada.runtime.spark import placed as spark_placed
 from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.spark.session import start_session, stop_session
 
@@ -29,25 +28,31 @@ APART = {"spark.shuffle.readHostLocalDisk": "false", "spark.locality.wait.proces
 
 
 class Seen:
-    """What Spark says of the job that was watched last."""
+    """What Spark says of the placed jobs that have been run since this was asked last."""
 
-    def __init__(self, session: Any, executor: SparkExecutor) -> None:
+    def __init__(self, session: Any) -> None:
         self._context = session.sparkContext
-        self._job = -1
-        tell = executor._watch.tell
+        self._before = -1
 
-        def remember(future: Any, *others: Any) -> None:
-            self._job = future.jobIds().get(0)
-            tell(future, *others)
-
-        executor._watch.tell = remember  # type: ignore[assignment]
+    def bytes(self) -> int:
+        """Those that crossed executors in all stages of jobs that were not asked for yet."""
+        spark, tracker = self._context._jsc.sc(), self._context.statusTracker()
+        spark.listenerBus().waitUntilEmpty()
+        jobs = [job for job in tracker.getJobIdsForGroup(None) if job > self._before]
+        self._before = max(jobs, default=self._before)
+        stages = {stage for job in jobs for stage in tracker.getJobInfo(job).stageIds}
+        told = (spark.statusStore().lastStageAttempt(stage) for stage in sorted(stages))
+        return sum(int(stage.shuffleRemoteBytesRead()) for stage in told)
 
     def executors(self) -> tuple[list[list[str]], int]:
-        """The executor of each task, stage by stage; the bytes that crossed executors."""
-        spark = self._context._jsc.sc()
+        """The executor of each task of the last job, stage by stage; the bytes that crossed
+        executors.
+        """
+        spark, tracker = self._context._jsc.sc(), self._context.statusTracker()
         spark.listenerBus().waitUntilEmpty()
+        self._before = max(tracker.getJobIdsForGroup(None))
         found, remote = [], 0
-        for stage in sorted(self._context.statusTracker().getJobInfo(self._job).stageIds):
+        for stage in sorted(tracker.getJobInfo(self._before).stageIds):
             told = spark.statusStore().taskList(stage, 0, 1000)
             tasks = sorted((t.index(), t.executorId()) for t in map(told.apply, range(told.size())))
             found.append([executor for _, executor in tasks])
@@ -68,7 +73,6 @@ def plan(number: int, executor: SparkExecutor, seen: Seen) -> dict[str, Any]:
     placed, plain = executor.run(replace(job, places=places)), None
     where, remote = seen.executors()
     plain = executor.run(job)
-    names = [at.rpartition("_")[2] for at in tally.executors]
     far = [
         (sizes[n][i, j], source != target)
         for n in range(stages)
@@ -76,7 +80,7 @@ def plan(number: int, executor: SparkExecutor, seen: Seen) -> dict[str, Any]:
         for j, target in enumerate(where[n + 1])
     ]
     elsewhere = [
-        names[machine] != at
+        tally.standing(machine) != at
         for machines, ats in zip(wanted, where, strict=False)
         for machine, at in zip(machines, ats, strict=True)
     ]
@@ -85,7 +89,6 @@ def plan(number: int, executor: SparkExecutor, seen: Seen) -> dict[str, Any]:
         "sent": sum(int(size) for size, apart in far if apart),
         "blobs": sum(apart for _, apart in far),
         "remote": remote,
-        "told": [tally.wanted, tally.missed, tally.remote],
         "seen": [len(elsewhere), sum(elsewhere)],
     }
 
@@ -97,7 +100,7 @@ def without_executors(executor: SparkExecutor) -> dict[str, Any]:
     places = Places(6, (), ((5, 5, 0, -1, 2),), tally)
     same = executor.run(replace(job, places=places)) == executor.run(job)
     there = [bool(at) for at in tally.executors]
-    return {"same": same, "wanted": tally.wanted, "missed": tally.missed, "there": there}
+    return {"same": same, "there": there}
 
 
 def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
@@ -115,22 +118,23 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
     task_count.CALLS = 0  # a job in one task sends nothing
-    spark_placed.PATIENCE = 10.0  # s: what Spark's store knows late counts, too
     session = start_session("local-cluster[4,1,1024]", config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)
-    seen = Seen(session, executor)
+    seen = Seen(session)
     found: dict[str, Any] = {"plans": [plan(i, executor, seen) for i in range(plans)]}
     found["without"] = without_executors(executor)
-    (plain, alone), (placed, status) = (
-        run(session, name, place, text) for name, place in (("a", ""), ("b", "p.json"))
-    )
+    plain, alone = run(session, "a", "", text)
+    seen.bytes()
+    placed, status = run(session, "b", "p.json", text)
     told, homes = status.placed, alone.executors
     found["engine"] = {
         "same": plain == placed,
         "rows": len(placed),
         "tasks": [told.wanted, told.missed],
         "bytes": [told.remote, told.read],
+        "blobs": told.blobs,
+        "remote": seen.bytes(),
         "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
     stop_session(session)

@@ -90,11 +90,13 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
     """How the epochs of a run were placed, with what was predicted and what it took, where their
-    tasks went, and to which processors they are bound; also drawn as a ``picture``. Raises
-    ``CheckpointError`` and ``UsageError``.
+    tasks went and who has sent to whom, what bounds them, and to which processors they are bound;
+    also drawn as a ``picture``. Raises ``CheckpointError`` and ``UsageError``.
     """
     # here: to explain a query the data path is not loaded
+    from levada.cli.place import flows
     from levada.cli.status import places
+    from levada.engine.placing.flows import read_flows
     from levada.engine.telling import choices
     from levada.engine.telling.status import read_status
 
@@ -105,23 +107,19 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
             f"The run on {checkpoint} has not told what its epochs cost.",
             hint="Run it with this version of Levada.",
         )
+    sent = read_flows(checkpoint)
     if picture is not None:
         from levada.cli.place import picture as pictures
 
-        pictures.write(picture, costs, pictures.read_flow(checkpoint))
+        pictures.write(picture, costs, pictures.read_flow(checkpoint), sent)
     if as_json:
-        where = {"placed": status.placed, "pinned": status.pinned}
+        where = {"placed": status.placed, "pinned": status.pinned, "sent": sent}
         told = {key: None if each is None else asdict(each) for key, each in where.items()}
         return _json({"stage": "placement", **asdict(costs), **told})
-    sentences = [*choices.sentences(costs), *places(status)]
-    if not costs.parts:  # nothing has been measured by parts yet
-        return "\n".join(sentences)
-    rows = [choices.PART, *choices.rows(costs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    ]
-    return "\n".join([*sentences, *lines])
+    lines = [*choices.sentences(costs), *places(status)]
+    if costs.parts:  # else nothing has been measured by parts yet
+        lines += flows.aligned([choices.PART, *choices.rows(costs)])
+    return "\n".join([*lines, *flows.lines(sent)])
 
 
 def _prepared(app: App, stage: str) -> list[Prepared]:

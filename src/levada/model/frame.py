@@ -167,6 +167,8 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     size = entries[-1].start + entries[-1].size if entries else 0
     head = msgspec.json.encode(_Head(meta, entries, size))
     first = _MAGIC + np.uint32(len(head)).tobytes() + head
+    if not buffers:
+        return [memoryview(first)]
     return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
 
 

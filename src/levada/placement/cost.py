@@ -38,6 +38,19 @@ def share(graph: SendGraph, place: Ints, unit: Unit = "rows") -> float:
     return int(sent[far].sum()) / total if total else 0.0
 
 
+def between(graph: SendGraph, place: Ints, machines: int, unit: Unit = "rows") -> Doubles:
+    """The share of what is sent that goes from each machine to each: rows are senders.
+
+    >>> graph = SendGraph(("r", "a"), *np.array([[0, 1], [1, 0]], np.int32), np.array([3, 1]))
+    >>> between(graph, np.array([0, 1], np.int32), 2).tolist()
+    [[0.0, 0.75], [0.25, 0.0]]
+    """
+    sent, pairs = graph.sent(unit), place[graph.source] * machines + place[graph.target]
+    total = np.bincount(pairs, sent, machines * machines)
+    shares: Doubles = total.reshape(machines, machines) / max(float(total.sum()), 1.0)
+    return shares
+
+
 def machine_loads(graph: SendGraph, place: Ints, machines: int, load: Load = "rows") -> Doubles:
     """The load of each machine."""
     return np.bincount(place, graph.loads(load), machines).astype(np.float64)

@@ -4,7 +4,8 @@ files.
     {"levada": "placement", "machines": 12, "placer": "refined", "predicted": 0.0143,
      "machine": {"14": 3, ...}}
 
-``predicted`` is the share that is to cross machines, where the file says it.
+``predicted`` is the share that is to cross machines, where the file says it, and ``between`` that
+of the rows which each machine is to send to each, row by row, of up to ``MOST_TOLD`` machines.
 
 Groups of keys have names that say of how many each is one, such as ``group 17/4096``. Finer groups
 nest in coarser ones (``levada.group_of``), so what is placed by 4,096 groups is a placement of
@@ -24,6 +25,7 @@ import numpy as np
 
 from levada.errors import UsageError
 from levada.model.arrays import Ints
+from levada.placement.cost import between
 from levada.placement.graph import SendGraph, add
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 KIND = "placement"
 FINEST = 1 << 16
+MOST_TOLD = 16
 _GROUP = re.compile(r"group (\d{1,6})/(\d{1,6})")
 
 
@@ -71,11 +74,23 @@ def write(
     """Writes a placement file; ``predicted``: the share that is to cross machines."""
     whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
     whole |= {} if predicted is None else {"predicted": predicted}
+    told = told_between(graph, place, machines)
+    whole |= {"between": told} if told else {}
     whole["machine"] = named(graph, place)
     try:
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def told_between(graph: SendGraph, place: Ints, machines: int) -> list[list[float]]:
+    """What each machine is to send to each, as a share of all rows, to a hundredth of a percent;
+    [] of more machines than are told.
+    """
+    if machines > MOST_TOLD:
+        return []
+    found: list[list[float]] = np.round(between(graph, place, machines), 4).tolist()
+    return found
 
 
 def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
@@ -96,12 +111,14 @@ def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
 @dataclass(frozen=True, slots=True)
 class Placement:
     """What a placement file says: on how many machines, the machine of each task by its name, the
-    share that is ``predicted`` to cross machines (-1: it does not say).
+    share that is ``predicted`` to cross machines (-1: it does not say), and what each machine is to
+    send to each (() as well).
     """
 
     machines: int
     machine: Mapping[str, int]
     predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
 
 
 def read_file(path: Path) -> Placement:
@@ -125,11 +142,25 @@ def read_file(path: Path) -> Placement:
                 f"{path}: task {task} is on machine {at!r}; there are 0 to {machines - 1}."
             )
     predicted = whole.get("predicted", -1.0)
-    if "predicted" in whole and not (
-        isinstance(predicted, int | float) and type(predicted) is not bool and 0 <= predicted <= 1
-    ):
+    if "predicted" in whole and not _is_share(predicted):
         raise UsageError(f"{path}: the share that it predicts is {predicted!r}.", hint=hint)
-    return Placement(machines, found, float(predicted))
+    given = whole.get("between", [])
+    rows = given if isinstance(given, list) else [given]
+    if rows and not (
+        len(rows) == machines
+        and all(isinstance(row, list) and len(row) == machines for row in rows)
+        and all(_is_share(share) for row in rows for share in row)
+    ):
+        raise UsageError(
+            f"{path}: what it predicts between machines are not {machines} rows of {machines} "
+            "shares.",
+            hint=hint,
+        )
+    return Placement(machines, found, float(predicted), tuple(map(tuple, rows)))
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and type(value) is not bool and 0 <= value <= 1
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

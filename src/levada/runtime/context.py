@@ -89,6 +89,12 @@ class Context(msgspec.Struct):
     lies: str = ""  # the group table by which the state lies, if that is another
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
+    placed: bool = False  # tasks are wanted at some executors, and tell where they ran
+
+    @property
+    def tells_places(self) -> bool:
+        """Whether what tasks send each other is told by the executors, too, at which they ran."""
+        return self.counted or self.placed
 
     @property
     def limited(self) -> Limited:
@@ -101,9 +107,9 @@ class Context(msgspec.Struct):
         return frozenset(self.replacement.graphs if self.replacement else ())
 
 
-class Control(msgspec.Struct):
-    """What an intake task saw: the head of each of its blobs
-    (docs/architecture.md#a-triples-way).
+class Control(msgspec.Struct, array_like=True):
+    """What an intake task saw: the head of each of its blobs (docs/architecture.md#a-triples-way),
+    without the names of fields, since it goes to every partition.
 
     ``accounted``: of how many of the elements that the driver counted in the reference it is known
     what became of them. ``reaches``: the time that the partition's watermark follows, where it is
@@ -143,7 +149,7 @@ class Counted(msgspec.Struct, array_like=True):
     sources: bytes = b""  # 16 bits each
 
 
-class Done(msgspec.Struct):
+class Done(msgspec.Struct, omit_defaults=True):
     """What a stage's task made: names that the manifest will hold."""
 
     stage: int
@@ -168,6 +174,8 @@ class Done(msgspec.Struct):
     segment_size: int = 0
     received: dict[str, list[int]] = {}
     sent: list[Counted] = []
+    # where it counts which executors send to which: the same by the executor of the sender
+    came: dict[str, list[int]] = {}
     # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group, and of
     # these what joins were given in which groups may be divided
     seconds: float = 0.0

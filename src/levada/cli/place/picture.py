@@ -1,6 +1,7 @@
 """How a run's epochs were spread, as a picture: operators in columns by their stage, each with a
 bar for the time that was predicted for it above one for the time that it took, in the last epoch
-(KATTS, fig. 1: a topology with its schedule; edges that cross tasks are red, others grey).
+(KATTS, fig. 1: a topology with its schedule; edges that cross tasks are red, others grey). Below it
+who has sent to whom (``matrix``).
 
 The SVG needs nothing else. Cost: by operators.
 """
@@ -12,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from levada.cli.place import matrix
+from levada.engine.placing.flows import FlowsStatus
 from levada.engine.telling.choices import CostsStatus, sentences
 from levada.errors import UsageError
 from levada.plan.sealed.plan import Plan
@@ -45,19 +48,21 @@ def read_flow(checkpoint: Path) -> Flow:
     return flow_of(plan_of(checkpoint, facts_of(checkpoint), manifest.plan))
 
 
-def write(path: Path, costs: CostsStatus, flow: Flow) -> None:
+def write(path: Path, costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> None:
     """Draws it into a file. Raises ``UsageError``."""
     if path.suffix.lower() != ".svg":
         raise UsageError(f"{path} is no SVG by its ending.", hint=f"Say {path.stem}.svg.")
     try:
-        path.write_text(drawn(costs, flow), encoding="utf-8")
+        path.write_text(drawn(costs, flow, sent), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def drawn(costs: CostsStatus, flow: Flow) -> str:
-    """The picture as SVG."""
+def drawn(costs: CostsStatus, flow: Flow, sent: FlowsStatus | None = None) -> str:
+    """The picture as SVG; below it who has sent to whom, where that was counted."""
     told = list(sentences(costs))
+    if sent is not None and sent.bottleneck is not None:
+        told.append(sent.bottleneck.sentence)
     columns = _columns(costs, flow)
     top = LINE * (len(told) + 3)
     places = {
@@ -65,15 +70,17 @@ def drawn(costs: CostsStatus, flow: Flow) -> str:
         for i, column in enumerate(columns.values())
         for j, name in enumerate(column)
     }
-    width = max(len(columns) * (WIDE + GAP), 900)
-    height = top + max(map(len, columns.values()), default=0) * (HIGH + 14) + LINE
+    bottom = top + max(map(len, columns.values()), default=0) * (HIGH + 14) + LINE
+    below = matrix.of(sent)
+    width = max(len(columns) * (WIDE + GAP), 900, below.width)
     body = [
         *(_text(20, LINE * (i + 1), line) for i, line in enumerate(told)),
         *_heads(columns, costs, top),
         *_edges(flow, places),
         *(part for name, at in places.items() for part in _box(name, at, costs)),
+        *matrix.drawn(below, bottom),
     ]
-    return _PAGE.format(width=width, height=height, body="\n".join(body))
+    return _PAGE.format(width=width, height=bottom + below.height, body="\n".join(body))
 
 
 def _columns(costs: CostsStatus, flow: Flow) -> dict[int, list[str]]:
@@ -138,6 +145,7 @@ text.small {{ font-size: 10px }}
 rect.box {{ fill: #ffffff; stroke: #2c3e50 }}
 rect.predicted {{ fill: #d6dbdf; stroke: #8a8a8a }}
 rect.measured {{ fill: #85c1e9 }}
+rect.cell {{ stroke: #ffffff }}
 path {{ fill: none; stroke-width: 1.5 }}
 path.near {{ stroke: #8a8a8a }}
 path.far {{ stroke: #c0392b }}

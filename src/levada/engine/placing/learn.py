@@ -172,7 +172,9 @@ class Learner:
         place = _searched(replace(problem, before=before, moves=moves))
         named = placements.named(graph, place)
         readers = {name: at for name, at in named.items() if not is_group(name)}
-        return Wish(FILE, self.now.machines, finest(named, FILE), readers), place, graph
+        between = tuple(map(tuple, placements.told_between(graph, place, self.now.machines)))
+        groups = finest(named, FILE)
+        return Wish(FILE, self.now.machines, groups, readers, between=between), place, graph
 
     def _present(self, graph: SendGraph, groups: Ints) -> Ints:
         """The machine of each task now; -1 of groups of which nothing was known."""
@@ -205,7 +207,7 @@ def _with(wish: Wish, placed: Placed) -> Placed:
     """The preferences with a placement's readers."""
     machine = Uniform(wish.machines)
     machine.update(wish.machine)
-    return replace(placed, machine=machine)
+    return replace(placed, machine=machine, between=wish.between)
 
 
 def _moved(wish: Wish, table: GroupTable) -> GroupTable:

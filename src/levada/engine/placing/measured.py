@@ -67,7 +67,7 @@ def known(blocks: Iterable[Block]) -> list[Block]:
     """What readers have sent, and what has been sent of which it is known from what group. What is
     left are partial aggregates of several groups, which are by task.
     """
-    return [b for b in blocks if b.sources is not None or not _flow(b.sender)[0]]
+    return [b for b in blocks if b.sources is not None or not flow_order(b.sender)[0]]
 
 
 def by_group(blocks: list[Block], groups: int) -> SendGraph:
@@ -128,7 +128,7 @@ def _slice(root: Path, slice_: str | None) -> tuple[Manifest, str]:
 def graph_of(sent: Sent) -> SendGraph:
     """What was sent as a graph: a vertex for each task that was there, in the order of the flow."""
     receivers = {name: None for to in sent.links.values() for name in to}
-    tasks = tuple(dict.fromkeys([*sorted(sent.cpu, key=_flow), *receivers]))
+    tasks = tuple(dict.fromkeys([*sorted(sent.cpu, key=flow_order), *receivers]))
     place = {name: i for i, name in enumerate(tasks)}
     links = [(place[a], place[b], *n) for a, to in sent.links.items() for b, n in to.items()]
     columns = np.array(sorted(links), np.int64).reshape(-1, 5).T
@@ -142,7 +142,7 @@ def graph_of(sent: Sent) -> SendGraph:
     )
 
 
-def _flow(name: str) -> tuple[int, int, str]:
+def flow_order(name: str) -> tuple[int, int, str]:
     """Readers, then the tasks of stages by stage and partition."""
     stage, _, partition = name.partition(".")
     if stage.isdigit() and partition.isdigit():

@@ -102,6 +102,7 @@ def _settled(wish: Wish, checkpoint: Checkpoint) -> Placed:
         wish.machine,
         tuple(machines.tolist()),
         predicted=wish.predicted,
+        between=wish.between,
     )
 
 

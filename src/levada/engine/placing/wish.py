@@ -22,7 +22,7 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*")
 class Wish:
     """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
     ``machine``: of all other tasks by their names; ``predicted``: the share that is to cross
-    machines (-1: it is not said).
+    machines (-1: it is not said); ``between``: what each is to send to each (() as well).
     """
 
     path: str
@@ -30,6 +30,7 @@ class Wish:
     groups: Ints
     machine: dict[str, int]
     predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
 
     def partitions(self, cores: int) -> int:
         """How many partitions a new checkpoint has on so many cores: enough for each machine to
@@ -48,7 +49,7 @@ def read_wish(place: str | os.PathLike[str]) -> Wish | None:
     others = {name: at for name, at in found.machine.items() if not is_group(name)}
     if (groups < 0).all() and not others:
         raise UsageError(f"{path} places nothing.", hint="Give one that levada place has written.")
-    return Wish(str(path), found.machines, groups, others, found.predicted)
+    return Wish(str(path), found.machines, groups, others, found.predicted, found.between)
 
 
 @dataclass(frozen=True, slots=True)

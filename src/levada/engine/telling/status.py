@@ -69,7 +69,8 @@ class PlacedStatus:
     """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
     tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
     executors (``remote``) of all that were ``read``; the executor of each machine ("": none); the
-    share that the file had ``predicted`` (-1: none).
+    share that the file had ``predicted`` (-1: none), and what each machine was to send to each; how
+    many ``blobs`` came from other executors.
     """
 
     name: str
@@ -81,6 +82,8 @@ class PlacedStatus:
     executors: tuple[str, ...] = ()
     lessons: tuple[LessonStatus, ...] = ()
     predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
+    blobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,11 @@ def _placed(told: Preferences | None) -> PlacedStatus | None:
     whole = asdict(told)
     return PlacedStatus(
         **whole
-        | {"executors": tuple(told.executors), "lessons": tuple(map(LessonStatus.of, told.lessons))}
+        | {
+            "executors": tuple(told.executors),
+            "lessons": tuple(map(LessonStatus.of, told.lessons)),
+            "between": tuple(map(tuple, told.between)),
+        }
     )
 
 

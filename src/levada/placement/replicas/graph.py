@@ -10,7 +10,7 @@ several outputs has several streams.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,13 +118,29 @@ class Graph:
         return {op.name: i for i, op in enumerate(self.operators)}
 
     @cached_property
+    def spouts(self) -> tuple[str, ...]:
+        """Which operators nothing feeds."""
+        fed = {s.consumer for s in self.streams}
+        return tuple(op.name for op in self.operators if op.name not in fed)
+
+    @cached_property
     def flow(self) -> tuple[float, ...]:
-        """Tuples that each operator takes in for each tuple of a spout."""
-        flow = [0.0] * len(self.operators)
+        """Tuples that each operator takes in where each spout gives one."""
+        return self.flow_of(dict.fromkeys(self.spouts, 1.0))
+
+    def flow_of(self, given: Mapping[str, float]) -> tuple[float, ...]:
+        """Tuples that each operator takes in where spouts give so many.
+
+        >>> both = Graph("g", [Operator("a", 1), Operator("b", 1), Operator("c", 1)],
+        ...              [Stream("a", "c"), Stream("b", "c", selectivity=3)])
+        >>> both.flow_of({"a": 2.0}), both.flow_of({"a": 1.0, "b": 1.0})
+        ((2.0, 0.0, 2.0), (1.0, 1.0, 4.0))
+        """
+        flow = [given.get(op.name, 0.0) for op in self.operators]
         for i, op in enumerate(self.operators):
-            fed = [s for s in self.streams if s.consumer == op.name]
-            flow[i] = sum(flow[self.place_of[s.producer]] * s.selectivity for s in fed)
-            flow[i] = flow[i] if fed else 1.0
+            for s in self.streams:
+                if s.consumer == op.name:
+                    flow[i] += flow[self.place_of[s.producer]] * s.selectivity
         return tuple(flow)
 
     @cached_property

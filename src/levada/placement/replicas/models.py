@@ -4,8 +4,9 @@
   can take takes what it can, of each of those that feed it in proportion (first come, first
   served); what is left waits there, and nobody is blocked.
 - ``sustainable``: queues are bounded and full ones block, so every replica of an operator takes an
-  equal share, and the slowest replica of all bounds them all. Several spouts give equally much: one
-  that is not held up by what it shares with others gives more than the model says.
+  equal share, and the slowest replica of all bounds them all. Of several spouts each gives what it
+  can until it is held up itself (``spouts``), but in a search, where they give in proportion to
+  what comes to them.
 - ``epochs``: stages are barriers, as on Spark. An epoch takes what the driver takes, and for each
   operator an overhead and its fullest place's share.
 
@@ -29,6 +30,7 @@ import numpy as np
 from levada.model.arrays import Doubles, Longs
 from levada.placement.replicas.compiled import compiled
 from levada.placement.replicas.problem import Arrays, Problem
+from levada.placement.replicas.spouts import several
 
 PAPER, SUSTAINABLE, EPOCHS = 0, 1, 2
 SECOND = 1e9
@@ -77,6 +79,9 @@ def estimate(model: Model, given: Problem, counts: Longs) -> Estimate:
     """
     wide = np.zeros((given.operators, given.places + 1), np.int64)
     wide[:, : counts.shape[1]] = counts
+    if model.kind == SUSTAINABLE and np.count_nonzero(given.arrays.weight) > 1:
+        throughput, taken, busy = several(given.arrays, wide)
+        return Estimate(throughput, taken[:, :-1], busy[:, :-1])
     taken, busy = work = np.zeros(wide.shape), np.zeros(wide.shape)
     throughput = evaluate(model, given.arrays, wide, work, False)
     return Estimate(throughput, taken[:, :-1], busy[:, :-1])
@@ -110,7 +115,7 @@ def _paper(a: Arrays, counts: Longs, bound: bool, taken: Doubles, busy: Doubles)
                 continue
             n, arrived, work = 0, 0.0, 0.0
             if a.first[o] == a.first[o + 1]:
-                rates[0], times[0] = a.rate / k, a.cost[o]
+                rates[0], times[0] = a.rate * a.weight[o] / k, a.cost[o]
                 n, arrived, work = 1, rates[0], rates[0] * times[0]
             for e in range(a.first[o], a.first[o + 1]):
                 s = a.source[e]
@@ -147,7 +152,9 @@ def _nearest_first(rates: Doubles, times: Doubles, n: int) -> float:
 
 @compiled
 def _share_time(a: Arrays, counts: Longs, o: int, p: int) -> float:
-    """ns that a replica of o at p needs for its share of one tuple of each spout."""
+    """ns that a replica of o at p needs for its share of one tuple of the spout to which most
+    comes, and of what the others give in that time.
+    """
     k = counts[o].sum()
     time = a.cost[o] * a.flow[o]
     for e in range(a.first[o], a.first[o + 1]):
@@ -161,7 +168,7 @@ def _share_time(a: Arrays, counts: Longs, o: int, p: int) -> float:
 
 @compiled
 def _fill(a: Arrays, counts: Longs, rate: float, taken: Doubles, busy: Doubles) -> float:
-    """What equal shares of ``rate`` tuples/s a spout come to; gives tuples/s at the sinks."""
+    """What equal shares of ``rate`` tuples/s of that spout come to; gives tuples/s at the sinks."""
     total = 0.0
     for o in range(counts.shape[0]):
         k = counts[o].sum()

@@ -8,11 +8,13 @@ plan with unplaced replicas is at least what it says of any way to place them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from levada.errors import UsageError, near
 from levada.model.arrays import Bools, Doubles, Longs
 from levada.placement.replicas.graph import Graph
 from levada.placement.replicas.machine import Machine
@@ -29,7 +31,7 @@ class Arrays(NamedTuple):
 
     cost: Doubles  # [o] ns a tuple
     memory: Doubles  # [o] bytes a tuple
-    flow: Doubles  # [o] tuples for each tuple of a spout
+    flow: Doubles  # [o] tuples for each tuple of the spout to which most comes
     sink: Bools  # [o]
     first: Longs  # [o + 1]
     source: Longs  # [e] the producer
@@ -39,12 +41,13 @@ class Arrays(NamedTuple):
     latency: Doubles  # [p + 1, p + 1] ns
     cores: Longs  # [p + 1]
     bandwidth: Doubles  # [p + 1, p + 1] bytes/s
-    rate: float  # tuples/s that come to each spout
+    rate: float  # tuples/s that come to the spout to which most comes
+    weight: Doubles  # [o] of a spout what comes to it by that; 0 of others
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A graph, a machine, tuples/s that come to each spout."""
+    """A graph, a machine, tuples/s that come to spouts."""
 
     graph: Graph
     machine: Machine
@@ -67,22 +70,29 @@ class Problem:
 
 
 def problem(
-    graph: Graph, machine: Machine, rate: float = FULL, distance: Distance = "real"
+    graph: Graph,
+    machine: Machine,
+    rate: float | Mapping[str, float] = FULL,
+    distance: Distance = "real",
 ) -> Problem:
-    """``distance``: ``farthest`` has each replica as far as can be from all that feed it, where
-    ever they are, ``none`` beside them (what RLAS_fix(L) and RLAS_fix(U) believe).
+    """``rate``: tuples/s that come to each spout, or to which how many. ``distance``: ``farthest``
+    has each replica as far as can be from all that feed it, where ever they are, ``none`` beside
+    them (what RLAS_fix(L) and RLAS_fix(U) believe). Raises ``UsageError``.
 
     >>> from levada.placement.replicas.applications import word_count
     >>> from levada.placement.replicas.machine import shipped
     >>> [round(ns) for ns in problem(word_count(), shipped("server-a")).arrays.cost[2:4]]
     [1613, 612]
     """
+    rates = _rates(graph, rate)
+    fastest = max(rates.values())
+    weights = {name: own / fastest for name, own in rates.items()}
     streams = sorted(graph.streams, key=lambda s: graph.place_of[s.consumer])
     into = [graph.place_of[s.consumer] for s in streams]
     arrays = Arrays(
         cost=np.array([op.cycles / machine.clock for op in graph.operators]),
         memory=np.array([op.memory for op in graph.operators]),
-        flow=np.array(graph.flow),
+        flow=np.array(graph.flow_of(weights)),
         sink=np.array(graph.sinks),
         first=np.searchsorted(into, np.arange(len(graph.operators) + 1)).astype(np.int64),
         source=np.array([graph.place_of[s.producer] for s in streams], np.int64),
@@ -92,9 +102,33 @@ def problem(
         latency=_with_unplaced(_seen(machine.latency, distance), 0.0),
         cores=np.array([*machine.cores, 1 << 40], np.int64),
         bandwidth=_with_unplaced(machine.bandwidth, 1e300),
-        rate=float(rate),
+        rate=fastest,
+        weight=np.array([weights.get(op.name, 0.0) for op in graph.operators]),
     )
     return Problem(graph, machine, arrays)
+
+
+def _rates(graph: Graph, rate: float | Mapping[str, float]) -> dict[str, float]:
+    """What comes to each spout. Raises ``UsageError``."""
+    if not isinstance(rate, Mapping):
+        return dict.fromkeys(graph.spouts, float(rate))
+    for name, own in rate.items():
+        if name not in graph.spouts:
+            raise UsageError(
+                f"The graph {graph.name} has no spout {name}.", hint=near(name, graph.spouts)
+            )
+        if not (math.isfinite(own) and own > 0):
+            raise UsageError(
+                f"To the spout {name} of the graph {graph.name} come {own} tuples/s; it must be "
+                "more than 0."
+            )
+    if missing := [name for name in graph.spouts if name not in rate]:
+        raise UsageError(
+            f"Of the graph {graph.name} it is not said how many tuples/s come to the spout "
+            f"{missing[0]}.",
+            hint="Say it of each spout; FULL keeps one busy.",
+        )
+    return {name: float(rate[name]) for name in graph.spouts}
 
 
 def _seen(latency: Doubles, distance: Distance) -> Doubles:

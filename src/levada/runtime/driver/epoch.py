@@ -301,6 +301,7 @@ class Epochs:
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
             dict(self.limits.own),
+            self.placed is not None,
         )
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
@@ -380,12 +381,13 @@ class Epochs:
             setup=intention.setup,
             groups=intention.groups,
             balanced=intention.balanced or last.balanced,
+            bound=self.bound,
         )
         if self.balancing is not None:
             self.balancing.look(cores_of(self.executor))
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
-        tell_places(manifest, last, self.placed, self.tally, self.bound)
+        tell_places(manifest, last, self.placed, self.tally, done)
         tell_homes(manifest, last, homes_of(self.executor), done)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)

@@ -13,11 +13,11 @@ from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Control, Done, advance, completed
 from levada.runtime.driver.unread_files import reasons_of
 from levada.runtime.graph import group_counts, send_graph
-from levada.runtime.graph.placed import Placed
+from levada.runtime.graph.placed import Placed, tell
 from levada.runtime.graph.send_graph import slice_of
 from levada.runtime.homes import Homes
 from levada.runtime.places import Tally
-from levada.runtime.store.manifest import Bound, Intention, Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
 
 
 def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
@@ -124,13 +124,12 @@ def largest_time(name: str, record: StreamRecord) -> int:
 
 
 def tell_places(
-    manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally, bound: Bound | None
+    manifest: Manifest, last: Manifest, placed: Placed | None, tally: Tally, done: Sequence[Done]
 ) -> None:
-    """What has become of a placement's preferences since the beginning of this run, and to which
-    processors its tasks are bound.
-    """
-    manifest.placed, manifest.bound = last.placed, bound
+    """What has become of a placement's preferences since the beginning of this run."""
+    manifest.placed = last.placed
     if placed is not None:
+        tell(tally, done)
         manifest.placed = Preferences(
             placed.name,
             placed.machines,
@@ -141,6 +140,8 @@ def tell_places(
             list(tally.executors),
             list(placed.lessons),
             placed.predicted,
+            tally.blobs,
+            [list(row) for row in placed.between],
         )
 
 
@@ -150,7 +151,7 @@ def tell_homes(
     """Where stage tasks have run, since the beginning of this run on a cluster."""
     manifest.homes = last.homes
     if homes is not None:
-        homes.ran((d.stage, d.partition, d.at) for d in done)
+        homes.ran((d.stage, d.partition, d.at) for d in done if d.stage)
         manifest.homes = msgspec.structs.replace(homes.told)
 
 

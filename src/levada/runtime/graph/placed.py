@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from levada.runtime.context import Done
 from levada.runtime.graph.task_graph import STATIC, reader, task
 from levada.runtime.local import Job
 from levada.runtime.places import NOWHERE, Places, Tally
@@ -21,7 +22,7 @@ class Placed:
     """``name``: of the placement's file; ``machine``: of tasks by their names; ``partitions``: the
     machine of each partition, where its tasks are not placed by name. ``lessons``: what has been
     learned, of one that a run learns. ``predicted``: the share that is to cross machines (-1: it is
-    not known).
+    not known); ``between``: what each machine is to send to each, as a share of all (() as well).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Placed:
     partitions: tuple[int, ...]
     lessons: tuple[Lesson, ...] = ()
     predicted: float = -1.0
+    between: tuple[tuple[float, ...], ...] = ()
 
     def of(self, reference: AnyReference) -> int:
         """The machine that reads a reference."""
@@ -39,11 +41,33 @@ class Placed:
         """A job that knows where its tasks would best run, each payload by its first reference; one
         task may run anywhere.
         """
+        tally.asked = ()
         if job.fused:
             return job
-        own = (self.of(p[0]) if p else self.machine.get(STATIC, NOWHERE) for p in payloads)
-        by_stage = (
+        own = tuple(self.of(p[0]) if p else self.machine.get(STATIC, NOWHERE) for p in payloads)
+        by_stage = tuple(
             tuple(self.machine.get(task(i, p), at) for p, at in enumerate(self.partitions))
             for i in range(1, job.stages + 1)
         )
-        return replace(job, places=Places(self.machines, tuple(own), tuple(by_stage), tally))
+        tally.asked = own, *by_stage
+        return replace(job, places=Places(self.machines, own, by_stage, tally))
+
+
+def tell(tally: Tally, done: Sequence[Done]) -> None:
+    """Adds to a tally where the tasks of the last job ran and what they got from where, as they
+    have told it themselves; of one that could not tell nothing is known.
+    """
+    readers = 0
+    for told in done:
+        number = told.partition if told.stage else readers
+        readers += not told.stage
+        asked = tally.asked[told.stage] if tally.asked else ()
+        machine = asked[number] if number < len(asked) else NOWHERE  # it came since
+        if machine != NOWHERE and told.at:
+            tally.wanted += 1
+            tally.missed += tally.standing(machine) != told.at
+        for executor, (_, size, blobs) in told.came.items() if tally.asked else ():
+            tally.read += size
+            if executor != told.at:
+                tally.remote += size
+                tally.blobs += blobs

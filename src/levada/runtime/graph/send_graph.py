@@ -14,7 +14,7 @@ numbers a blob; a file an epoch, which costs half a millisecond of CPU, where th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ SLICES = ("1d", "1mo")
 FOLDER = "graph"
 LITTLE = 8 << 10
 """Bytes that a manifest has; what is more is a file."""
+FROM, AT = "from", "at"
+"""In the head of a blob: the sender's name, and the executor at which it ran."""
 START = "start"
 """The slice of epochs before the first event time."""
 
@@ -41,12 +43,15 @@ Links = dict[str, dict[str, list[int]]]  # sender -> receiver -> [rows, bytes, b
 
 class Sent(msgspec.Struct):
     """What was sent in a slice so far, and the CPU seconds of each task, and of each node in all
-    tasks. Results that a task has written are sent to the output.
+    tasks. Results that a task has written are sent to the output. On a cluster also what executors
+    have sent each other, and the CPU seconds of the tasks of each (``busy``).
     """
 
     links: Links = {}
     cpu: dict[str, float] = {}
     nodes: dict[str, float] = {}
+    places: Links = {}
+    busy: dict[str, float] = {}
 
 
 def check_slices(length: str) -> str:
@@ -71,32 +76,49 @@ def slice_of(instant: int, length: str) -> str:
     return day if length == "1d" else day[:7]
 
 
-def received(counts: dict[str, list[int]], sender: str, rows: int, blob: Any) -> None:
-    """Counts a blob, in place."""
-    size = memoryview(blob).nbytes
-    found = counts.setdefault(sender, [0, 0, 0])
-    counts[sender] = [found[0] + rows, found[1] + size, found[2] + 1]
+class Arrivals:
+    """What a task gets: [rows, bytes, blobs] by the senders' names, where these are in the heads of
+    its blobs, and by the executors at which they ran (``places``).
+    """
+
+    def __init__(self) -> None:
+        self.senders: dict[str, list[int]] = {}
+        self.places: dict[str, list[int]] = {}
+
+    def count(self, head: Mapping[str, Any], rows: int, blob: Any) -> None:
+        """Counts a blob by its head."""
+        for key, counts in ((FROM, self.senders), (AT, self.places)):
+            if key in head:
+                _add(counts, head[key], (rows, memoryview(blob).nbytes, 1))
 
 
 def add(before: Sent, done: Iterable[Done]) -> Sent:
     """What was sent, with what these tasks tell."""
-    links = {sender: dict(to) for sender, to in before.links.items()}
-    cpu, nodes = dict(before.cpu), dict(before.nodes)
-
-    def count(sender: str, target: str, more: list[int]) -> None:
-        to = links.setdefault(sender, {})
-        to[target] = [a + b for a, b in zip(to.get(target, [0, 0, 0]), more, strict=True)]
-
+    links, places = _copied(before.links), _copied(before.places)
+    cpu, nodes, busy = dict(before.cpu), dict(before.nodes), dict(before.busy)
     for told in done:
         name = name_of(told)
         cpu[name] = cpu.get(name, 0.0) + told.cpu
         for node, seconds in told.nodes.items():
             nodes[node] = nodes.get(node, 0.0) + seconds
         for sender, counts in told.received.items():
-            count(sender, name, counts)
+            _add(links.setdefault(sender, {}), name, counts)
         if told.segment:
-            count(name, OUTPUT, [sum(n for n, *_ in told.counts.values()), told.segment_size, 1])
-    return Sent(links, cpu, nodes)
+            rows = sum(n for n, *_ in told.counts.values())
+            _add(links.setdefault(name, {}), OUTPUT, (rows, told.segment_size, 1))
+        if told.at:
+            busy[told.at] = busy.get(told.at, 0.0) + told.cpu
+            for executor, counts in told.came.items():
+                _add(places.setdefault(executor, {}), told.at, counts)
+    return Sent(links, cpu, nodes, places, busy)
+
+
+def _copied(links: Links) -> Links:
+    return {sender: dict(to) for sender, to in links.items()}
+
+
+def _add(to: dict[str, list[int]], name: str, more: Sequence[int]) -> None:
+    to[name] = [a + b for a, b in zip(to.get(name, (0, 0, 0)), more, strict=True)]
 
 
 def keep(

@@ -41,7 +41,7 @@ from levada.runtime.spark import work
 from levada.runtime.spark.bound import BoundTask, Processors
 from levada.runtime.spark.carrier import THRESHOLD, Carrier
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
-from levada.runtime.spark.placed import Members, Roster, Sources, Watch, Where
+from levada.runtime.spark.placed import Members, Roster, Sources, Where
 from levada.runtime.spark.settings import shares_host
 
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
@@ -79,7 +79,7 @@ class SparkExecutor:
         self.homes: Homes | None = None if local else Homes()
         if not local:
             self._members = Members(self._context)
-            self._roster, self._watch = Roster(self._context), Watch(self._context)
+            self._roster = Roster(self._context)
             self._sources = Sources(self._context, self._object_tag)
 
     def run(self, job: Job) -> list[bytes]:
@@ -104,7 +104,7 @@ class SparkExecutor:
         if job.places is not None and self._scratch is None:
             return self._placed(job, job.places)
         if homes:
-            return self._at(job, Where((), (homes,) * job.stages))[1]
+            return self._at(job, Where((), (homes,) * job.stages))
         folder = (
             None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
         )
@@ -130,11 +130,8 @@ class SparkExecutor:
         return self._map(rdd, work.LastStageTask(job.context, stage, job.stages))
 
     def _placed(self, job: Job, places: Places) -> list[bytes]:
-        """The outcomes of a job whose tasks are placed; what became of them is told."""
-        where = self._roster.where(places)
-        future, outcomes = self._at(job, where)
-        self._watch.tell(future, places, where)
-        return outcomes
+        """The outcomes of a job whose tasks are placed."""
+        return self._at(job, self._roster.where(places))
 
     def _homes_of(self, job: Job) -> tuple[str, ...]:
         """Where the tasks of each partition are to run; (): there is nothing to choose from."""
@@ -143,8 +140,8 @@ class SparkExecutor:
         homes = self.homes.of(job.partitions, self._members.cores(), one=job.fused)
         return tuple(self._members.at(executor) for executor in homes)
 
-    def _at(self, job: Job, where: Where) -> tuple[JavaObject, list[bytes]]:
-        """Run a job whose tasks prefer executors: what Spark knows it by, and the outcomes."""
+    def _at(self, job: Job, where: Where) -> list[bytes]:
+        """Run a job whose tasks prefer executors: the outcomes."""
         intake, stage = job.functions
         carrier, senders = Carrier(), len(job.payloads)
         task: object = work.IntakeTask(job.context, intake, carrier, job.partitions)
@@ -158,7 +155,7 @@ class SparkExecutor:
                 rdd = self._sources.near(sent, senders, at)
             task = work.StageTask(job.context, stage, carrier, job.partitions, number)
             senders = job.partitions
-        return self._await(self._map(rdd, work.LastStageTask(job.context, stage, job.stages)))
+        return self._collect(self._map(rdd, work.LastStageTask(job.context, stage, job.stages)))
 
     def _source(self, records: list[bytes], splits: int) -> JavaObject:
         """An RDD of these records, spread evenly over splits."""
@@ -195,16 +192,11 @@ class SparkExecutor:
 
     def _collect(self, rdd: JavaObject) -> list[bytes]:
         """Run the job and fetch its outcomes."""
-        return self._await(rdd)[1]
-
-    def _await(self, rdd: JavaObject) -> tuple[JavaObject, list[bytes]]:
-        """Run the job: what Spark knows it by, and its outcomes."""
         try:
-            future = rdd.asJavaRDD().collectAsync()
-            outcomes = future.get()
+            outcomes = rdd.asJavaRDD().collectAsync().get()
             served = self._serve(self._as_scala(outcomes.iterator()), "levada outcomes")
             with _load_from_socket(served, work.PLAIN) as stream:
-                return future, list(stream)
+                return list(stream)
         except (Py4JJavaError, PySparkException) as error:
             raise task_error(error) from error
 

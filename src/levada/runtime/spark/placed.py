@@ -8,15 +8,13 @@ keeps preferences while the executor has room soon (``settings.PLACED``), and el
 elsewhere; one that is gone is not waited for, so executors may come and go.
 
 Which executor stands for which machine is settled when it is first needed and stays so while the
-executor lives; then another one takes the place. What became of a job is asked of Spark's status
-store, which follows within milliseconds; what it does not know by then is not counted.
+executor lives; then another one takes the place. What became of a job is not asked of Spark: where
+they ran tasks tell themselves (``runtime.graph.placed``).
 """
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +26,6 @@ from levada.runtime.places import NOWHERE, Places
 JavaObject = Any  # what py4j gives
 MARK = b"."
 MOST_MADE = 64  # sources of marks that are kept
-PATIENCE = 0.25  # s that the status store may be behind
-_COUNT = re.compile(r"(\w+) -> (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,60 +165,3 @@ class Sources:
         one = self._list()
         one.add(location)
         return self._to_seq(one)
-
-
-class Watch:
-    """What Spark says of jobs that are over."""
-
-    def __init__(self, context: SparkContext) -> None:
-        jvm = context._jvm
-        self._gateway = context._gateway
-        self._status = context._jsc.sc().statusStore()
-        self._jobs = context._jsc.sc().statusTracker()
-        self._stage = jvm.java.lang.Class.forName("org.apache.spark.status.StageDataWrapper")
-
-    def tell(self, future: JavaObject, places: Places, where: Where) -> None:
-        """Adds what became of a job to its tally. A task whose machine has no executor is missed,
-        too.
-        """
-        machines = [places.payloads, *places.stages][not places.payloads :]
-        locations = [where.payloads, *where.stages][not places.payloads :]
-        stages = self._stages(future, [len(of_stage) for of_stage in machines])
-        for wanted, at, (near, remote, local) in zip(machines, locations, stages, strict=False):
-            placed, possible = sum(m != NOWHERE for m in wanted), sum(map(bool, at))
-            elsewhere = min(max(len(wanted) - near, 0), possible)
-            places.tally.wanted += placed
-            places.tally.missed += elsewhere + placed - possible
-            places.tally.remote += remote
-            places.tally.read += remote + local
-
-    def _stages(self, future: JavaObject, tasks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Of each stage, in their order: the tasks that ran where they were to, or had no wish; the
-        bytes that were fetched from other executors, and from their own.
-        """
-        end = time.monotonic() + PATIENCE
-        numbers = sorted(self._numbers(future))
-        for number, many in zip(numbers, tasks, strict=False):
-            while (found := self._read(number, many)) is None and time.monotonic() < end:
-                time.sleep(0.002)
-            if found is not None:
-                yield found
-
-    def _numbers(self, future: JavaObject) -> list[int]:
-        info = self._jobs.getJobInfo(future.jobIds().get(0))
-        return list(info.get().stageIds()) if info.isDefined() else []
-
-    def _read(self, number: int, tasks: int) -> tuple[int, int, int] | None:
-        """Of a stage; None while not all of its tasks have ended as far as is known."""
-        key = self._gateway.new_array(self._gateway.jvm.int, 2)
-        key[0], key[1] = number, 0
-        try:
-            stage = self._status.store().read(self._stage, key)
-        except Py4JJavaError:
-            return None
-        info = stage.info()
-        if info.numCompleteTasks() < tasks:
-            return None
-        counts = dict(_COUNT.findall(str(stage.locality().toString())))
-        near = int(counts.get("PROCESS_LOCAL", 0)) + int(counts.get("NO_PREF", 0))
-        return near, int(info.shuffleRemoteBytesRead()), int(info.shuffleLocalBytesRead())

@@ -140,9 +140,10 @@ class Lesson(msgspec.Struct):
 class Preferences(msgspec.Struct):
     """What became of a placement's preferences in a run: of the file ``name``, on so many
     ``machines``. ``wanted``: tasks that had one; ``missed``: those that ran elsewhere; ``remote``:
-    bytes that tasks have fetched from other executors, of all that they ``read``. ``executors``: of
-    each machine ("": it has none). ``lessons``: of a placement that is learned. ``predicted``: the
-    share that is to cross machines, as the file says it (-1: it does not).
+    the bytes of the ``blobs`` that tasks have got from other executors, of all that they ``read``.
+    ``executors``: of each machine ("": it has none). ``lessons``: of a placement that is learned.
+    ``predicted``: the share that is to cross machines, as the file says it (-1: it does not), and
+    ``between``: the share that each machine is to send to each ([]: it is not said).
     """
 
     name: str
@@ -154,6 +155,8 @@ class Preferences(msgspec.Struct):
     executors: list[str] = []
     lessons: list[Lesson] = []
     predicted: float = -1.0
+    blobs: int = 0
+    between: list[list[float]] = []
 
 
 class Bound(msgspec.Struct):

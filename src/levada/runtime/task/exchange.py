@@ -35,6 +35,8 @@ from levada.plan.sealed.shares import Shares, shares_of
 from levada.plan.sealed.sliced.readers import readers_of
 from levada.runtime.context import Context, Control, Counted, Done, load_groups
 from levada.runtime.graph.group_counts import CHECKS, Counter
+from levada.runtime.graph.send_graph import AT, FROM
+from levada.runtime.homes import executor_here
 from levada.runtime.task.addresses import Address, What
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
@@ -57,6 +59,7 @@ class Exchange:
         groups = load_groups(context.groups)
         self.table, self.copies = groups.partition, Copies(groups)
         self.name = ""  # of the task, where what it sends is counted
+        self.at = executor_here() if context.tells_places else ""
         self.counter = Counter(len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
@@ -266,8 +269,7 @@ class Exchange:
                 "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
             }
-            if self.name:
-                meta["from"] = self.name
+            meta |= {key: own for key, own in ((FROM, self.name), (AT, self.at)) if own}
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames).frames("terms")

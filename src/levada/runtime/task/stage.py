@@ -42,7 +42,7 @@ from levada.runtime.context import (
     over,
 )
 from levada.runtime.graph.group_counts import Counter
-from levada.runtime.graph.send_graph import received
+from levada.runtime.graph.send_graph import Arrivals
 from levada.runtime.graph.task_graph import task
 from levada.runtime.homes import executor_here
 from levada.runtime.store import state_files
@@ -88,7 +88,7 @@ class StageTask:
         self.results = Results(plan, self.pool)
         self.nodes, self.touched = nodes_of(context.plan, stage), 0
         self.began, self.started = time.thread_time(), time.perf_counter()
-        self.received: dict[str, list[int]] = {}
+        self.arrivals = Arrivals()
         # of each node: CPU seconds, and the rows that it was given
         self.cpu, self.rows = dict[str, float](), dict[str, int]()
         self.made: list[tuple[Terms, int]] = []
@@ -205,8 +205,7 @@ class StageTask:
                         self.closed.setdefault(stream, []).append(frame)
                     case Address(What.TIMES, stream):
                         self.times.setdefault(stream, []).append(frame)
-            if "from" in meta:
-                received(self.received, meta["from"], rows, blob)
+            self.arrivals.count(meta, rows, blob)
             if "terms.id" in frames:
                 arrived.append(Terms.from_frames(frames, "terms"))
         for terms in arrived:
@@ -367,6 +366,8 @@ class StageTask:
             self.stage,
             self.partition,
             at=executor_here(),
+            received=self.arrivals.senders,
+            came=self.arrivals.places,
             rows_in=self.touched,
             rows_state=self.state.touched,
             shown_reports=self.env.shown,
@@ -386,7 +387,6 @@ class StageTask:
             done.seconds = time.perf_counter() - self.started
             done.given, done.joined = self.given.given()
         if self.context.counted:
-            done.received = self.received
             done.segment_size = state_files.size_of(self.context.root, done.segment)
             done.sent = exchange.counted()
             exchange.name = task(self.stage, self.partition)

@@ -22,8 +22,13 @@ def encode(groups: Bools) -> str:
     >>> decode(encode(np.array([True, False, True]))).tolist()
     [True, False, True]
     """
-    bits = zlib.compress(np.packbits(groups).tobytes())
-    return f"{len(groups)}:{base64.b64encode(bits).decode()}"
+    return _text(len(groups), np.packbits(groups).tobytes())
+
+
+@lru_cache(maxsize=64)
+def _text(size: int, bits: bytes) -> str:
+    """Of bits that are a set of so many: pieces of a partition mostly have the same one."""
+    return f"{size}:{base64.b64encode(zlib.compress(bits)).decode()}"
 
 
 @lru_cache(maxsize=256)

@@ -8,11 +8,11 @@ from levada.placement.replicas.problem import Problem, problem
 from levada.testing.simulator import Edge, Pipeline
 
 
-def random_graph(rng: np.random.Generator, operators: int) -> Graph:
-    """Each operator but the first is fed by one or two before it."""
+def random_graph(rng: np.random.Generator, operators: int, spouts: int = 1) -> Graph:
+    """Each operator but the first (``spouts``) is fed by one or two before it."""
     ops = [Operator(f"o{i}", float(rng.integers(100, 2000))) for i in range(operators)]
     streams = []
-    for i in range(1, operators):
+    for i in range(spouts, operators):
         for p in rng.choice(i, size=min(i, int(rng.integers(1, 3))), replace=False):
             selectivity = float(rng.choice([0.5, 1.0, 1.0, 3.0]))
             streams.append(Stream(f"o{p}", f"o{i}", selectivity, float(rng.integers(1, 400))))
@@ -50,14 +50,33 @@ def random_plan(rng: np.random.Generator, given: Problem, total: int) -> np.ndar
     return counts
 
 
-def pipeline(given: Problem) -> Pipeline:
-    """The same dataflow and machine, from what a user gives."""
+def random_rates(rng: np.random.Generator, given: Problem) -> dict[str, float]:
+    """Of each spout what keeps it busy, or less than it could give."""
+    graph = given.graph
+    cost = {op.name: op.cycles / given.machine.clock for op in graph.operators}
+    return {
+        name: 1e18 if rng.random() < 0.5 else float(rng.uniform(0.05, 1.2)) * 1e9 / cost[name]
+        for name in graph.spouts
+    }
+
+
+def pipeline(
+    given: Problem, counts: np.ndarray | None = None, rates: dict[str, float] | None = None
+) -> Pipeline:
+    """The same dataflow and machine, from what a user gives: with ``rates`` a spout's replicas of
+    ``counts`` are busy with each tuple until the next one comes.
+    """
     graph, m = given.graph, given.machine
+    costs = [op.cycles / m.clock for op in graph.operators]
+    for name, rate in (rates or {}).items():
+        o = graph.place_of[name]
+        assert counts is not None, "rates are shared among replicas"
+        costs[o] = max(costs[o], counts[o].sum() * 1e9 / rate)
     edges = [
         Edge(graph.place_of[s.producer], graph.place_of[s.consumer], s.selectivity, s.size)
         for s in graph.streams
     ]
-    return Pipeline([op.cycles / m.clock for op in graph.operators], edges, m.latency, m.line)
+    return Pipeline(costs, edges, m.latency, m.line)
 
 
 def replicas(counts: np.ndarray) -> list[tuple[int, int]]:

@@ -126,3 +126,59 @@ def test_distance_never_helps(seed: int) -> None:
 def test_a_wrong_graph_is_told(operators: list[Operator], streams: list[Stream], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         Graph("g", operators, streams)
+
+
+def joined(*cycles: float) -> Graph:
+    """Two spouts, one operator behind both."""
+    ops = [Operator(name, own) for name, own in zip("abj", cycles, strict=True)]
+    return Graph("joined", ops, [Stream("a", "j"), Stream("b", "j")])
+
+
+@pytest.mark.parametrize(
+    ("rates", "right"),
+    [
+        ({"a": 1e6, "b": 2e6}, (1e6, 2e6)),  # nobody is held up
+        ({"a": 1e6, "b": 9e6}, (1e6, 4e6)),  # who has less than its turn passes, the other gets it
+        ({"a": 1e18, "b": 1e18}, (2.5e6, 2.5e6)),  # in turn
+    ],
+)
+def test_each_spout_gives_what_it_can(rates: dict[str, float], right: tuple[float, float]) -> None:
+    given = problem(joined(100, 100, 200), TWO, rates)
+    found = estimate(MODELS["sustainable"], given, np.array([[1, 0], [1, 0], [1, 0]]))
+    assert found.taken[:2, 0] == pytest.approx(right)
+    assert found.throughput == pytest.approx(sum(right))
+    assert found.busy[2, 0] == pytest.approx(sum(right) * 200 / 1e9)
+
+
+def test_a_spout_of_more_replicas_has_more_turns() -> None:
+    given = problem(joined(100, 100, 200), TWO)
+    found = estimate(MODELS["sustainable"], given, np.array([[3, 0], [1, 0], [1, 0]]))
+    assert found.taken[:2, 0] == pytest.approx([5e6 / 4, 5e6 / 4])
+
+
+def test_a_spout_that_nobody_holds_up_is_not_held_up_by_others() -> None:
+    graph = Graph(
+        "apart",
+        [Operator(name, own) for name, own in zip("abcd", (100, 100, 1000, 200), strict=True)],
+        [Stream("a", "c"), Stream("b", "d")],
+    )
+    given = problem(graph, TWO)
+    found = estimate(MODELS["sustainable"], given, np.ones((4, 1), np.int64))
+    assert found.throughput == pytest.approx(1e6 + 5e6)
+    slow = problem(graph, TWO, {"a": 5e5, "b": 1e6})
+    paper = estimate(MODELS["paper"], slow, np.ones((4, 1), np.int64))
+    assert paper.throughput == pytest.approx(1.5e6)
+
+
+@pytest.mark.parametrize(
+    ("rates", "says"),
+    [
+        ({"a": 1.0, "c": 1.0}, "has no spout c"),
+        ({"a": 1.0}, "come to the spout b"),
+        ({"a": 1.0, "b": 0.0}, "come 0.0 tuples/s"),
+        ({"a": math.nan, "b": 1.0}, "come nan tuples/s"),
+    ],
+)
+def test_wrong_rates_are_told(rates: dict[str, float], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        problem(joined(1, 1, 1), TWO, rates)

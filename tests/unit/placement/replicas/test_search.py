@@ -4,7 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from dataflows import machine, random_graph, random_machine, random_plan, random_problem
+from dataflows import (
+    machine,
+    random_graph,
+    random_machine,
+    random_plan,
+    random_problem,
+    random_rates,
+)
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -42,8 +49,11 @@ def small(rng: np.random.Generator) -> tuple[Problem, Longs]:
     m = random_machine(rng, 3, int(rng.integers(2, 5)), bandwidth)
     if rng.random() < 0.3:
         m = machine(np.where(np.eye(3), 0.0, 250.0), 3, bandwidth)  # all places are alike
+    graph = random_graph(rng, operators, min(int(rng.integers(1, 3)), operators))
     rate = float(rng.choice([1e18, 5e5]))
-    given = problem(random_graph(rng, operators), m, rate)
+    given = problem(graph, m, rate)
+    if len(graph.spouts) > 1 and rng.random() < 0.5:
+        given = problem(graph, m, random_rates(rng, given))
     extra = rng.integers(0, operators, int(rng.integers(0, 6 - operators)))
     return given, 1 + np.bincount(extra, minlength=operators)
 

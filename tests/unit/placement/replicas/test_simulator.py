@@ -4,7 +4,16 @@ of full queues.
 
 import numpy as np
 import pytest
-from dataflows import machine, pipeline, random_plan, random_problem, replicas
+from dataflows import (
+    machine,
+    pipeline,
+    random_graph,
+    random_machine,
+    random_plan,
+    random_problem,
+    random_rates,
+    replicas,
+)
 from simpy_twin import Twin
 
 from levada.placement.replicas.graph import Graph, Operator, Stream
@@ -66,3 +75,18 @@ def test_fifty_random_plans_and_the_model_of_full_queues(random_seed: int) -> No
         errors.append(abs(said / seen - 1))
     near = sum(error <= 0.1 for error in errors)
     assert near >= 45, (random_seed, sorted(errors)[-6:])
+
+
+@pytest.mark.parametrize("spouts", [2, 3])
+def test_random_plans_with_several_spouts_of_their_own_rates(spouts: int, random_seed: int) -> None:
+    """Of each of them, some of which are always busy and some are not."""
+    rng = np.random.default_rng((random_seed, spouts))
+    for case in range(12):
+        graph, m = random_graph(rng, 6, spouts), random_machine(rng, 3, 8)
+        rates = random_rates(rng, problem(graph, m))
+        given = problem(graph, m, rates)
+        counts = random_plan(rng, given, int(rng.integers(8, 20)))
+        said = estimate(MODELS["sustainable"], given, counts).throughput
+        run = pipeline(given, counts, rates)
+        seen = simulate(run, replicas(counts), jumbos=100_000, seed=case)
+        assert said == pytest.approx(seen, rel=0.1), (random_seed, case)

@@ -29,7 +29,12 @@ JavaObject = Any  # what py4j gives
 MARK = b"."
 MOST_MADE = 64  # sources of marks that are kept
 PATIENCE = 0.25  # s that the status store may be behind
+MOST_BEGUN = 4  # times that Spark begins a stage
 _COUNT = re.compile(r"(\w+) -> (\d+)")
+Told = tuple[int, int, int]
+"""Of a stage: the tasks that ran where they were to, or had no wish; the bytes that were fetched
+from other executors, and from their own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,10 @@ class Watch:
         machines = [places.payloads, *places.stages][not places.payloads :]
         locations = [where.payloads, *where.stages][not places.payloads :]
         stages = self._stages(future, [len(of_stage) for of_stage in machines])
-        for wanted, at, (near, remote, local) in zip(machines, locations, stages, strict=False):
+        for wanted, at, stage in zip(machines, locations, stages, strict=False):
+            if stage is None:
+                continue
+            near, remote, local = stage
             placed, possible = sum(m != NOWHERE for m in wanted), sum(map(bool, at))
             elsewhere = min(max(len(wanted) - near, 0), possible)
             places.tally.wanted += placed
@@ -196,33 +204,37 @@ class Watch:
             places.tally.remote += remote
             places.tally.read += remote + local
 
-    def _stages(self, future: JavaObject, tasks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Of each stage, in their order: the tasks that ran where they were to, or had no wish; the
-        bytes that were fetched from other executors, and from their own.
-        """
+    def _stages(self, future: JavaObject, tasks: Sequence[int]) -> Iterator[Told | None]:
+        """Of each stage, in their order; None of one whose end is not known soon."""
         end = time.monotonic() + PATIENCE
         numbers = sorted(self._numbers(future))
         for number, many in zip(numbers, tasks, strict=False):
             while (found := self._read(number, many)) is None and time.monotonic() < end:
                 time.sleep(0.002)
-            if found is not None:
-                yield found
+            yield found
 
     def _numbers(self, future: JavaObject) -> list[int]:
         info = self._jobs.getJobInfo(future.jobIds().get(0))
         return list(info.get().stageIds()) if info.isDefined() else []
 
-    def _read(self, number: int, tasks: int) -> tuple[int, int, int] | None:
-        """Of a stage; None while not all of its tasks have ended as far as is known."""
-        key = self._gateway.new_array(self._gateway.jvm.int, 2)
-        key[0], key[1] = number, 0
-        try:
-            stage = self._status.store().read(self._stage, key)
-        except Py4JJavaError:
-            return None
-        info = stage.info()
-        if info.numCompleteTasks() < tasks:
-            return None
-        counts = dict(_COUNT.findall(str(stage.locality().toString())))
-        near = int(counts.get("PROCESS_LOCAL", 0)) + int(counts.get("NO_PREF", 0))
-        return near, int(info.shuffleRemoteBytesRead()), int(info.shuffleLocalBytesRead())
+    def _read(self, number: int, tasks: int) -> Told | None:
+        """Of a stage, in all times that Spark has begun it; None while not all of its tasks have
+        ended as far as is known.
+        """
+        ended, found = 0, (0, 0, 0)
+        for time_ in range(MOST_BEGUN):
+            key = self._gateway.new_array(self._gateway.jvm.int, 2)
+            key[0], key[1] = number, time_
+            try:
+                stage = self._status.store().read(self._stage, key)
+            except Py4JJavaError:
+                return None
+            info = stage.info()
+            counts = dict(_COUNT.findall(str(stage.locality().toString())))
+            near = int(counts.get("PROCESS_LOCAL", 0)) + int(counts.get("NO_PREF", 0))
+            read = int(info.shuffleRemoteBytesRead()), int(info.shuffleLocalBytesRead())
+            found = found[0] + near, found[1] + read[0], found[2] + read[1]
+            ended += int(info.numCompleteTasks())
+            if ended >= tasks:
+                return found
+        return None

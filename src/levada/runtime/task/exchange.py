@@ -9,6 +9,7 @@ and rows of windows travel alike; those of a divided group to several targets (`
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -249,7 +250,9 @@ class Exchange:
         source: int,
         times: Mapping[int, Sequence[Frame]],
     ) -> list[tuple[int, bytes]]:
-        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0."""
+        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0, the
+        mark of what the task goes by, whose outcome is the last one, to all.
+        """
         seen = (
             {
                 Address(What.TIMES, i).name: element_times.together(parts)
@@ -260,12 +263,14 @@ class Exchange:
         )
         out = []
         for target in range(self.context.partitions):
-            meta = {
+            meta: dict[str, Any] = {
                 "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
             }
             if self.name:
                 meta["from"] = self.name
+            if heard := done[-1].heard:
+                meta["heard"] = heard
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames).frames("terms")

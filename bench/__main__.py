@@ -45,6 +45,7 @@ class Name(StrEnum):
     APPLICATIONS = "applications"
     BRISKSTREAM = "briskstream"
     PLACED = "placed"
+    ELASTIC = "elastic"
     BALANCE = "balance"
     CHOICE = "choice"
     COUNTING = "counting"

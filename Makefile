@@ -11,6 +11,7 @@ PY      := $(VENV)/bin/python
 WORKERS ?= 3
 KILLS   ?= 20
 CASES   ?= 10000
+EPOCHS  ?= 10000
 FUZZ    ?= 100000
 SOAK    ?= 1h
 SINKS   ?= 30m
@@ -47,7 +48,7 @@ lint: $(PACKAGES)
 	@$(PY) -m mypy --config-file tests/mypy.ini
 	@$(VENV)/bin/lint-imports
 
-cluster: setup  ## workers come and leave on a standalone cluster of Spark
+cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
 	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py
 
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 2 or 3)
@@ -57,6 +58,7 @@ nightly: setup  ## CASES random cases (10,000) for each property, against the re
 	@echo "SEED=$(SEED) CASES=$(CASES)"
 	@LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
 	@LEVADA_CASES=20 $(PY) -m pytest tests/spark/test_placed.py tests/spark/test_learned.py
+	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/unit/runtime/test_many_epochs.py -s
 
 fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"

@@ -47,6 +47,7 @@ class Name(StrEnum):
     BRISKSTREAM = "briskstream"
     PLACED = "placed"
     FLOOR = "floor"
+    ELASTIC = "elastic"
     BALANCE = "balance"
     CHOICE = "choice"
     COUNTING = "counting"

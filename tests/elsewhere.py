@@ -1,6 +1,6 @@
 """An executor that does to a job in this process what a cluster does: tasks in any order, some of
-them twice, each with bytes of its own; and now and then one is lost, so that the epoch is run
-again. All by a seed.
+them twice, where each reader gets what one of the attempts has sent; and now and then one is lost,
+so that the epoch is run again. All by a seed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ TWICE = 0.2
 
 
 class Elsewhere:
-    """``losses``: at which tasks, counted since the beginning, an executor is gone."""
+    """``losses``: at which tasks, counted since the beginning, an executor is gone. ``twice``: how
+    many of the tasks are run twice.
+    """
 
-    def __init__(self, seed: int, losses: Sequence[int] = ()) -> None:
-        self._rng = np.random.default_rng(seed)
+    def __init__(self, seed: int, losses: Sequence[int] = (), *, twice: float = TWICE) -> None:
+        self._rng, self._twice = np.random.default_rng(seed), twice
         self._losses, self._task = set(losses), 0
 
     def run(self, job: Job) -> list[bytes]:
@@ -39,8 +41,9 @@ class Elsewhere:
         found: list[Sent] = [[] for _ in tasks]
         for i in self._rng.permutation(len(tasks)).tolist():
             self._task += 1
-            attempts = 1 + (self._rng.random() < TWICE)
-            found[i] = [tasks[i]() for _ in range(attempts)][-1]
+            attempts = [tasks[i]() for _ in range(1 + (self._rng.random() < self._twice))]
+            each = zip(*attempts, strict=True)
+            found[i] = [sent[int(self._rng.integers(len(sent)))] for sent in each]
             if self._task in self._losses:
                 raise LostTaskError("Executor 1 is gone.")
         return [pair for own in found for pair in own]

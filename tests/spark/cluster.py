@@ -105,6 +105,19 @@ class Cluster:
         found = (self._folder / f"worker{i}" / "local").glob("**/shuffle_*.data")
         return {path.name for path in found}
 
+    def executor(self, i: int) -> psutil.Process | None:
+        """The process of a worker's executor; None if there is none now."""
+        for process in psutil.Process(self.workers[i].pid).children():
+            with contextlib.suppress(psutil.Error):
+                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                    return process
+        return None
+
+    def told(self, i: int) -> str:
+        """What the executors of a worker have logged."""
+        logs = (self._folder / f"worker{i}" / "work").glob("*/*/stderr")
+        return "".join(log.read_text(errors="replace") for log in logs)
+
     def kill_worker(self, i: int) -> None:
         """The worker and its executors are gone at once, as with a machine that loses its power."""
         _kill(self.workers[i])

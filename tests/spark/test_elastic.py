@@ -1,5 +1,5 @@
-"""Workers that come and leave on a standalone cluster: every result is there, and once. ``make
-cluster`` runs it.
+"""Executors, workers and drivers that come, leave or stand still on a standalone cluster: every
+result is there, and once. ``make cluster`` runs it.
 
 Streams grow while a run goes on, by as much as is read; so there is always work when something
 happens, however fast a machine is. What is published is compared with a run alone over what the
@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from cluster import Cluster, environment
 
 from awaiting import newest_epoch, until
 from levada.runtime.store.checkpoint import newest_manifest
 from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.reign.commits import last_takeover
+from levada.runtime.store.reign.pulse import waiting
+from levada.runtime.store.state_files import UNUSED
 
 pytestmark = [
     pytest.mark.spark,
@@ -36,12 +42,24 @@ WHERE { WINDOW :w { ?a :p ?b . ?a :q ?c } } GROUP BY ?b
 """
 CHUNK = 100  # elements, a second
 SPREAD = ("--partitions", "9")
-# what has gone is known to be gone after some seconds
+# what stands still is known to be gone after some seconds
 SOON = {
     "spark.network.timeout": "30s",
     "spark.network.timeoutInterval": "5s",
     "spark.executor.heartbeatInterval": "2s",
 }
+LEAVES = SOON | {  # what an executor has sent goes to others before it ends
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    "spark.storage.decommission.shuffleBlocks.enabled": "true",
+}
+TWICE = SOON | {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+}
+ALONE = {"spark.cores.max": "1"}  # room for two drivers
 
 
 class Field:
@@ -167,6 +185,11 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[int], Cluster]]:
         cluster.stop()
 
 
+def executor(cluster: Cluster, i: int) -> psutil.Process:
+    found: psutil.Process = until(lambda: cluster.executor(i), "an executor")
+    return found
+
+
 def all_there(field: Field, run: subprocess.Popen[str], executors: int) -> None:
     """Epochs have run over so many executors."""
 
@@ -178,6 +201,10 @@ def all_there(field: Field, run: subprocess.Popen[str], executors: int) -> None:
     field.epochs(run, 3)
 
 
+def kill_executor(cluster: Cluster, field: Field, run: subprocess.Popen[str]) -> None:
+    executor(cluster, 0).kill()
+
+
 def kill_worker(cluster: Cluster, field: Field, run: subprocess.Popen[str]) -> None:
     """When its tasks have just sent what others are to read."""
     before = cluster.sent(0)
@@ -185,11 +212,40 @@ def kill_worker(cluster: Cluster, field: Field, run: subprocess.Popen[str]) -> N
     cluster.kill_worker(0)
 
 
-def test_a_worker_dies_between_two_stages(field: Field, clusters: Callable[[int], Cluster]) -> None:
+def decommission(cluster: Cluster, field: Field, run: subprocess.Popen[str]) -> None:
+    leaves = executor(cluster, 0)
+    leaves.send_signal(signal.SIGPWR)
+    field.until(lambda: ended(leaves), run)
+    assert "ecommission" in cluster.told(0), "it has left, and was not killed"
+
+
+def ended(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def stop_executor(cluster: Cluster, field: Field, run: subprocess.Popen[str]) -> None:
+    """It wakes when others have done its work."""
+    stands = executor(cluster, 0)
+    stands.suspend()
+    field.epochs(run, 2)
+    with suppress(psutil.NoSuchProcess):  # Spark may have ended it
+        stands.resume()
+
+
+@pytest.mark.parametrize(
+    ("happens", "config"),
+    [(kill_executor, SOON), (kill_worker, SOON), (decommission, LEAVES), (stop_executor, TWICE)],
+)
+def test_executors_leave(
+    field: Field,
+    clusters: Callable[[int], Cluster],
+    happens: Callable[[Cluster, Field, subprocess.Popen[str]], None],
+    config: dict[str, str],
+) -> None:
     cluster = clusters(3)
-    run = field.start("spread", "--master", cluster.url, "--checkpoint", "ck", *SPREAD, **SOON)
+    run = field.start("spread", "--master", cluster.url, "--checkpoint", "ck", *SPREAD, **config)
     all_there(field, run, 3)
-    kill_worker(cluster, field, run)
+    happens(cluster, field, run)
     field.epochs(run, 3)
     field.judge(run)
 
@@ -209,3 +265,74 @@ def test_workers_come_and_partitions_follow(
     all_there(field, run, 2)
     field.until(lambda: {k.split(".")[1] for k in field.manifest.state} == set("01"), run)
     field.judge(run)
+
+
+def test_workers_keep_no_maps_of_deleted_files(
+    field: Field, clusters: Callable[[int], Cluster]
+) -> None:
+    cluster = clusters(1)
+    run = field.start("spread", "--master", cluster.url, "--checkpoint", "ck", *SPREAD, **SOON)
+    all_there(field, run, 1)
+    first = executor(cluster, 0)
+    assert mapped(first), "its workers have state open"
+    cluster.add_worker()
+    all_there(field, run, 2)  # and with them partitions leave the first
+    field.epochs(run, 2 * UNUSED)
+    field.until(lambda: not deleted(first), run)
+    field.judge(run)
+
+
+def mapped(process: psutil.Process) -> list[str]:
+    """The state files of which the workers of an executor hold maps."""
+    found = []
+    for worker in process.children(recursive=True):
+        try:
+            text = Path(f"/proc/{worker.pid}/maps").read_text()
+        except OSError:  # it has ended
+            continue
+        found += re.findall(r"/ck/state/.*", text)
+    return found
+
+
+def deleted(process: psutil.Process) -> list[str]:
+    return [line for line in mapped(process) if line.endswith("(deleted)")]
+
+
+def two_drivers(field: Field, cluster: Cluster) -> list[subprocess.Popen[str]]:
+    """One at work, and one that waits."""
+    given = ("--master", cluster.url, "--checkpoint", "ck", *SPREAD)
+    works = field.start("spread", *given, **SOON, **ALONE)
+    all_there(field, works, 1)
+    waits = field.start("spread", *given, "--standby", "--lease", "4s", **SOON, **ALONE)
+    field.until(lambda: waiting(field.checkpoint), works)
+    field.epochs(works, 2)
+    return [works, waits]
+
+
+def taken_over(field: Field, by: subprocess.Popen[str]) -> bool:
+    last = last_takeover(field.checkpoint)
+    return last is not None and last.pid == by.pid
+
+
+def test_a_standby_takes_over_from_a_driver_that_dies(
+    field: Field, clusters: Callable[[int], Cluster]
+) -> None:
+    works, waits = two_drivers(field, clusters(2))
+    works.kill()
+    field.until(lambda: taken_over(field, waits), waits)
+    field.epochs(waits, 3)
+    field.judge(waits)
+
+
+def test_a_driver_that_stood_still_publishes_nothing_more(
+    field: Field, clusters: Callable[[int], Cluster]
+) -> None:
+    works, waits = two_drivers(field, clusters(2))
+    works.send_signal(signal.SIGSTOP)
+    field.until(lambda: taken_over(field, waits), waits)
+    field.epochs(waits, 3)
+    works.send_signal(signal.SIGCONT)
+    said = works.communicate(timeout=600)[1]
+    assert works.returncode == 4, said
+    assert "Another engine has taken over" in said and str(waits.pid) in said
+    field.judge(waits)

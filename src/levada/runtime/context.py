@@ -4,13 +4,14 @@ are files that workers cache per version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from xxhash import xxh3_64_hexdigest
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
@@ -182,6 +183,17 @@ class Done(msgspec.Struct, omit_defaults=True):
     given: Counted | None = None
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster
+    heard: str = ""  # a stage's: a mark of what it goes by, from the intake on
+
+    def hear(self, controls: Sequence[Control], before: Collection[str]) -> None:
+        """Marks what its task goes by: what was found in each reference, and ``before``: the marks
+        of who has sent to it.
+        """
+        if len(marks := sorted(filter(None, before))) == 1:
+            self.heard = marks[0]
+            return
+        told = [msgspec.structs.replace(c, hits={}, side=[], reasons=[]) for c in controls]
+        self.heard = xxh3_64_hexdigest(msgspec.json.encode([told, marks]))
 
 
 def encode(value: msgspec.Struct) -> bytes:

@@ -18,14 +18,12 @@ just read them, and in a task one ``stat`` (docs/decisions/0050-state-that-moves
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import xxhash
 
-from levada.errors import FileFault, LevadaError, LostTaskError, SourceError
+from levada.errors import FileFault, LevadaError, SourceError
 from levada.model.arrays import Bytes
 from levada.sources.reference import Piece, Reference
 
@@ -101,21 +99,6 @@ def _head(path: str, size: int) -> bytes:
         return b""  # it has just gone, which reading it tells
 
 
-_AGAIN: ContextVar[bool] = ContextVar("again", default=False)
-
-
-@contextmanager
-def again(is_: bool) -> Iterator[None]:
-    """Within, a task ``is_`` one that was begun before, of which others may have what it sent then:
-    if a file is another by now, the whole epoch is to be run again.
-    """
-    token = _AGAIN.set(is_)
-    try:
-        yield
-    finally:
-        _AGAIN.reset(token)
-
-
 def changed(reference: Reference, how: str) -> LevadaError:
     """The error of a file that is not as it was found, in a sentence."""
     said = f"The file {reference.path} {how}"
@@ -123,7 +106,7 @@ def changed(reference: Reference, how: str) -> LevadaError:
         told = f"{said} since it was read, and what came of it is published."
         return SourceError(told, hint="Bring it back as it was.")
     told = f"{said} before it was read: that part of it is lost."
-    return LostTaskError(told) if _AGAIN.get() else FileFault(told)
+    return FileFault(told)
 
 
 def check_same(reference: Reference, data: Bytes | None) -> None:

@@ -22,7 +22,7 @@ from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.balance.balancing import Balancing
-from levada.runtime.context import Context, Control, Done, Replacement, Setup, encode, moves
+from levada.runtime.context import Context, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.limit import Limit
@@ -36,6 +36,7 @@ from levada.runtime.driver.records import (
     records_of,
     tell_homes,
     tell_places,
+    told_in,
 )
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
@@ -350,9 +351,7 @@ class Epochs:
         """What the outcomes add up to."""
         plan = self._plan(intention.plan)
         last = going_on(self.last, plan.streams)
-        decoded = [msgspec.json.decode(o) for o in outcomes]
-        controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
-        done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
+        controls, done = told_in(outcomes)
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
         counts = totals.counts(plan, done, lambda name: state_files.map_(context.root, name))
         added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from levada.errors import LostTaskError
 from levada.model.limits import TOLD
 from levada.model.names import is_derived, is_left
 from levada.model.time import MAX, MIN
@@ -72,6 +73,22 @@ def records_of(
         record.ahead = 0 if record.watermark <= slowest else before.ahead + read
         records[name] = record
     return records
+
+
+def told_in(outcomes: Sequence[bytes]) -> tuple[list[Control], list[Done]]:
+    """What tasks have told of the intake and of themselves. Raises ``LostTaskError`` if they went
+    by different things.
+
+    Where an executor is lost with what its tasks have sent, Spark begins these again, while others
+    have been given their first answer; of a stage that it begins again it does not tell Python. An
+    intake task answers otherwise if a file was written into meanwhile.
+    """
+    decoded = [msgspec.json.decode(outcome) for outcome in outcomes]
+    controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
+    done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
+    if len({told.heard for told in done if told.stage}) > 1:
+        raise LostTaskError("A file was written into while tasks were begun again.")
+    return controls, done
 
 
 def _ahead(record: StreamRecord, lateness: int) -> dict[str, int]:

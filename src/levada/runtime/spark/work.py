@@ -5,6 +5,10 @@ given serializer. The objects are pickled by class and fields: a few dozen bytes
 context, once a stage. Each drains its records before it works (a task that does not costs Spark its
 worker), and turns what a function raises into ``TaskFailure``, whose text carries the exception
 itself through Spark's own errors back to the driver (``raise_``).
+
+Spark may begin a task again whose first answer others have, and a whole stage of which it does not
+tell Python. An answer is the same each time, but for a file that was written into meanwhile; which
+the driver finds out (``runtime.driver.records.told_in``).
 """
 
 from __future__ import annotations
@@ -26,7 +30,6 @@ from levada.errors import EngineError
 from levada.runtime.context import load_plan
 from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.carrier import Carrier, Sender, receive
-from levada.sources.fingerprint import again
 
 Parts = tuple[int, tuple[Blob, bytes]]
 
@@ -104,8 +107,7 @@ class IntakeTask:
         """Call intake on each payload and address its blobs."""
         intake = resolve(self.function)
         payloads = list(records)
-        with again(_is_again()):
-            sent = [pair for payload in payloads for pair in intake(self.context, payload)]
+        sent = [pair for payload in payloads for pair in intake(self.context, payload)]
         return _address(sent, self.carrier, self.partitions, split, "intake")
 
 
@@ -179,15 +181,6 @@ def _address(
         for target, blob in sent:
             assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
             yield target, sender.wrap(blob)
-
-
-def _is_again() -> bool:
-    """Whether Spark has begun this task before; of a whole stage that it begins again (its blocks
-    went with an executor), Python is not told.
-    """
-    context = TaskContext.get()
-    assert context is not None, "tasks run in Spark's workers"
-    return bool(context.attemptNumber() > 0)
 
 
 _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")

@@ -9,6 +9,7 @@ and rows of windows travel alike; those of a divided group to several targets (`
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -254,7 +255,9 @@ class Exchange:
         source: int,
         times: Mapping[int, Sequence[Frame]],
     ) -> list[tuple[int, bytes]]:
-        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0."""
+        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0, the
+        mark of what the task goes by, whose outcome is the last one, to all.
+        """
         seen = (
             {
                 Address(What.TIMES, i).name: element_times.together(parts)
@@ -265,11 +268,12 @@ class Exchange:
         )
         out = []
         for target in range(self.context.partitions):
-            meta = {
+            meta: dict[str, Any] = {
                 "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
             }
-            meta |= {key: own for key, own in ((FROM, self.name), (AT, self.at)) if own}
+            own = (FROM, self.name), (AT, self.at), ("heard", done[-1].heard)
+            meta |= {key: value for key, value in own if value}
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames).frames("terms")

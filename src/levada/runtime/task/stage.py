@@ -83,7 +83,7 @@ class StageTask:
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
-        self.controls, self.done = list[Control](), list[Done]()
+        self.controls, self.done, self.heard = list[Control](), list[Done](), set[str]()
         self.times: dict[int, list[Frame]] = {}
         self.results = Results(plan, self.pool)
         self.nodes, self.touched = nodes_of(context.plan, stage), 0
@@ -192,6 +192,7 @@ class StageTask:
             frames, meta = unpack(blob)
             self.controls += msgspec.convert(meta["controls"], list[Control])
             self.done += msgspec.convert(meta.get("done", []), list[Done])
+            self.heard.add(meta.get("heard", ""))
             rows = 0
             for name, frame in frames.items():
                 match Address.of(name):
@@ -372,8 +373,8 @@ class StageTask:
             rows_state=self.state.touched,
             shown_reports=self.env.shown,
         )
-        done.files = self.state.files()
-        done.state = self.state.file or None
+        done.hear(self.controls, self.heard)
+        done.files, done.state = self.state.files(), self.state.file or None
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             done.state = state_files.write(self.context.root, "state", stem, self.state.finish())

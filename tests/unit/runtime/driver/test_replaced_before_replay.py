@@ -13,13 +13,10 @@ import polars as pl
 import pytest
 
 from levada.engine.engine import Engine
-from levada.errors import EngineError, FileFault, LostTaskError, SourceError
+from levada.errors import EngineError, SourceError
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.store.manifest import Intention, Manifest
-from levada.sources.files import FileSource
-from levada.sources.fingerprint import HEAD, again
-from levada.sources.read import read_bytes
-from levada.streams.stream_config import StreamConfig
+from levada.sources.fingerprint import HEAD
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
@@ -236,24 +233,6 @@ def test_a_file_that_was_cut_short_is_named_and_goes_on_when_it_is_whole(
     path.write_bytes(whole)
     sink, _ = _replayed(tmp_path, "a.nt", "sequence")
     assert _values(sink) == set(range(1000, 1500))
-
-
-def test_a_task_that_is_begun_again_has_the_epoch_run_again(tmp_path: Path) -> None:
-    """Others may have what it sent before: a dead letter would not be all that they have."""
-    path = tmp_path / "a.nt"
-    _many(path, range(0))
-    source = FileSource(StreamConfig.of("s", path), tmp_path)
-    source.discover()
-    ((reference,), _) = source.take({}, 1000)
-    _many(path, range(450, 451))
-    os.utime(path, ns=(0, 1))
-    with pytest.raises(FileFault, match="was rewritten"):
-        read_bytes(reference)
-    with again(is_=True), pytest.raises(LostTaskError, match="was rewritten"):
-        read_bytes(reference)
-    path.unlink()
-    with again(is_=True), pytest.raises(LostTaskError, match="was deleted"):
-        read_bytes(reference)
 
 
 def test_without_its_folder_the_epoch_waits_for_it(

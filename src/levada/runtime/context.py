@@ -14,7 +14,7 @@ import numpy as np
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
-from levada.model.limits import Limited, QueryLimits
+from levada.model.limits import Limited, Memory, QueryLimits
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
@@ -89,6 +89,7 @@ class Context(msgspec.Struct):
     lies: str = ""  # the group table by which the state lies, if that is another
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
+    memory: Memory = Memory()  # of a task
 
     @property
     def limited(self) -> Limited:
@@ -174,6 +175,7 @@ class Done(msgspec.Struct):
     given: Counted | None = None
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster
+    held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
 
 def encode(value: msgspec.Struct) -> bytes:

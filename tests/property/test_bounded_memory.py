@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_moving_groups import by_lot, deaths, lots, starts
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from examples import PATIENCE, examples
@@ -16,7 +17,6 @@ from levada.engine.engine import Engine
 from levada.model.limits import Memory
 from levada.testing.compare import same_queries
 from stepped import run_between
-from test_moving_groups import by_lot, deaths, lots, starts
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)
@@ -25,7 +25,7 @@ queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailmen
 thetas = st.lists(st.sampled_from((0, 60, 100, 200, 400, 4000)), min_size=1, max_size=3)
 
 
-@examples(36)
+@examples(6)
 @given(queries, st.sampled_from((2, 3, 5, 9)), lots, starts, deaths, thetas)
 def test_a_bound_does_not_show(
     case: Case,

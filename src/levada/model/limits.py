@@ -116,17 +116,18 @@ class Memory(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(text: str) -> Memory:
-        """What a text says, such as ``512MB`` or ``512MB,theta=16MB`` (else a sixteenth of all);
+        """What a text says, such as ``512MB`` or ``512MB,theta=32MB`` (else a thirty-second of
+        all);
         "" is none. Raises ``UsageError``.
 
         >>> Memory.of("512MB"), Memory.of("1GB, theta=8MB")
-        (Memory(bytes=512000000, theta=32000000), Memory(bytes=1000000000, theta=8000000))
+        (Memory(bytes=512000000, theta=16000000), Memory(bytes=1000000000, theta=8000000))
         """
         if not text:
             return Memory()
         whole, *rest = (part.strip() for part in text.split(","))
         size = most_of("memory", whole, sized=True)
-        theta = size // (2 * PARTS)
+        theta = size // (4 * PARTS)
         for part in rest:
             word, _, number = (side.strip() for side in part.partition("="))
             if word != "theta":
@@ -140,7 +141,7 @@ class Memory(msgspec.Struct, frozen=True):
         if self.theta < PAGE:
             raise UsageError(
                 f"theta is {self.theta:,} bytes, less than a page ({PAGE:,}).",
-                hint=f"Give a task {2 * PARTS * PAGE:,} bytes or more, or a larger theta.",
+                hint=f"Give a task {4 * PARTS * PAGE:,} bytes or more, or a larger theta.",
             )
         if PARTS * self.theta > self.bytes:
             raise UsageError(
@@ -152,8 +153,8 @@ class Memory(msgspec.Struct, frozen=True):
 
     @property
     def most(self) -> int:
-        """The bytes of rows that a task may hold: an operator needs as many again, twice."""
-        return self.bytes // 3
+        """The bytes of rows that a task may hold: operators need as many again, some times."""
+        return self.bytes // 6
 
 
 def check_memory(text: str) -> str:

@@ -72,9 +72,10 @@ class StageTask:
     def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
         self.context, self.plan = context, plan
         self.stage, self.partition = stage, partition
-        self.state = self._open_state()
-        older = lambda: [*term_runs.tables(self.state), *report_buffer.own_terms(self.state)]  # noqa: E731
-        self.pool = Pool(context.seed, older, context.wall)
+        state = self.state = self._open_state()
+        # of the state alone: with the task, all of its rows would wait for a look at cycles
+        older = lambda: chain(term_runs.tables(state), report_buffer.own_terms(state))  # noqa: E731
+        self.pool = Pool(context.seed, older, context.wall, fleeting=bool(state.theta))
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream

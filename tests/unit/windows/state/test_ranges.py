@@ -43,7 +43,7 @@ def test_each_key_is_in_one_leaf_and_leaves_are_as_large_as_they_may_be(
             assert sum(key >> (64 - leaf.depth) == leaf.prefix for leaf, _ in found) == 1
         sizes = {leaf: rows_in(rows, leaf) for leaf, _ in found}
         hot = {leaf for leaf, is_hot in found if is_hot}
-        assert all(0 < n and (n <= 2 * theta or leaf in hot) for leaf, n in sizes.items())
+        assert all(n > 0 and (n <= 2 * theta or leaf in hot) for leaf, n in sizes.items())
         assert all(n > 2 * theta for leaf, n in sizes.items() if leaf in hot)
         for leaf in sizes:  # buddies that fit together are together
             assert leaf.depth == 0 or rows_in(rows, Range(leaf.depth - 1, leaf.prefix >> 1)) > (

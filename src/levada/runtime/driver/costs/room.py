@@ -36,7 +36,7 @@ TooLarge = ManyReportsError | OverMemoryError
 class Room:
     """``memory``: of a task. ``rows``: the most elements of the next epoch (0: as many as will).
 
-    >>> room = Room(Memory.of("300MB"))
+    >>> room = Room(Memory.of("600MB"))
     >>> room.over(1000, OverMemoryError("", held=200_000_000))
     True
     >>> room.admitted(1000)

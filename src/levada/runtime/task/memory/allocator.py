@@ -1,9 +1,9 @@
 """What a task has let go goes back to the system, where its memory is bounded.
 
-The C library keeps what arrays of up to 32 MB were in, for others: after some epochs that is several
-times what a task holds. Here large arrays have pages of their own, which go with them, and what is
-left is given back when a task ends. Rows of a task that was too large hang on its traceback until
-cycles are looked for. Elsewhere than with glibc nothing of this is done.
+The C library keeps what arrays of up to 32 MB were in, for others: after some epochs that is
+several times what a task holds. Here large arrays have pages of their own, which go with them, and
+what is left is given back when a task ends. Rows of a task that was too large hang on its traceback
+until cycles are looked for. Elsewhere than with glibc nothing of this is done.
 
 Cost: a page fault for each 4 KB of a large array; a look through the heap for each task.
 """

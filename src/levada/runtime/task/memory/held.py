@@ -2,7 +2,7 @@
 
 Counted is what waits for operators, and what they have put out: columns of frames, whether they are
 a task's own or lie in a blob that it was sent. What operators need beside is in proportion to that;
-so a task may hold a third of its memory (``Memory.most``). One that would hold more raises
+so a task may hold a sixth of its memory (``Memory.most``). One that would hold more raises
 ``OverMemoryError`` before the system ends it.
 
 Cost: a look at each frame that waits, for each that is put out; nothing without a bound.
@@ -52,7 +52,7 @@ class Held:
         middle = (self.low + self.high) // 2
         return OverMemoryError(
             f"A task would hold {now:,} bytes of rows, the last of them of {whose}: more than a "
-            f"third of its {self.memory.bytes:,} bytes of memory.",
+            f"sixth of its {self.memory.bytes:,} bytes of memory.",
             held=now,
             middle=middle if middle > self.low else None,
             width=max(middle - self.low, 1),

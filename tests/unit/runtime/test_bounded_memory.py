@@ -28,6 +28,9 @@ GROUPS = (
 WHOLE = "Select A.k, A.v From A [Range 1 hour Slide 1 hour]"
 
 
+Found = list[tuple[int, list[tuple[tuple[str, str], ...]]]]
+
+
 @pytest.fixture(scope="module")
 def streams(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Streams a and b: a minute, keys that mostly differ, and one that is hot in b."""
@@ -41,7 +44,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(streams: Path, checkpoint: Path, text: str, memory: str) -> tuple[Engine, list[object]]:
+def run(streams: Path, checkpoint: Path, text: str, memory: str) -> tuple[Engine, Found]:
     """An engine that has read all, with what it has reported."""
     sink = MemorySink()
     with Engine(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_each_key_is_in_one_leaf_and_leaves_are_as_large_as_they_may_be(
 ) -> None:
     """After inserts, and again after some have expired."""
     for rows in (counted(inserted), expire(counted(inserted), gone)):
-        found = list(leaves(lambda some, rows=rows: rows_in(rows, some), theta))
+        found = list(leaves(partial(rows_in, rows), theta))
         for key in rows:
             assert sum(key >> (64 - leaf.depth) == leaf.prefix for leaf, _ in found) == 1
         sizes = {leaf: rows_in(rows, leaf) for leaf, _ in found}

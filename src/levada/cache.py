@@ -64,6 +64,22 @@ def kernel_folder() -> Path:
     return found
 
 
+def not_kept(error: OSError) -> None:
+    """Something could not be written into the cache: it goes on without. Says so once a process."""
+    if _TOLD:
+        return
+    _TOLD.append(error)
+    warnings.warn(
+        f"The cache {cache_folder()} cannot be written ({os.strerror(error.errno or 0)}): what is "
+        "compiled is kept for this process alone, and every start takes seconds longer. Make room "
+        "there, or set LEVADA_CACHE to a folder that has some.",
+        stacklevel=2,
+    )
+
+
+_TOLD: list[OSError] = []
+
+
 def _temporary() -> Path:
     return Path(tempfile.gettempdir()) / f"levada-cache-{os.getuid()}"
 

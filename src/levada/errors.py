@@ -21,7 +21,8 @@
     └── EngineError           the engine stopped because of a failure                    exit 1
          ├── LostTaskError        tasks, or what they sent, are lost: the epoch is run again
          ├── ExcessError          an operator makes too much: its query is suspended
-         └── ManyReportsError     too many reports for one epoch: it ends earlier
+         ├── ManyReportsError     too many reports for one epoch: it ends earlier
+         └── OverMemoryError      a task would hold too much: its epoch becomes smaller
 
 A user's mistake is one of these; a programmer's mistake is an ``assert`` with a sentence.
 """
@@ -201,6 +202,27 @@ class ManyReportsError(EngineError):
     def __init__(self, message: str, *, until: int = 0, width: int = 1, end: int = 0) -> None:
         super().__init__(message)
         self.until, self.width, self.end = until, width, end
+
+
+class OverMemoryError(EngineError):
+    """A task that would hold more than ``--memory`` lets it have: its epoch becomes smaller.
+
+    ``held``: bytes of rows; ``middle``: an instant between those up to which the streams were and
+    would be complete (ms; None: there is none), ``width``: how much time an epoch up to there
+    covers, ``end``: up to where they would be.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        held: int = 0,
+        middle: int | None = None,
+        width: int = 1,
+        end: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.held, self.middle, self.width, self.end = held, middle, width, end
 
 
 def pointed(text: str, span: Span) -> list[str]:

@@ -26,7 +26,9 @@ from cases import (
 )
 from examples import PATIENCE, examples
 from levada.errors import ManyReportsError
+from levada.runtime.driver.costs.room import TooLarge
 from levada.runtime.driver.epoch import Epochs
+from levada.runtime.store.manifest import Intention
 from levada.testing.compare import same_queries
 from stepped import run_case, run_stopped
 
@@ -41,16 +43,17 @@ epochs, partitions = st.sampled_from((1, 3, 1000)), st.sampled_from((1, 2))
 def at_most(reports: int) -> Iterator[list[int]]:
     """Epochs of so many pairs of a row and a report; the instants at which epochs ended early."""
     found: list[int] = []
-    plain = Epochs.end_early
+    plain = Epochs.make_smaller
 
-    def noted(self: Epochs, error: ManyReportsError) -> None:
+    def noted(self: Epochs, error: TooLarge, intention: Intention) -> None:
+        assert isinstance(error, ManyReportsError)
         found.append(error.until)
-        plain(self, error)
+        plain(self, error, intention)
 
     with (
         patch("levada.windows.report_bound.MOST_REPORTS", reports),
         patch("levada.windows.report_bound.MOST_OF_A_ROW", 0),
-        patch.object(Epochs, "end_early", noted),
+        patch.object(Epochs, "make_smaller", noted),
     ):
         yield found
 

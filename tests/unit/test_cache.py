@@ -87,3 +87,27 @@ def test_tables_of_a_parser_are_kept_by_the_grammar(
     one, other = cache.parser_file("a: b"), cache.parser_file("a: c")
     assert Path(one).parent == tmp_path / "parsers"
     assert one != other
+
+
+FULL = """
+import resource, signal, warnings
+import numpy as np
+from levada.kernels.keyed.keyed import beside, mix
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))  # as on a full disk: files can be made
+warnings.simplefilter("always")
+one, at = np.ones(1, np.uint64), np.zeros(1, np.int64)
+k, h = mix(one, one, np.zeros(1, np.int32))
+print(len(beside(k, h, at, at)[0]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a file's size is set")
+def test_a_full_disk_is_said_once_and_kernels_are_kept_in_the_process(tmp_path: Path) -> None:
+    environ = {**os.environ, "LEVADA_CACHE": str(tmp_path / "full")}
+    environ.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", FULL]
+    told = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=300)
+    assert told.stdout == "1\n", told.stderr
+    assert told.stderr.count("cannot be written (File too large)") == 1

@@ -37,6 +37,7 @@ from levada.app.values import (
     limits_at,
     list_at,
     mapping_at,
+    memory_at,
     required,
     text_at,
     texts_at,
@@ -111,9 +112,9 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
     results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
-    ``partitions``: a number, auto. ``slice``: in which sending is counted. ``sharing``: off, ..
-    ``join``: binary, .. ``place``, ``pin``: a placement, a machine file, off. ``balance``: by what.
-    ``out``: a folder, or ``-``. ``roll``: how long results are held back for fuller files, ms.
+    ``memory``: of a task. ``partitions``: a number, auto. ``slice``: in which sending is counted.
+    ``sharing``: off, .. ``join``: binary, .. ``place``, ``pin``: a placement, a machine file, off.
+    ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
     none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
     """
@@ -130,6 +131,7 @@ class Options:
     delay: int | None = None
     max_rows: int = MOST_ROWS
     limits: str = ""
+    memory: str = ""
     partitions: int | str | None = None
     slice: str = ""
     place: str = ""
@@ -380,18 +382,17 @@ _WORD_VALUES: dict[str, Callable[[Any, str], Any]] = {
 assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"
 _QUERY_VALUES = {"dialect": _one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "out": text_at,
     "format": _one_of(FORMATS, lambda word, _: meant(word)),
     "roll": duration_at,
     "terms": flag_at,
     "as": _one_of(SHAPES),
-    "epoch": duration_at,
-    "delay": duration_at,
+    **dict.fromkeys(("epoch", "delay"), duration_at),
     **dict.fromkeys(("epoch_rows", "max_rows"), count_at),
     "limits": limits_at,
+    "memory": memory_at,
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": _one_of(("1d", "1mo")),
-    **dict.fromkeys(("checkpoint", "master", "place", "pin", "summary"), text_at),
+    **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "summary"), text_at),
     "balance": balance_at,
     "sharing": _one_of(tuple(map(str, Sharing))),
     "join": _one_of(tuple(map(str, JoinForm))),

@@ -115,6 +115,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
         delay=app.options.delay,
         max_rows=app.options.max_rows,
         limits=app.options.limits,
+        memory=app.options.memory,
         partitions=check_partitions(app.options.partitions),
         slices=app.options.slice,
         place=app.options.place,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration
-from levada.model.limits import check_limits
+from levada.model.limits import check_limits, check_memory
 
 if TYPE_CHECKING:
     from levada.runtime.balance.options import BalanceOptions
@@ -67,6 +67,12 @@ def limits_at(value: Any, place: str) -> str:
     """What one query may have, as text."""
     text = text_at(value, place)
     return cast(str, inside(place, lambda: check_limits(text)))
+
+
+def memory_at(value: Any, place: str) -> str:
+    """How much memory a task may have, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_memory(text)))
 
 
 def required(options: Mapping[str, Any], key: str, place: str) -> Any:

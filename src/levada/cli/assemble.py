@@ -12,7 +12,7 @@ from levada.cli.arguments import parse_output, parse_static, parse_stream
 from levada.cli.scripts import statements
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
-from levada.model.limits import check_limits
+from levada.model.limits import check_limits, check_memory
 from levada.model.names import check_query_name
 
 
@@ -92,6 +92,7 @@ def _read(name: str, value: Any) -> Any:
         "t0": parse_time,
         "balance": _balance,
         "limits": check_limits,
+        "memory": check_memory,
     }
     if name not in readers:
         return value

@@ -83,6 +83,7 @@ def _run(
     delay: o.Delay = None,
     max_rows: o.MaxRows = None,
     limits: o.Limits = None,
+    memory: o.Memory = None,
     partitions: o.Partitions = None,
     slice_: w.Slice = None,
     place: w.Place = None,
@@ -108,9 +109,9 @@ def _run(
     options = {
         "out": out, "format": result_format, "roll": roll, "terms": terms, "as": shape,
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
-        "delay": delay, "max_rows": max_rows, "limits": limits, "partitions": partitions,
-        "slice": slice_, "place": place, "pin": pin, "balance": balance, "sharing": sharing,
-        "join": join, "summary": summary,
+        "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
+        "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
+        "sharing": sharing, "join": join, "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),

@@ -262,6 +262,15 @@ MaxRows = Annotated[
         min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=RUNNING
     ),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory that a task may have of its own, such as 512MB: what windows hold beyond it "
+        "stays in files.",
+        rich_help_panel=RUNNING,
+    ),
+]
 Limits = Annotated[
     str | None,
     typer.Option(

@@ -39,6 +39,7 @@ from levada.errors import (
     LostError,
     LostTaskError,
     ManyReportsError,
+    OverMemoryError,
     unreadable,
 )
 from levada.model.collection import Collected
@@ -337,8 +338,8 @@ class Driver:
         except AwayError as error:  # decided anew when it answers
             self._awaits = error.message
             return False
-        except ManyReportsError as error:
-            self.epochs.end_early(error)
+        except (ManyReportsError, OverMemoryError) as error:
+            self.epochs.make_smaller(error, intention)
         except ExcessError as error:
             self._suspend(error, self._catalog.plan(intention.plan))
             self._catalog.drop(intention.plan)
@@ -347,8 +348,7 @@ class Driver:
 
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
         """Suspends the queries of the operator that makes too much, before the epoch runs anew."""
-        names = whose(plan, error.node, error.member)
-        self.suspended.add(names, error, self._registry.queries)
+        self.suspended.add(whose(plan, error.node, error.member), error, self._registry.queries)
         self._registry.changed = True
 
     def _check_totals(self) -> None:

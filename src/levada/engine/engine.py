@@ -50,7 +50,7 @@ from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import AUTO, check_count, check_partitions
-from levada.model.limits import MOST_ROWS, QueryLimits
+from levada.model.limits import MOST_ROWS, Memory, QueryLimits
 from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
 from levada.plan.sealed.kinds import JoinForm, join_form_of
 from levada.runtime.driver.publishing.publication import Publication
@@ -84,10 +84,11 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
     schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
     epoch; one that would make more is suspended; ``limits``: what else one query may have
-    ("bytes=100MB,reports=1000000"). ``slices``: counts what tasks send each other, by slices of
-    event time (1d, 1mo), for ``levada graph export``. ``sharing``: what queries share, off,
-    exact, containment or relax; ``join``: the form of joins of three and more parts, binary or
-    multiway. ``keep``: how long results stay for other processes ("1h,256MB").
+    ("bytes=100MB,reports=1000000"). ``memory``: what a task may have of its own ("512MB"), whatever
+    windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
+    each other, by slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what
+    queries share, off, exact, containment or relax; ``join``: the form of joins of three and more
+    parts, binary or multiway. ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.
@@ -111,6 +112,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         ontology: Paths = (),
         max_rows: int = MOST_ROWS,
         limits: str = "",
+        memory: str = "",
         slices: str = "",
         sharing: str = DEFAULT,
         join: str = JoinForm.BINARY,
@@ -132,6 +134,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
         self._limits = QueryLimits.of(limits, check_count(max_rows, "max_rows"))
+        self._memory = Memory.of(memory)
         self._wish = wish_of(place, master)
         self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
@@ -254,6 +257,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
                 placed, self._balancing, own, follow, self._delay, self._bound, self._follows,
+                self._memory,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:

@@ -27,6 +27,7 @@ import importlib
 import pkgutil
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -34,7 +35,7 @@ import numba
 import numpy as np
 from numba import types
 
-from levada.cache import kernel_folder
+from levada.cache import kernel_folder, not_kept
 from levada.kernels import parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -131,6 +132,7 @@ class _Kernel:
             finally:
                 numba.config.CACHE_DIR = before
             dispatcher._cache._cache_file._source_stamp = stamp_of(dispatcher.py_func)
+            dispatcher._cache.save_overload = partial(_keep, dispatcher._cache.save_overload)
         return CACHE
 
     def _has(self, signature: tuple[Any, ...]) -> bool:
@@ -148,6 +150,14 @@ class _Kernel:
         if compiling and not before:
             compiled += 1
         compiling = before
+
+
+def _keep(save: Callable[[Any, Any], None], signature: Any, compiled: Any) -> None:
+    """Writes what was compiled into the cache; on a full disk it is kept here alone."""
+    try:
+        save(signature, compiled)
+    except OSError as error:
+        not_kept(error)
 
 
 _KERNELS: list[_Kernel] = []

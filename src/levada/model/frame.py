@@ -223,8 +223,12 @@ def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
         kind = np.dtype(dtype)
         if offset < 0:
             at = -offset - 1
-            views[column] = np.full(
-                described.rows, rows[at : at + kind.itemsize].view(kind)[0], kind
+            value = rows[at : at + kind.itemsize]
+            # pages of zeros that nobody writes to take no memory
+            views[column] = (
+                np.full(described.rows, value.view(kind)[0], kind)
+                if value.any()
+                else np.zeros(described.rows, kind)
             )
         else:
             views[column] = rows[offset : offset + described.rows * kind.itemsize].view(kind)

@@ -101,6 +101,68 @@ class Limited:
         return any(getattr(limits, word) for limits in (self.all, *self.own.values()))
 
 
+PAGE = 4096
+PARTS = 8
+"""How many pieces of state of theta bytes a task's memory is at least."""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """The bytes that a task may have of its own, beside its program; 0: as many as it takes.
+    ``theta``: those of a piece of state that is large; merges are done in parts of so many.
+    """
+
+    bytes: int = 0
+    theta: int = 0
+
+    @staticmethod
+    def of(text: str) -> Memory:
+        """What a text says, such as ``512MB`` or ``512MB,theta=32MB`` (else a thirty-second of
+        all);
+        "" is none. Raises ``UsageError``.
+
+        >>> Memory.of("512MB"), Memory.of("1GB, theta=8MB")
+        (Memory(bytes=512000000, theta=16000000), Memory(bytes=1000000000, theta=8000000))
+        """
+        if not text:
+            return Memory()
+        whole, *rest = (part.strip() for part in text.split(","))
+        size = most_of("memory", whole, sized=True)
+        theta = size // (4 * PARTS)
+        for part in rest:
+            word, _, number = (side.strip() for side in part.partition("="))
+            if word != "theta":
+                raise UsageError(
+                    f"Memory has no {word or 'empty part'}.", hint=near(word, ["theta"])
+                )
+            theta = most_of(word, number, sized=True)
+        return Memory(size, theta)._checked()
+
+    def _checked(self) -> Memory:
+        if self.theta < PAGE:
+            raise UsageError(
+                f"theta is {self.theta:,} bytes, less than a page ({PAGE:,}).",
+                hint=f"Give a task {4 * PARTS * PAGE:,} bytes or more, or a larger theta.",
+            )
+        if PARTS * self.theta > self.bytes:
+            raise UsageError(
+                f"The thresholds are out of order: theta is {self.theta:,} bytes, and memory has "
+                f"{self.bytes:,}, where it must have {PARTS} times theta.",
+                hint=f"Say for example memory={self.bytes:,} and theta={self.bytes // PARTS:,}.",
+            )
+        return self
+
+    @property
+    def most(self) -> int:
+        """The bytes of rows that a task may hold: operators need as many again, some times."""
+        return self.bytes // 6
+
+
+def check_memory(text: str) -> str:
+    """The text, if it says how much memory a task may have. Raises ``UsageError``."""
+    Memory.of(text)
+    return text
+
+
 def check_limits(text: str) -> str:
     """The text, if it says limits. Raises ``UsageError``."""
     QueryLimits.of(text)

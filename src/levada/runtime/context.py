@@ -15,7 +15,7 @@ from xxhash import xxh3_64_hexdigest
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
-from levada.model.limits import Limited, QueryLimits
+from levada.model.limits import Limited, Memory, QueryLimits
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
@@ -91,6 +91,7 @@ class Context(msgspec.Struct):
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
     placed: bool = False  # tasks are wanted at some executors, and tell where they ran
+    memory: Memory = Memory()  # of a task
 
     @property
     def tells_places(self) -> bool:
@@ -184,6 +185,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster
     heard: str = ""  # a stage's: a mark of what it goes by, from the intake on
+    held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
     def hear(self, controls: Sequence[Control], before: Collection[str]) -> None:
         """Marks what its task goes by: what was found in each reference, and ``before``: the marks

@@ -24,14 +24,21 @@ from levada.terms.table import Terms
 class Pool:
     """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified.
 
-    ``wall``: the epoch's wall time (ms), NOW() of a query without windows.
+    ``wall``: the epoch's wall time (ms), NOW() of a query without windows. ``fleeting``: tables of
+    the state are opened one at a time whenever they are looked into, and not kept.
     """
 
     def __init__(
-        self, seed: int, older: Callable[[], Iterable[Terms]] = tuple, wall: int = 0
+        self,
+        seed: int,
+        older: Callable[[], Iterable[Terms]] = tuple,
+        wall: int = 0,
+        *,
+        fleeting: bool = False,
     ) -> None:
         self.seed = seed
         self.wall = wall
+        self._fleeting = fleeting
         self.tables: list[Terms] = []
         self._older = older
         self._loaded = False
@@ -102,7 +109,9 @@ class Pool:
 
     def _search(self) -> Iterable[Terms]:
         yield from reversed(self.tables)
-        if not self._loaded:
+        if self._fleeting:
+            yield from (table for table in self._older() if len(table))
+        elif not self._loaded:
             known = len(self.tables)
             self._load()
             yield from reversed(self.tables[: len(self.tables) - known])

@@ -77,6 +77,7 @@ def _serve(
     delay: o.Delay = None,
     max_rows: o.MaxRows = None,
     limits: o.Limits = None,
+    memory: o.Memory = None,
     partitions: o.Partitions = None,
     progress: o.ShowProgress = None,
 ) -> None:
@@ -98,6 +99,7 @@ def _serve(
         "delay": delay,
         "max_rows": max_rows,
         "limits": limits,
+        "memory": memory,
         "partitions": partitions,
     }
     app = assemble(replace(given, options={**given.options, **options}))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from levada.errors import UsageError
 from levada.model.durations import parse_duration
-from levada.model.limits import QueryLimits
+from levada.model.limits import Memory, QueryLimits
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.driver.costs.admission import ASKED, Admission
+from levada.runtime.driver.costs.room import Room
 from levada.runtime.graph.placed import Placed
 from levada.runtime.store.manifest import Bound
 
@@ -28,7 +29,8 @@ class Tempo:
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
     placement, where one is learned. ``bound``: to which processors tasks are. ``follows``: whether
-    the number of partitions goes by the cores of executors, which come and go.
+    the number of partitions goes by the cores of executors, which come and go. ``memory``: of one
+    task.
     """
 
     interval: int
@@ -44,10 +46,11 @@ class Tempo:
     delay: int = 0
     bound: Bound | None = None
     follows: bool = False
+    memory: Memory = field(default_factory=Memory)
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""
-        return Admission(self.epoch_rows, self.delay, self.interval)
+        return Admission(self.epoch_rows, self.delay, self.interval, Room(self.memory))
 
 
 def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int, int]:

@@ -51,7 +51,7 @@ def new_terms(state: State) -> Iterator[Terms]:
     """The texts that are remembered with rows since the epoch began."""
     for key in state.keys(""):
         for piece in state.pieces(key) if key.endswith(OWN) else ():
-            if not piece.file and f"{piece.name}.id" in (frames := state.frames(piece)):
+            if state.is_new(piece) and f"{piece.name}.id" in (frames := state.frames(piece)):
                 yield Terms.from_frames(frames, piece.name)
 
 

@@ -4,13 +4,14 @@
 A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as
 many as slices of the gcd of range and step. New rows are folded into one partial aggregate per
 (member, group, pane); at a report the panes that count are added up. So the work of an epoch is its
-rows, and that of a report its panes, whatever the window holds. Without GROUP BY there is a row at
+rows, and that of a report its panes, whatever the window holds; where memory is bounded they are
+added up range by range of the groups. Without GROUP BY there is a row at
 every report at which some window holds something, also where nothing matched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -39,6 +40,7 @@ from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
+from levada.windows.state.ranges import Range
 
 
 def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
@@ -60,7 +62,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
         kept = report_buffer.later(whole, calendar.high)
         own = large_sums.own_terms(kept, step.aggregates, pool)
         report_buffer.remember(state, key, kept, own)
-    out = None
+    out: Frame | None = None
     if calendar.any_due:
         calendar.check_few(parts, enumerated=step.enumerated)
         if not step.enumerated:
@@ -70,7 +72,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
             out = _of_slices(node, sums, pool)
         else:
             parts += [] if sums is None else [sums.of_reports(sums.parts)]
-            out = _at_reports(node, step, parts, calendar, pool, home=env.home(node))
+            out = _by_ranges(node, parts, calendar, env)
     report_buffer.forget(state, key, calendar.made)
     apart.forget()
     return out
@@ -82,6 +84,32 @@ def _of_slices(node: PlanNode[s.Panes], sums: Sums, pool: Pool) -> Frame:
     """
     none = np.zeros(sums.parts.n, np.int64)
     return sums.of_reports(finished(node, node.step, sums.parts.with_(r=none), pool))
+
+
+def _by_ranges(
+    node: PlanNode[s.Panes], parts: list[Frame], calendar: Calendar, env: Env
+) -> Frame | None:
+    """The groups' values at the due reports of all that counts there."""
+    step, pool, home = node.step, env.pool, env.home(node)
+    apart = _in_ranges(step, parts, env.state.theta)
+    made = (_at_reports(node, step, own, calendar, pool, home=home) for own in apart)
+    there = [found for found in made if found is not None]
+    return concat(there) if there else None
+
+
+def _in_ranges(step: s.Panes, parts: list[Frame], theta: int) -> Iterator[list[Frame]]:
+    """Panes range by range of their groups, where memory is bounded and they are larger than two
+    theta.
+    """
+    size = sum(c.nbytes for part in parts for c in part.columns.values())
+    if not theta or not step.keys or size <= 2 * theta:
+        yield parts
+        return
+    depth, keys = (size // theta).bit_length(), range(len(step.keys))
+    for prefix in range(1 << depth):
+        some = Range(depth, prefix)
+        own = (part.where(some.holds(key_of(part, keys)[0])) for part in parts if part.n)
+        yield [part for part in own if part.n]
 
 
 def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:

@@ -237,19 +237,14 @@ def _meet(
 
 def _probe(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
     """Row numbers of pairs of a new run and another, a piece of probes at a time."""
-    b = new.buckets
-    k, h, s_, e = (
-        (b.k, b.h, b.s, b.ends)
-        if by_bucket
-        else (new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END))
-    )
+    k, h, s_, e, rows = new.as_probes(run.range, by_bucket)
     at, piece = 0, min(PIECE, MOST_PAIRS // max(run.rows.n, 1) + FEW_PROBES)
-    while at < new.rows.n:
+    while at < len(k):
         cut = slice(at, at + piece)
-        probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
+        probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.stored)
         if len(probes):
-            mine = new.at(probes + at) if by_bucket else probes.astype(np.intp) + at
-            yield run.counting(mine, run.at(places))
+            mine = probes.astype(np.intp) + at
+            yield run.counting(mine if rows is None else rows[mine].astype(np.intp), run.at(places))
         at += piece
         # what follows is as dense as what was
         piece = min(PIECE, max(piece * MOST_PAIRS // max(len(probes), 1), 1))

@@ -39,7 +39,12 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
     ts = frame[col.least(0)]
     prev, duplicate = previous_within(key[0], whole[1], ts)
     for run in old:
-        np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
+        if not run.range.depth:
+            np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
+            continue
+        at = np.flatnonzero(run.range.holds(key[0]))
+        mine = latest(run.range.rest(key[0][at]), whole[1][at], ts[at], run.occurrences())
+        prev[at] = np.maximum(prev[at], mine)
     found = frame.with_(prev0=prev)
     if not duplicate.any():
         return found, None

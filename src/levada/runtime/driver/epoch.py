@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from levada.errors import ManyReportsError
 from levada.intake.static_files import replaced
 from levada.model.limits import Limited
 from levada.model.time import MIN
@@ -25,6 +24,7 @@ from levada.runtime.balance.balancing import Balancing
 from levada.runtime.context import Context, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
+from levada.runtime.driver.costs.room import TooLarge, smaller
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
@@ -119,7 +119,7 @@ class Epochs:
         if not flush:
             self.sourcing.discover(last.positions, wall)
         overtaken = {} if flush else self.sourcing.overtaken()
-        rows = 0 if flush or last.behind else self.admission.rows
+        rows = 0 if flush or last.behind else self.admission.admitted
         references, after = self.sourcing.take(last.positions, last.streams, rows)
         root, before = self.checkpoint.root, self.checkpoint.plan_path(last.plan)
         references += derived_streams.references(plan, last, root, before)
@@ -199,9 +199,9 @@ class Epochs:
             self._sharing = plan.version, derived_streams.shared_streams(plan)
         return self._sharing[1]
 
-    def end_early(self, error: ManyReportsError) -> None:
-        """The next epochs end early: all reports at once would be too many."""
-        self.limit = self.limit.before(error)
+    def make_smaller(self, error: TooLarge, intention: Intention) -> None:
+        """The next epochs are smaller than one that was too large. Raises ``EngineError``."""
+        self.limit = smaller(self.limit, error, intention.references, self.admission.room)
 
     def flush(self) -> str | None:
         """The loop's last question: an epoch that publishes what is held back, and in which queries
@@ -303,6 +303,7 @@ class Epochs:
             self.balancing.measures if self.balancing is not None else 0,
             dict(self.limits.own),
             self.placed is not None,
+            self.admission.room.memory,
         )
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
@@ -390,6 +391,7 @@ class Epochs:
         tell_homes(manifest, last, homes_of(self.executor), done)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
+        self.admission.room.see(intention.references, done)
         manifest.sizes = totals.sizes(done)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)

@@ -47,6 +47,11 @@ from levada.runtime.store.sealed import read_sealed, seal
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
 EXAMINED = 2  # attempts after which it is looked what the tasks died of
+FOR_MEMORY = (
+    "If the system has killed them for want of memory (its log says so), --memory 512MB bounds "
+    "what a task takes."
+)
+"""What may help where all attempts have lost tasks."""
 Lost = Callable[[str, LostTaskError, float | None], None]
 """Is told of each attempt that has lost tasks, and of the pause before the next; None: none."""
 
@@ -260,6 +265,8 @@ class Loop:
                         intention = examined
                         continue
                 self._lost(intention, error, pause)
+                if pause is None:
+                    error.hint = error.hint or FOR_MEMORY
                 if pause is None or self._stopping.wait(pause):
                     raise
         raise AssertionError("the last attempt returns or raises")

@@ -19,7 +19,8 @@ from levada.model.arrays import Bools
 from levada.model.frame import Frame
 from levada.plan.sealed.group_table import Division, GroupTable, Heavy
 from levada.runtime.context import Context, load_groups
-from levada.windows.state.pieces import State, read_head
+from levada.runtime.store import state_files
+from levada.windows.state.pieces import Bounded, State, read_head
 from levada.windows.state.taken_over import Part, taken_over
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
@@ -33,9 +34,18 @@ def open_state(context: Context, stage: int, partition: int, opener: Opener) -> 
     if context.lies and (moved := _moved(context, partition, had)) is not None:
         alike, parts = moved
         head = taken_over(alike, parts) if alike or parts else None
-        return State(head, "", opener)
+        return State(head, "", opener, _bounded(context, stage, partition))
     own = had(partition)
-    return State(own and own.head, own.file if own else "", opener)
+    bounded = _bounded(context, stage, partition)
+    return State(own and own.head, own.file if own else "", opener, bounded)
+
+
+def _bounded(context: Context, stage: int, partition: int) -> Bounded | None:
+    """Where memory is bounded: how pieces are written at once."""
+    if not context.memory.bytes:
+        return None
+    stem = f"{context.epoch}-{stage}-{partition}"
+    return Bounded(context.memory.theta, partial(state_files.write, context.root, "state", stem))
 
 
 def _moved(

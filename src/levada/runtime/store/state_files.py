@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,13 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
 def size_of(root: str, name: str | None) -> int:
     """The bytes of a file that has just been written; 0: there is none."""
     return 0 if name is None else os.stat(os.path.join(root, name)).st_size
+
+
+def delete(root: str, names: Collection[str]) -> None:
+    """Deletes files of this attempt that nobody will name."""
+    for name in names:
+        with suppress(OSError):  # else it is an orphan, as those of an attempt that died
+            os.unlink(os.path.join(root, name))
 
 
 def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:

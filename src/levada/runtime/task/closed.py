@@ -20,7 +20,6 @@ import polars as pl
 from levada.errors import PromiseError
 from levada.intake.parse.ntriples import Triples
 from levada.kernels.keyed.groups import group
-from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
@@ -108,12 +107,12 @@ def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
     """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
     columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
-        probes, places = join_pairs(columns[0], columns[1], columns[2], columns[3], run.buckets)
+        probes, places = run.met(columns[0], columns[1], columns[2], columns[3])
         theirs = run.at(places)
         two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
         if len(two):
             one = two[:1]
-            old_row = run.rows.take(theirs[one]).with_(**{col.BEGIN: run.buckets.s[places[one]]})
+            old_row = run.rows.take(theirs[one]).with_(**{col.BEGIN: run.stored.s[places[one]]})
             yield old_row, new.rows.take(probes[one].astype(np.int64))
 
 

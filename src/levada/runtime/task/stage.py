@@ -30,7 +30,6 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.heavy.divisible import divisible
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.shares import shares_of
-from levada.plan.sealed.window_table import WindowTable
 from levada.runtime.context import (
     ROWS,
     Context,
@@ -50,25 +49,19 @@ from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
+from levada.runtime.task.memory.held import Held
 from levada.runtime.task.report_steps import expanding, in_steps
 from levada.runtime.task.results import Results
-from levada.runtime.task.stage_nodes import nodes_of
+from levada.runtime.task.stage_nodes import ends_at, nodes_of
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows import element_times
 from levada.windows.element_times import Seen
-from levada.windows.intervals import latest_end, outer
+from levada.windows.intervals import outer
 from levada.windows.reports import Progress
 from levada.windows.state import term_runs
 from levada.windows.state.kept_times import KeptTimes
 from levada.windows.state.pieces import State
-
-
-def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
-    """The windows of the rows of an input, if these say when the rows end."""
-    step, width = node.step, len(node.input_layouts[at].windows)
-    places = step.row_windows(at, width) if step.ends_by_time else None
-    return None if places is None else node.windows.pick(places)
 
 
 class StageTask:
@@ -77,9 +70,10 @@ class StageTask:
     def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
         self.context, self.plan = context, plan
         self.stage, self.partition = stage, partition
-        self.state = self._open_state()
-        older = lambda: [*term_runs.tables(self.state), *report_buffer.own_terms(self.state)]  # noqa: E731
-        self.pool = Pool(context.seed, older, context.wall)
+        state = self.state = self._open_state()
+        # of the state alone: with the task, all of its rows would wait for a look at cycles
+        older = lambda: chain(term_runs.tables(state), report_buffer.own_terms(state))  # noqa: E731
+        self.pool = Pool(context.seed, older, context.wall, fleeting=bool(state.theta))
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
@@ -87,6 +81,7 @@ class StageTask:
         self.times: dict[int, list[Frame]] = {}
         self.results = Results(plan, self.pool)
         self.nodes, self.touched = nodes_of(context.plan, stage), 0
+        self.held = Held(self.context.memory)
         self.began, self.started = time.thread_time(), time.perf_counter()
         self.arrivals = Arrivals()
         # of each node: CPU seconds, and the rows that it was given
@@ -113,11 +108,19 @@ class StageTask:
         ends = closed.check(self.closed, self.context.plan, self.env)
         self.dead = max(self._latest_ends(), ends)
         pending.release(self.plan, self.inputs, self.state, self.progress.new)
+        self.held.begin([*chain(*self.inputs.values(), *self.partials.values())])
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
         self._evaluate(self.nodes.timed, exchange)
         self._report(exchange)
         self._keep_terms(arrived)
         return self._finish(exchange)
+
+    def _hold(self, node: PlanNode, out: Frame, exchange: Exchange) -> None:
+        """Looks at what is held, once a node has put something out. Raises ``OverMemoryError``."""
+        sent = (parts for boxes in exchange.frames for parts in boxes.values())
+        waits = (*self.inputs.values(), *self.partials.values(), *self.results.frames.values())
+        name = type(node.step).__name__
+        self.held.see(chain.from_iterable(chain(waits, sent, ((out,),))), self.state.held, name)
 
     def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
         context, progress = self.context, self.env.progress
@@ -238,7 +241,7 @@ class StageTask:
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]
             if not target.input_layouts[at].report:
-                dead = max([dead, *(self._latest_end(target, at, frame) for frame in frames)])
+                dead = max([dead, *(ends_at(target, at, frame) for frame in frames)])
         return dead
 
     def _keep_terms(self, arrived: list[Terms]) -> None:
@@ -260,13 +263,6 @@ class StageTask:
         if pairs := list(text_identities(frame, node.layout, made)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())
             self.made += [(self.pool.pick(x, y), dead) for x, y in pairs]
-
-    def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
-        """The greatest end of these rows; MAX where it does not follow from their times."""
-        if not frame.n:
-            return MIN
-        table = node.known(_windows_of, at)
-        return MAX if table is None else latest_end(frame, node.input_layouts[at], table)
 
     def _element_times(self) -> dict[int, Seen]:
         """The distinct event times of all elements that have come up, for nodes whose reports are
@@ -305,6 +301,7 @@ class StageTask:
         rows, name = sum(f.n for f in given), str(node.id)
         self.rows[name] = self.rows.get(name, 0) + rows
         self.touched += rows
+        self.held.give(given)
         if self.context.measured == ROWS:
             self.given.count_given(given, joins=node.id in divisible(self.plan).joins)
         made = self._made(node, frames)
@@ -339,6 +336,7 @@ class StageTask:
         """Output rows on to who reads them. ``fold_at_once``: they are a part of many, and what
         adds up is added up at once.
         """
+        self._hold(node, out, exchange)
         if isinstance(node.step, s.Emit):
             self.results.add(node, out.drop(col.PLACE))
             return
@@ -371,6 +369,7 @@ class StageTask:
             came=self.arrivals.places,
             rows_in=self.touched,
             rows_state=self.state.touched,
+            held=self.held.peak,
             shown_reports=self.env.shown,
         )
         done.hear(self.controls, self.heard)
@@ -380,6 +379,7 @@ class StageTask:
             done.state = state_files.write(self.context.root, "state", stem, self.state.finish())
         if done.state is not None:
             done.files.append(done.state)
+        state_files.delete(self.context.root, self.state.in_vain())
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.sizes = self.results.sizes

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from levada.model.time import WindowKind
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.schedules import Families, Schedule
+from levada.plan.sealed.window_table import WindowTable
 from levada.runtime.context import load_plan
+from levada.windows.intervals import latest_end
 from levada.windows.reports import only_closes
 
 
@@ -81,3 +84,18 @@ def _period(node: PlanNode) -> int:
     """The longest period of the node's members, if it says at periodic reports what has ended."""
     clock = node.step.clock_of_ends
     return 0 if clock < 0 else int(node.windows.step[clock].max(initial=0))
+
+
+def ends_at(node: PlanNode, at: int, frame: Frame) -> int:
+    """The greatest end of rows of an input; MAX where it does not follow from their times."""
+    if not frame.n:
+        return MIN
+    table = node.known(_windows_of, at)
+    return MAX if table is None else latest_end(frame, node.input_layouts[at], table)
+
+
+def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
+    """The windows of the rows of an input, if these say when the rows end."""
+    step, width = node.step, len(node.input_layouts[at].windows)
+    places = step.row_windows(at, width) if step.ends_by_time else None
+    return None if places is None else node.windows.pick(places)

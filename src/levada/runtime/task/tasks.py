@@ -9,12 +9,15 @@ import msgspec
 
 from levada.runtime.context import decode_context, load_plan
 from levada.runtime.task.intake import IntakeTask, Payload
+from levada.runtime.task.memory.allocator import bounded
 from levada.runtime.task.stage import StageTask
 
 
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references; one blob per target partition."""
-    return list(IntakeTask(decode_context(context)).run(msgspec.json.decode(payload, type=Payload)))
+    decoded = decode_context(context)
+    with bounded(decoded.memory):
+        return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))
 
 
 def stage(
@@ -22,4 +25,5 @@ def stage(
 ) -> list[tuple[int, Any]]:
     """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
     decoded = decode_context(context)
-    return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)
+    with bounded(decoded.memory):
+        return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)

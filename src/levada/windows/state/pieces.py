@@ -14,7 +14,7 @@ another partition: a piece may be *restricted* to a set of groups (``windows/sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,11 +28,15 @@ from levada.windows.state.group_sets import decode
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 TERMS, TIMES = "terms", "times."
 """Keys of what is kept of no group: texts, and the instants of elements."""
+LARGE = 4
+"""What part of theta a piece has that gets a file of its own."""
 
 
 class Piece(msgspec.Struct, array_like=True, frozen=True):
     """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
     the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
+    ``depth``, ``prefix``: the range of keys that it was cut to; ``run``: what the pieces of one run
+    have in common (0: it is one by itself).
     """
 
     file: str
@@ -46,6 +50,18 @@ class Piece(msgspec.Struct, array_like=True, frozen=True):
     bits: int = 0
     longest: int = 0
     kept: int = 0
+    depth: int = 0
+    prefix: int = 0
+    run: int = 0
+
+
+class Bounded(NamedTuple):
+    """What makes state need little memory: a piece that is large for ``theta`` bytes is written at
+    once, by ``write``, which gives the name of a file of its own.
+    """
+
+    theta: int
+    write: Callable[[list[memoryview]], str]
 
 
 class Head(msgspec.Struct):
@@ -63,8 +79,11 @@ class State:
     ``head`` came from (none: it was put together from several).
     """
 
-    def __init__(self, head: Head | None, file: str, opener: Opener) -> None:
-        self.file = file
+    def __init__(
+        self, head: Head | None, file: str, opener: Opener, bounded: Bounded | None = None
+    ) -> None:
+        self.file, self._bounded = file, bounded
+        self._written = list[str]()
         self._sets = head.sets if head else []
         pieces = head.pieces if head else {}
         self._pieces: dict[str, list[Piece]] = {
@@ -125,11 +144,34 @@ class State:
         """A new piece of frames (by suffix; "" is the main one); ``span`` is (dead, low, high)."""
         self._serial += 1
         name = str(self._serial)
-        for suffix, frame in frames.items():
-            self._new[name + suffix] = frame
+        named = {name + suffix: frame for suffix, frame in frames.items()}
         self.changed = True
         self.touched += rows
+        if self._bounded is not None and _bytes(named) > self._bounded.theta // LARGE:
+            file = self._bounded.write(checked_parts(named))
+            self._written.append(file)
+            return Piece(file, name, rows, *span, **facts)
+        self._new.update(named)
         return Piece("", name, rows, *span, **facts)
+
+    @property
+    def theta(self) -> int:
+        """The bytes that are much for a piece; 0: none are."""
+        return 0 if self._bounded is None else self._bounded.theta
+
+    @property
+    def held(self) -> int:
+        """The bytes of new pieces that are not in a file yet."""
+        return _bytes(self._new)
+
+    def is_new(self, piece: Piece) -> bool:
+        """Whether a piece came in this epoch."""
+        return not piece.file or piece.file in self._written
+
+    def in_vain(self) -> list[str]:
+        """The files of pieces that were written, and are listed no more."""
+        named = set(self.files())
+        return [file for file in self._written if file not in named]
 
     def replace(self, key: str, pieces: Iterable[Piece]) -> None:
         """Sets the pieces of a key."""
@@ -169,6 +211,10 @@ class State:
         of_none = key == TERMS or key.startswith(TIMES)
         new = (p.name for p in self._pieces[key] if not p.file)
         return of_none or all(col.PLACE in self._new[name] for name in new)
+
+
+def _bytes(frames: Mapping[str, Frame]) -> int:
+    return sum(c.nbytes for frame in frames.values() for c in frame.columns.values())
 
 
 def due_together(pieces: Sequence[Piece]) -> int:

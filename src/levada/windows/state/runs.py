@@ -1,11 +1,5 @@
-"""Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side
-(docs/architecture.md#state).
-
-What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``;
-no ``#e`` where all rows count equally long), for raw inputs the hash of the whole row ``#f``, the
-directory, and the row ``#o`` that each place stands for. The rows themselves stay in the order in
-which they came, which is mostly that of time: they are never permuted, and what a probe finds lies
-close together.
+"""Runs: the state of a keyed input, probed by the new rows of the other side
+(docs/architecture.md#state; what a run is: ``run``).
 
 Rows that rows of weight -1 take back, and time does not, are kept otherwise (``settled``).
 
@@ -13,27 +7,47 @@ One *open* run takes each epoch's rows (written anew as a piece of level 0) unti
 or spans a quarter of the window; then it is sealed. Four sealed runs of a level merge into one of
 the next, within a quarter of the window. So at most about a dozen runs are probed, and a row is
 rewritten a bounded number of times. Whole runs are dropped when dead.
+
+Where memory is bounded a run that would be larger than two theta is *cut*: it is a piece for each
+leaf of its directory (``ranges``), and is merged with others range by range. A row probes the one
+piece of each run that has its key. So what a merge needs follows from theta, and not from the
+window. A hot leaf is cut by time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import bits_for, bucket_order
-from levada.kernels.keyed.probe import Buckets, arrange
+from levada.kernels.keyed.probe import Buckets
 from levada.model import columns as col
 from levada.model.arrays import Bools
-from levada.model.frame import Column, Frame, concat
-from levada.model.time import MAX, Times
+from levada.model.frame import Frame, concat
 from levada.windows.state.cancel import uncancelled
-from levada.windows.state.pieces import Piece, State, span_of
+from levada.windows.state.pieces import Piece, State
+from levada.windows.state.ranges import Range, common, leaves
+from levada.windows.state.run import (
+    Run,
+    arranged,
+    keyed,
+    living,
+    open_,
+    put,
+    range_of,
+    row_bytes,
+    rows_of,
+    some_of,
+)
 
-Rows = npt.NDArray[np.intp]
+__all__ = [
+    "Horizons", "Run", "arranged", "as_one", "insert", "keyed", "live", "living", "open_", "put",
+    "rows_of", "together",
+]  # fmt: skip
 OPEN_EPOCHS = 8
 MERGE = 4
 MOST_RUNS = 12
@@ -47,69 +61,6 @@ class Horizons:
 
     now: int
     next: int
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run as probes see it: its rows, its buckets, and the row at each place of these.
-
-    The rows of a new run still have their # columns, by which they probe others. ``whole`` is #f in
-    bucket order. ``groups``: of which rows must be to count (None: all do).
-    """
-
-    rows: Frame
-    buckets: Buckets
-    order: npt.NDArray[np.int32]
-    whole: npt.NDArray[np.uint64] | None
-    groups: Bools | None = None
-
-    def occurrences(self) -> Buckets:
-        """The buckets with the whole row's hash in place of the key's low half: for ``prev``."""
-        assert self.whole is not None, "the runs of raw inputs know their whole rows"
-        return self.buckets._replace(h=self.whole)
-
-    def at(self, places: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
-        """The rows at these places of the buckets."""
-        return self.order[places].astype(np.intp)
-
-    def counting(self, others: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        """Of pairs of other rows with rows of this run those whose second row counts."""
-        if self.groups is None:
-            return others, rows
-        keep = self.groups[self.rows[col.PLACE][rows]]
-        return others[keep], rows[keep]
-
-
-def arranged(rows: Frame) -> Run:
-    """Rows with their # columns as a run."""
-    order, buckets = arrange(rows[col.KEY], rows[col.CHECK], rows[col.BEGIN], rows[col.END])
-    whole = rows[col.WHOLE].take(order) if col.WHOLE in rows else None
-    return Run(rows, buckets, order.astype(np.int32), whole)
-
-
-def open_(state: State, piece: Piece) -> Run:
-    """A run of state."""
-    rows, keys = state.frame(piece), state.frame(piece, ".key")
-    directory = state.frame(piece, ".dir")["d"]
-    ends = keys.columns.get(col.END, keys[col.BEGIN][:0])
-    buckets = Buckets(
-        keys[col.KEY], keys[col.CHECK], keys[col.BEGIN], ends, directory, piece.bits, piece.longest
-    )
-    whole = keys.columns.get(col.WHOLE)
-    return Run(rows, buckets, keys[col.ORDER], whole, state.groups(piece))
-
-
-def rows_of(state: State, piece: Piece) -> Frame:
-    """The rows of a run of state with their # columns."""
-    keys = state.frame(piece, ".key")
-    columns = {}
-    for name, column in keys.columns.items():
-        if name != col.ORDER:
-            columns[name] = np.empty_like(column)
-            columns[name][keys[col.ORDER]] = column
-    columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
-    state.touched += piece.rows
-    return state.own(piece, state.frame(piece).with_(**columns))
 
 
 def live(state: State, key: str, horizon: int) -> list[Run]:
@@ -135,22 +86,24 @@ def insert(
     """
     run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
-    pieces = [*_settle(state, pieces[:-1], horizon, ends, alive=alive), *pieces[-1:]]
-    tail = pieces[-1] if pieces else None
-    if tail is not None and _stays_open(tail, run.rows, quarter):
+    last = [p for p in pieces[-1:] if p.level == 0]
+    sealed = pieces[: len(pieces) - len(last)]
+    pieces = [*_settle(state, sealed, horizon, ends, alive=alive), *last]
+    tail = last[0] if last else None
+    if tail is not None and _stays_open(state, tail, run.rows, quarter):
         longer = _append(state, tail, run, horizon) if alive is None or alive.all() else None
         if longer is not None:
-            pieces[-1:] = _put(state, longer, 0, tail.epochs + 1)
+            pieces[-1:] = put(state, longer, 0, tail.epochs + 1)
             state.replace(key, pieces)
             return
         both = concat([living(rows, horizon, alive) for rows in (rows_of(state, tail), run.rows)])
         rows = _left(both, horizon, ends)
-        pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
+        pieces[-1:] = put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
-        if tail is not None and tail.level == 0:
+        if tail is not None:
             pieces[-1] = _seal(tail)
         pieces = _merge(state, pieces, quarter, horizon, ends, alive=alive)
-        pieces += _put(state, run, 0, 1) if run.rows.n else []
+        pieces += put(state, run) if run.rows.n else []
     state.replace(key, pieces)
 
 
@@ -160,7 +113,7 @@ def together(state: State, key: str, run: Run, alive: Bools) -> None:
     """
     rows = [rows_of(state, p) for p in state.pieces(key)]
     both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
-    state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
+    state.replace(key, put(state, arranged(both)) if both.n else [])
 
 
 def as_one(state: State, key: str) -> Run | None:
@@ -168,7 +121,7 @@ def as_one(state: State, key: str) -> Run | None:
     pieces = state.pieces(key)
     if len(pieces) > 1 or (pieces and pieces[0].kept):
         rows = concat([rows_of(state, p) for p in pieces])
-        pieces = _put(state, arranged(rows), 0, 1) if rows.n else []
+        pieces = put(state, arranged(rows)) if rows.n else []
         state.replace(key, pieces)
     return open_(state, pieces[0]) if pieces else None
 
@@ -218,8 +171,10 @@ def _living(run: Run, horizon: int) -> Run:
     )
 
 
-def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:
-    if tail.level != 0 or tail.epochs >= OPEN_EPOCHS:
+def _stays_open(state: State, tail: Piece, rows: Frame, quarter: int) -> bool:
+    if tail.epochs >= OPEN_EPOCHS:
+        return False
+    if state.theta and (tail.rows + rows.n) * row_bytes(rows) > state.theta:
         return False
     high = max(tail.high, int(rows[col.BEGIN].max(initial=tail.high)))
     return high - tail.low <= quarter
@@ -229,45 +184,9 @@ def _seal(piece: Piece) -> Piece:
     return msgspec.structs.replace(piece, level=1)
 
 
-def living(rows: Frame, horizon: int, members: Bools | None) -> Frame:
-    """The rows that are not dead by then, of members that are there."""
-    if not rows.n:
-        return rows
-    later = rows[col.END] > horizon
-    return rows.where(later if members is None else later & members[rows["op"]])
-
-
 def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
     """What has not been taken back by then: whoever comes meets both rows, or neither."""
     return uncancelled(rows, rows[col.BEGIN] <= horizon, ends)
-
-
-def put(state: State, run: Run) -> list[Piece]:
-    """A run as a piece of state, by itself."""
-    return _put(state, run, 0, 1)
-
-
-def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
-    b = run.buckets
-    keys: dict[str, Column] = {col.KEY: b.k, col.CHECK: b.h, col.BEGIN: b.s, col.ORDER: run.order}
-    if len(b.e):
-        keys[col.END] = b.e
-    if run.whole is not None:
-        keys[col.WHOLE] = run.whole
-    rows = run.rows.visible()
-    frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
-    span = span_of(b.s, b.ends)
-    return [
-        state.put(
-            frames,
-            rows.n,
-            span,
-            level=level,
-            epochs=epochs,
-            bits=b.bits,
-            longest=min(b.longest, MAX),
-        )
-    ]
 
 
 def _merge(
@@ -282,15 +201,16 @@ def _merge(
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
     window.
     """
-    most = MOST_RUNS if not any(p.kept for p in pieces) else len(pieces)
-    while len(pieces) >= MERGE:
-        last = pieces[-MERGE:]
+    some = _by_run(pieces)
+    most = MOST_RUNS if not any(p.kept for p in pieces) else len(some)
+    while len(some) >= MERGE:
+        last = list(chain.from_iterable(some[-MERGE:]))
         span = max(p.high for p in last) - min(p.low for p in last)
         same = len({p.level for p in last}) == 1
-        if not ((same and span <= quarter) or len(pieces) > most):
+        if not ((same and span <= quarter) or len(some) > most):
             break
-        pieces = [*pieces[:-MERGE], *_one(state, last, horizon, ends, alive=alive)]
-    return pieces
+        some[-MERGE:] = [one] if (one := _one(state, last, horizon, ends, alive=alive)) else []
+    return list(chain.from_iterable(some))
 
 
 def _settle(
@@ -300,32 +220,60 @@ def _settle(
     become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
     may be, all that are too many.
     """
-    if len(pieces) < MOST_RUNS or not any(p.kept for p in pieces):
+    some = _by_run(pieces)
+    if len(some) < MOST_RUNS or not any(p.kept for p in pieces):
         return pieces
-    many = max(MERGE, len(pieces) - 2 * MOST_RUNS)
-    sizes = np.convolve([p.rows for p in pieces], np.ones(many, np.int64), "valid")
-    at = int(np.argmin(sizes))
-    some = _one(state, pieces[at : at + many], horizon, ends, alive=alive)
-    return [*pieces[:at], *some, *pieces[at + many :]]
+    many = max(MERGE, len(some) - 2 * MOST_RUNS)
+    sizes = [sum(p.rows for p in run) for run in some]
+    at = int(np.argmin(np.convolve(sizes, np.ones(many, np.int64), "valid")))
+    due = list(chain.from_iterable(some[at : at + many]))
+    some[at : at + many] = [_one(state, due, horizon, ends, alive=alive)]
+    return list(chain.from_iterable(some))
+
+
+def _by_run(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    """The pieces of each run: those that it was cut into stand side by side."""
+    numbered = enumerate(pieces)
+    runs = groupby(numbered, key=lambda each: (each[1].run, 0 if each[1].run else each[0]))
+    return [[piece for _, piece in run] for _, run in runs]
 
 
 def _one(
     state: State, pieces: Sequence[Piece], horizon: int, ends: Sequence[str],
     *, alive: Bools | None,
 ) -> list[Piece]:  # fmt: skip
-    """Runs as one of the next level, without what is dead or of other groups."""
-    rows = concat([living(rows_of(state, p), horizon, alive) for p in pieces])
-    rows = _left(rows, horizon, ends)
-    level = max(p.level for p in pieces) + 1
-    return _put(state, arranged(rows), level, 0) if rows.n else []
+    """Runs as one of the next level, without what is dead or of other groups: range by range where
+    they are larger than two theta.
+    """
+    opened = [open_(state, p) for p in pieces]
+    theta = max(state.theta // row_bytes(opened[0].rows), 1)
+    root = common(run.range for run in opened)
+    level, found = max(p.level for p in pieces) + 1, list[Piece]()
+    directory = leaves(lambda some: sum(run.count(some) for run in opened), theta, root)
+    for leaf, hot in directory if state.theta else [(root, False)]:
+        # a row of weight -1 and the row that it takes back stay together
+        apart = theta if hot and "w" not in opened[0].rows else 0
+        for part in _rows_in(state, pieces, leaf, apart):
+            rows = _left(living(part, horizon, alive), horizon, ends)
+            if rows.n:
+                own = rows.with_(**{col.KEY: leaf.rest(rows[col.KEY])})
+                found += put(state, arranged(own), level, 0, leaf)
+    if len(found) == 1 and not state.theta:
+        return found
+    return [msgspec.structs.replace(p, run=int(found[0].name)) for p in found]
 
 
-def keyed(
-    frame: Frame, key: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], s: Times, e: Times,
-    whole: npt.NDArray[np.uint64] | None,
-) -> Frame:  # fmt: skip
-    """A frame with the # columns of a run."""
-    columns = {col.KEY: key[0], col.CHECK: key[1], col.BEGIN: s, col.END: e}
-    if whole is not None:
-        columns[col.WHOLE] = whole
-    return frame.with_(**columns)
+def _rows_in(
+    state: State, pieces: Sequence[Piece], leaf: Range, apart: int
+) -> Iterator[Frame]:  # fmt: skip
+    """The rows of a leaf, in the order of their runs: together, or so many at a time."""
+    found = list[Frame]()
+    for piece in pieces:
+        if apart:
+            yield from some_of(state, piece, leaf, apart)
+        elif range_of(piece).within(leaf):
+            found.append(rows_of(state, piece))
+        else:
+            found += some_of(state, piece, leaf)
+    if found:
+        yield concat(found)

@@ -9,6 +9,8 @@ Rows that end by a row of weight -1 (count windows, sessions, relations) have no
 neither have the tables that came with one. From these all terms that no row in state has are
 dropped when they have doubled since the last time, but not before they are a quarter as many as the
 rows in state, which must all be read for it: so a term costs a bounded number of looks.
+
+Where memory is bounded a table that is large merges with no other: there are more to look into.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ KEY = TERMS
 OPEN_EPOCHS = 8
 MERGE = 4
 MOST_TABLES = 32  # more are there only where those of several partitions have come together
+ID_BYTES = 24  # of a term, beside its text
 FEW = 4096  # terms that are not worth the look
 _LEFT = 1 << 20  # the level of a table of what was left: it merges with no other
 _IDENTITY = re.compile(r"(a[0-9]+\.)?x([0-9]*)")
@@ -55,7 +58,7 @@ def insert(state: State, terms: Terms, dead: int, horizon: int) -> None:
 
 
 def _with(state: State, pieces: list[Piece], terms: Terms, dead: int) -> list[Piece]:
-    if pieces and pieces[-1].level == 0 and pieces[-1].epochs < OPEN_EPOCHS:
+    if pieces and _stays_open(state, pieces[-1]):
         tail = pieces.pop()
         merged = Terms.merge([table(state, tail), terms])
         pieces.append(_put(state, merged, max(tail.dead, dead), 0, tail.epochs + 1))
@@ -106,6 +109,18 @@ def identities(rows: Frame) -> Iterator[tuple[Words, Words]]:
             yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
 
 
+def _stays_open(state: State, tail: Piece) -> bool:
+    return tail.level == 0 and tail.epochs < OPEN_EPOCHS and not _is_large(state, tail)
+
+
+def _is_large(state: State, piece: Piece) -> bool:
+    """Whether a table has as many bytes as a piece may where memory is bounded."""
+    if not state.theta:
+        return False
+    ids, text = (state.frame(piece, suffix) for suffix in (".id", ".text"))
+    return ids.n * ID_BYTES + text.n > state.theta
+
+
 def _seal(p: Piece) -> Piece:
     return msgspec.structs.replace(p, level=1)
 
@@ -115,6 +130,8 @@ def _merge(state: State, pieces: list[Piece]) -> list[Piece]:
         len({p.level for p in pieces[-MERGE:]}) == 1 or len(pieces) > MOST_TABLES
     ):
         last = pieces[-MERGE:]
+        if any(_is_large(state, p) for p in last):
+            break
         merged = Terms.merge([table(state, p) for p in last])
         pieces = [
             *pieces[:-MERGE],

@@ -297,6 +297,7 @@ def test_an_epoch_that_lost_tasks_is_run_again_three_times(
     else:
         assert loop.await_end(PATIENCE)
         assert isinstance(loop.failure, LostTaskError)
+        assert "--memory" in loop.failure.hint, "the system may have killed them"
     assert told == all_told[:times]
     assert len(examined) == min(times, 2), "later it is known that nothing read is to blame"
 

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from levada.runtime.driver.costs.room import Room
 from levada.runtime.driver.costs.trend import Trend
 from levada.runtime.store.manifest import Delayed
 
@@ -71,7 +72,8 @@ class Affine(NamedTuple):
 @dataclass(slots=True)
 class Admission:
     """``most``: elements of an epoch; ``delay``: within which results are to come (0: whenever),
-    and ``interval``, the least time between the starts of two epochs. ``rows``: of the next one.
+    and ``interval``, the least time between the starts of two epochs. ``room``: what fits into the
+    memory of tasks. ``rows``: of the next one.
 
     >>> admission = Admission(1_000_000, delay=250, interval=0)
     >>> admission.rows
@@ -85,6 +87,7 @@ class Admission:
     most: int
     delay: int = 0
     interval: int = 0
+    room: Room = field(default_factory=Room)
     rows: int = field(init=False)
     keeps: bool = field(init=False, default=True)
     _beside: Trend = field(init=False)
@@ -105,6 +108,11 @@ class Admission:
         """What an epoch may take; below 0 where the interval alone is too long."""
         left = self.delay - ASKED
         return min(left / 2, left - self.interval)
+
+    @property
+    def admitted(self) -> int:
+        """The elements of the next epoch that also fit into the memory of tasks."""
+        return self.room.admitted(self.rows)
 
     def see(self, elements: int, took: float, job: float, ways: Sequence[Affine]) -> None:
         """An epoch of so many elements took so long, its job so much of it; what its next one would

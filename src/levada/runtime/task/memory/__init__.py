@@ -1,0 +1,1 @@
+"""What a task holds of its own, where that is bounded."""

@@ -1,0 +1,64 @@
+"""The bytes of rows that a task holds, where ``--memory`` bounds them.
+
+Counted is what waits for operators, and what they have put out: columns of frames, whether they are
+a task's own or lie in a blob that it was sent. What operators need beside is in proportion to that;
+so a task may hold a sixth of its memory (``Memory.most``). One that would hold more raises
+``OverMemoryError`` before the system ends it.
+
+Cost: a look at each frame that waits, for each that is put out; nothing without a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from levada.errors import OverMemoryError
+from levada.model import columns as col
+from levada.model.frame import Frame
+from levada.model.limits import Memory
+
+
+class Held:
+    """What a task holds and held at most (``peak``); ``low``, ``high``: between which event times
+    its rows are.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.peak, self.low, self.high, self.given = 0, 0, 0, 0
+
+    def begin(self, frames: Sequence[Frame]) -> None:
+        """Looks at the rows that an epoch begins with. Raises ``OverMemoryError``."""
+        if self.memory.bytes:
+            times = [f[col.least(0)] for f in frames if f.n and col.least(0) in f]
+            self.low = min((int(ts.min()) for ts in times), default=0)
+            self.high = max((int(ts.max()) for ts in times), default=0)
+            self.see(frames, 0, "what it was sent")
+
+    def give(self, frames: Iterable[Frame]) -> None:
+        """Notes what a node is given, which waits no more and is held until it is done."""
+        self.given = _bytes(frames) if self.memory.bytes else 0
+
+    def see(self, frames: Iterable[Frame], beside: int, whose: str) -> None:
+        """What is held now; ``whose``: who put it out last. Raises ``OverMemoryError``."""
+        if not self.memory.bytes:
+            return
+        now = self.given + beside + _bytes(frames)
+        self.peak = max(self.peak, now)
+        if now > self.memory.most:
+            raise self._over(now, whose)
+
+    def _over(self, now: int, whose: str) -> OverMemoryError:
+        middle = (self.low + self.high) // 2
+        return OverMemoryError(
+            f"A task would hold {now:,} bytes of rows, the last of them of {whose}: more than a "
+            f"sixth of its {self.memory.bytes:,} bytes of memory.",
+            held=now,
+            middle=middle if middle > self.low else None,
+            width=max(middle - self.low, 1),
+            end=self.high,
+        )
+
+
+def _bytes(frames: Iterable[Frame]) -> int:
+    return sum(c.nbytes for frame in frames for c in frame.columns.values())

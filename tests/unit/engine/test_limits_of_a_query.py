@@ -85,6 +85,23 @@ def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path, partitions:
     assert found["hard"] == [] and len(found["short"]) > 9000
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_product_of_many_patterns_is_suspended_before_it_takes_the_memory(
+    tmp_path: Path, partitions: int
+) -> None:
+    """Ten rows a window: a million rows are not many, but forty patterns make them wide."""
+    many = " . ".join(f"?a{i} ?b{i} ?c{i}" for i in range(40))
+    lines = numbers()[::10]
+    (tmp_path / "alone").mkdir()
+    alone = run(tmp_path / "alone", lines, NINE, partitions=partitions)
+    asked = {"product": f"{PREFIX}SELECT * {WINDOW}{{ {many} }} }}"}
+    limits = "made=20MB"
+    found = run(tmp_path, lines, NINE | asked, limits=limits, partitions=partitions)
+    assert {name: found[name] for name in NINE} == alone
+    told = why(tmp_path)["product"]
+    assert "more than 20,000,000 bytes of rows" in told and "--limits made=N" in told
+
+
 def _timed(lines: list[str]) -> list[tuple[int, str]]:
     return [(int(line.split()[-2]), line) for line in lines]
 
@@ -157,10 +174,11 @@ def test_of_those_who_share_only_who_has_too_much(tmp_path: Path, sharing: str, 
     [
         ("byte=1", r"There is no limit byte\. Did you mean bytes\?"),
         ("bytes=1XB", "The limit bytes is a number above 0, or off, not 1XB"),
-        ("reports=1MB", "Say for example reports=100000"),
+        ("reports=1MB", "Say for example reports=100k"),
         ("reports=0", "not 0"),
         ("solutions", "not nothing"),
         ("kept=1MB", "none are"),
+        ("made=0", "Say for example made=100MB"),
     ],
 )
 def test_what_is_no_limit(limits: str, said: str) -> None:

@@ -2,8 +2,8 @@
 
 Stars of one subject come first, then what takes the fewest stages, Cartesian products last; of
 equal ones what stands first. Only pairs that share a variable are looked at, each once: a path of n
-steps has n of them, a star n**2. Where none has a key, none ever will: what is left is joined by its
-stages alone, in n steps.
+steps has n of them, a star n**2. Where none has a key, none ever will: what is left is joined by
+its stages alone, in n steps.
 """
 
 from __future__ import annotations

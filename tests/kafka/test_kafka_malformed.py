@@ -133,7 +133,7 @@ def test_many_of_all_kinds_stop_nothing(broker: Broker, tmp_path: Path) -> None:
     with Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=5000, epoch="0") as engine:
         for case in CASES:
             topic = "many-" + case.replace(",", "-")
-            broker.topic(topic, **{"max.message.bytes": str(60 << 20)})
+            broker.topic(topic, 1, **{"max.message.bytes": str(60 << 20)})
             broker.send(
                 topic, mixed(case, each), times=[1000] * each, message_max_bytes=60 << 20,
                 queue_buffering_max_messages=2_000_000,

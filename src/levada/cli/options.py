@@ -269,7 +269,7 @@ Limits = Annotated[
     str | None,
     typer.Option(
         metavar="WORD=N[,..]",
-        help="What one query may have: solutions, bytes, reports, kept, made.",
+        help="What one query may have: solutions, bytes, reports, kept, made, state.",
         rich_help_panel=RUNNING,
     ),
 ]

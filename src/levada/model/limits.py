@@ -45,7 +45,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     ``rows``: that an operator makes in an epoch. ``solutions``, ``bytes``: of one report, by what
     one partition has of it. ``reports``: of what was read at once, also where several epochs make
     them. ``kept``: bytes of its results that are kept for other processes. ``made``: bytes of the
-    rows that an operator makes in an epoch, texts apart.
+    rows that an operator makes in an epoch, texts apart. ``state``: rows that its windows reach.
     """
 
     rows: int = MOST_ROWS
@@ -54,6 +54,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     reports: int = 0
     kept: int = 0
     made: int = MOST_MADE
+    state: int = 0
 
     @staticmethod
     def of(text: str, rows: int = MOST_ROWS) -> QueryLimits:
@@ -63,7 +64,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
         >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
         QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
-made=2000000000)
+made=2000000000, state=0)
         """
         found = {"rows": rows, "solutions": rows}
         for part in filter(None, (part.strip() for part in text.split(","))):
@@ -80,7 +81,7 @@ made=2000000000)
 
         >>> QueryLimits(bytes=10, kept=5).within(QueryLimits(bytes=20, reports=3))
         QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5, \
-made=2000000000)
+made=2000000000, state=0)
         """
         both = {word: (getattr(self, word), getattr(other, word)) for word in ("rows", *_WORDS)}
         return QueryLimits(
@@ -121,7 +122,7 @@ def words_of_limits() -> tuple[str, ...]:
     """What the limits of a query are called that may be its own.
 
     >>> words_of_limits()
-    ('solutions', 'bytes', 'reports', 'kept')
+    ('solutions', 'bytes', 'reports', 'kept', 'state')
     """
     return tuple(word for word in _WORDS if word not in _OF_OPERATORS)
 

@@ -154,6 +154,7 @@ class Done(msgspec.Struct):
     # query -> [solutions, least report, greatest report, reports]
     counts: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones

@@ -389,7 +389,7 @@ class Epochs:
         tell_homes(manifest, last, homes_of(self.executor), done)
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
-        manifest.sizes = totals.sizes(done)
+        manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

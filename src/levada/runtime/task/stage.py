@@ -25,6 +25,7 @@ from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
 from levada.operators.group.panes import at_once, is_folded
+from levada.operators.held import held
 from levada.operators.interval.join import join_in_pieces
 from levada.operators.interval.recent import recent_in_pieces
 from levada.operators.table import evaluate
@@ -367,13 +368,11 @@ class StageTask:
 
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = Done(
-            self.stage,
-            self.partition,
-            at=executor_here(),
-            rows_in=self.touched,
-            rows_state=self.state.touched,
-            shown_reports=self.env.shown,
-        )
+            self.stage, self.partition, at=executor_here(), rows_in=self.touched,
+            rows_state=self.state.touched, shown_reports=self.env.shown,
+        )  # fmt: skip
+        if self.context.limited.any("state"):
+            done.held = held(self.plan, self.state, self.progress.new)
         done.files = self.state.files()
         done.state = self.state.file or None
         if self.state.changed:

@@ -160,7 +160,6 @@ def test_many_of_all_kinds_stop_nothing(broker: Broker, tmp_path: Path) -> None:
                 at.add((letter["source"], letter["offset"]))
                 letters += 1
     assert len(at) == letters == sum(record.dead for record in records.values())
-    assert len(memory) > 1
     if len(memory) > 30:
         third = len(memory) // 3
         assert max(memory[third:]) < max(memory[:third]) + GROWTH, memory[:: len(memory) // 20]

@@ -13,6 +13,7 @@ KILLS   ?= 20
 CASES   ?= 10000
 EPOCHS  ?= 10000
 FUZZ    ?= 100000
+BAD     ?= 1000000
 SOAK    ?= 1h
 SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
@@ -59,6 +60,7 @@ nightly: setup  ## CASES random cases (10,000) for each property, against the re
 	@LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
 	@LEVADA_CASES=20 $(PY) -m pytest tests/spark/test_placed.py tests/spark/test_learned.py
 	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/unit/runtime/test_many_epochs.py -s
+	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/kafka/test_kafka_malformed.py
 
 fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"

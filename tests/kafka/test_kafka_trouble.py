@@ -1,12 +1,7 @@
-"""What befalls an engine over Kafka: it is killed, its broker goes, its password leaks, messages
-are none. Of these each is a dead letter that tells topic, partition, offset and reason, and what is
-sound between them is read.
-"""
+"""What befalls an engine over Kafka: it is killed, its broker goes, its password leaks."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import random
 import signal
@@ -14,14 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyoxigraph as ox
 import pytest
 
 from awaiting import PATIENCE, kill_after, until
 from kafka_broker import Broker
-from levada.emission.jelly import jelly_bytes
 from levada.engine.engine import Engine
 from levada.errors import SourceError
 from levada.testing.compare import read_ndjson, same
@@ -50,47 +42,6 @@ engine.start(once=once == "once")
 engine.await_end()
 engine.close()
 """
-
-
-MANY = int(os.environ.get("LEVADA_BAD", "3000"))
-TIME = '"{}"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
-GOOD = b'<http://e/a> <http://e/v> "1" .'
-LATER = '{"@id": "http://e/a", "http://e/v": "1"}'
-DEEP = b"[" * 10_000
-JELLY = jelly_bytes(
-    [ox.Quad(ox.NamedNode("http://e/a"), ox.NamedNode("http://e/v"), ox.Literal("1"))]
-)
-YEAR = GOOD[:-1].decode() + TIME
-CASES: dict[str, tuple[bytes, dict[bytes, str]]] = {
-    "nt": (
-        GOOD,
-        {
-            b"\xff\xfe": "",
-            b"\0\0\0\0\1" + GOOD: "schema registry",
-            gzip.compress(GOOD): "",
-            GOOD[:20]: "",
-            b"x" * (50 << 20): "",
-        },
-    ),
-    "nt,column": (
-        f"{YEAR.format('2020-01-01T00:00:00Z')} .".encode(),
-        {f"{YEAR.format('300000-01-01T00:00:00Z')} .".encode(): "", GOOD: "No event time"},
-    ),
-    "jsonld": (
-        LATER.encode(),
-        {DEEP: "deep", DEEP + b"]" * 10_000: "deep", b'{"@id": ': "", b"\xff": ""},
-    ),
-    "jelly": (JELLY, {JELLY[: len(JELLY) // 2]: "", b"\xff\xff": ""}),
-    "ndjson": (
-        b'{"v": "1", "ts": 1000}',
-        {
-            b'{"v": ' + DEEP: "",
-            b'{"v": "1", "ts": 9467020800000000}': "future",
-            b'{"v": "1", "ts": "300000-01-01T00:00:00Z"}': "",
-            b"\xff": "",
-        },
-    ),
-}
 
 
 def values(n: int, at: int = 0) -> list[str]:
@@ -203,56 +154,3 @@ def test_a_password_is_nowhere(
         engine.register(TEXT, name="q")
         engine.start(once=True)
     assert "wrong" not in str(caught.value)
-
-
-def letters_of(broker: Broker, topic: str, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """The stream's record, and its dead letters."""
-    text = "SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <http://e/s> [RANGE PT4S STEP PT4S] "
-    table = options["format"] == "ndjson"
-    name = "S" if table else "http://e/s"
-    with Engine(spark=False) as engine:
-        engine.stream(name, broker.url(topic), **options)
-        if table:
-            cql = "Select Count(*) As n From S [Range 4 Seconds Slide 4 Seconds]"
-            engine.register(cql, dialect="cql", name="q")
-        else:
-            engine.register(f"{text} WHERE {{ WINDOW <w> {{ ?x ?p ?v }} }}", name="q")
-        engine.start(once=True)
-        assert engine.await_end(PATIENCE)
-        lines = [x for p in (engine.root / "side").iterdir() for x in p.read_text().splitlines()]
-        return engine._records()[name], [json.loads(line) for line in lines if line[:1] == "{"]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_each_is_a_dead_letter(broker: Broker, case: str) -> None:
-    good, bad = CASES[case]
-    form, _, timed = case.partition(",")
-    topic = f"malformed-{form}-{timed}"
-    broker.topic(topic, 2)
-    values = [good]
-    for each in bad:
-        values += [each, good]
-    broker.send(topic, values, 1, [1000] * len(values), message_max_bytes=60 << 20)
-    options: dict[str, Any] = {"format": form, "time": timed or "timestamp"}
-    if form == "ndjson":
-        options = {"format": form, "schema": "v:string;ts:integer", "time": "field:ts"}
-    record, letters = letters_of(broker, topic, **options)
-    assert (record.elements, record.dead, record.missing) == (len(bad) + 1, len(bad), 0)
-    assert [(d["source"], d["offset"]) for d in sorted(letters, key=lambda d: d["offset"])] == [
-        (f"{topic}/1", 1 + 2 * k) for k in range(len(bad))
-    ]
-    reasons = {d["offset"]: d["reason"] for d in letters}
-    for k, wanted in enumerate(bad.values()):
-        assert reasons[1 + 2 * k] and wanted in reasons[1 + 2 * k], (case, reasons)
-
-
-def test_many_stop_nothing(broker: Broker) -> None:
-    broker.topic("malformed-many")
-    values = [GOOD if k % 10 == 0 else b"half <%d" % k for k in range(MANY)]
-    broker.send(
-        "malformed-many", values, times=[1000] * MANY, queue_buffering_max_messages=2_000_000
-    )
-    record, letters = letters_of(broker, "malformed-many", format="nt", time="timestamp")
-    assert (record.elements, record.dead) == (MANY // 10, MANY - MANY // 10)
-    assert len(letters) > 0
-    assert all(d["source"] == "malformed-many/0" and d["offset"] % 10 for d in letters)

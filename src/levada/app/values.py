@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from levada.errors import UsageError, near
+from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import check_limits, check_memory
 
@@ -102,7 +103,9 @@ def flag_at(value: Any, place: str) -> bool:
 
 
 def count_at(value: Any, place: str) -> int:
-    """A positive number."""
+    """A positive number, also as ``100k``."""
+    if isinstance(value, str):
+        return cast(int, inside(place, lambda: parse_count(value, "the number")))
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise wrong(place, "a positive number", value)
     return value

@@ -10,7 +10,7 @@ import typer
 from levada.algebra.options import WORDS as OPTION_WORDS
 from levada.emission.formats import SHAPES, Format, meant
 from levada.errors import UsageError, near
-from levada.model.counts import check_partitions
+from levada.model.counts import check_partitions, parse_count
 from levada.plan.install.sharing import sharing_of
 from levada.runtime.store.remote.address import folder_of
 from levada.streams.options import OPTIONS
@@ -33,6 +33,17 @@ def _format(word: str) -> str:
 def _sharing(word: str) -> str:
     """The word of a mode of sharing. Raises ``UsageError`` with the one that may be meant."""
     return str(sharing_of(word))
+
+
+def _many(option: str, most: str) -> Any:
+    """An option that says the most of something."""
+    return typer.Option(
+        option,
+        parser=lambda word: parse_count(word, option),
+        metavar="N",
+        help=f"Most {most} in an epoch: 5000, 100k, 2M.",
+        rich_help_panel=RUNNING,
+    )
 
 
 def _partitions(word: str) -> int | str | None:
@@ -243,10 +254,7 @@ Epoch = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
-EpochRows = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=RUNNING),
-]
+EpochRows = Annotated[int | None, _many("--epoch-rows", "elements")]
 Delay = Annotated[
     str | None,
     typer.Option(
@@ -256,12 +264,7 @@ Delay = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
-MaxRows = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=RUNNING
-    ),
-]
+MaxRows = Annotated[int | None, _many("--max-rows", "rows of an operator")]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -275,7 +278,7 @@ Limits = Annotated[
     str | None,
     typer.Option(
         metavar="WORD=N[,..]",
-        help="What one query may have: solutions, bytes, reports, kept.",
+        help="What one query may have: solutions, bytes, reports, kept, made, state.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -343,7 +346,7 @@ ShowProgress = Annotated[
     bool | None,
     typer.Option(
         "--progress/--no-progress",
-        help="Show progress; else on terminals only.",
+        help="Show progress, or be quiet; else a line now and then.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -1,5 +1,5 @@
-"""The progress of a run on standard error: a live line on a terminal, else nothing, or a line now
-and then if asked for.
+"""The progress of a run on standard error: a live line on a terminal, else a line now and then,
+unless quiet is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from levada.engine.telling.summary import Progress
 STARTING = "Levada is starting"
 KERNELS = "Kernels are being compiled for this machine, once; levada warm does it before."
 _EVERY = 5.0  # seconds between plain lines
+_SELDOM = 300.0  # seconds, where nobody has asked for them and no end is awaited
 _PATIENCE = 2.0  # seconds
 
 
@@ -75,18 +76,22 @@ class Waiting:
 
 
 class PlainLines:
-    """A line at most every few seconds, for logs. ``clock`` is in seconds."""
+    """A line now and then, for logs: the first after ``_PATIENCE``, the others twice as late each,
+    but no more than ``most`` seconds after one another. ``clock`` is in seconds.
+    """
 
-    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float], most: float = _EVERY) -> None:
         self._console = console
         self._clock = clock
-        self._next = clock() + _EVERY
+        self._most, self._pause = most, _PATIENCE
+        self._next = clock() + self._pause
 
     def __call__(self, progress: Progress) -> None:
         """Shows a moment."""
         now = self._clock()
         if now >= self._next:
-            self._next = now + _EVERY
+            self._pause = min(2 * self._pause, self._most)
+            self._next = now + self._pause
             self._console.print(progress.line(), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
@@ -166,13 +171,16 @@ class After:
 
 
 def choose(
-    console: Console, wanted: bool | None, clock: Callable[[], float], *, shared: bool
-) -> Show | None:
-    """The display: live on a terminal, plain lines elsewhere if ``wanted``, none if not.
+    console: Console, wanted: bool | None, clock: Callable[[], float], *, shared: bool,
+    ends: bool = False,
+) -> Show | None:  # fmt: skip
+    """The display: live on a terminal, plain lines elsewhere, none if that is ``wanted``.
 
     ``shared``: results appear on the same terminal, which a live line would garble. ``wanted``
-    None: as the terminal is.
+    None: as the terminal is; plain lines become fewer with time then, unless the run ``ends``.
     """
-    if wanted is False or (wanted is None and (shared or not console.is_terminal)):
+    if wanted is False or (wanted is None and shared):
         return None
-    return LiveLine(console) if console.is_terminal and not shared else PlainLines(console, clock)
+    if console.is_terminal and not shared:
+        return LiveLine(console)
+    return PlainLines(console, clock, _EVERY if wanted or ends else _SELDOM)

@@ -168,7 +168,7 @@ def run_with(
     published = mode.published and not (delivered and app.options.out == STDOUT)
     to_stdout = app.options.out == STDOUT and published
     shared = to_stdout and sys.stdout.isatty()
-    make = partial(choose, console, mode.progress, time.monotonic, shared=shared)
+    make = partial(choose, console, mode.progress, time.monotonic, shared=shared, ends=mode.once)
     show = make() if waiting is None else After(console, waiting, make)
     form, iso = Format(app.options.format), mode.times == "iso"
     stdout = StdoutSink(form, sys.stdout.buffer, iso=iso) if to_stdout else None

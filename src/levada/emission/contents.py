@@ -7,8 +7,10 @@ caller two fsyncs) a report.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from xml.sax.saxutils import escape
 
 import numpy as np
 import polars as pl
@@ -27,6 +29,8 @@ Cut = Callable[[Longs], Sequence[tuple[int, int]]]
 # the controls, U+FFFE, U+FFFF
 _NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+LONG = 4 << 20  # bytes of a text that a parser need not hold
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
@@ -85,12 +89,32 @@ def _xml(srj: bytes) -> bytes:
     """SPARQL JSON results as SPARQL XML results.
 
     A reader of XML takes a bare carriage return for a line feed, and refuses a document with a
-    character that XML 1.0 has not.
+    character that XML 1.0 has not. The parser of JSON holds a text of some megabytes at most, so
+    those that are longer stand beside until the document is printed.
     """
+    srj, long = _without_long(srj) if len(srj) > LONG else (srj, {})
     found = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
     assert isinstance(found, ox.QuerySolutions | ox.QueryBoolean), (
         "a document of results has solutions or a boolean"
     )
     data = found.serialize(format=ox.QueryResultsFormat.XML)
     assert data is not None, "without an output file the print is returned"
+    for name, text in long.items():
+        data = data.replace(name, text)
     return _NOT_XML.sub(_REPLACEMENT, data).replace(b"\r", b"&#13;")
+
+
+def _without_long(srj: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """The document with names in the place of long texts, and these as XML has them."""
+    mark, texts = b"urn:levada:long-text:", dict[bytes, bytes]()
+    while mark in srj:
+        mark += b"_"
+
+    def named(found: re.Match[bytes]) -> bytes:
+        if len(found[0]) <= LONG:
+            return found[0]
+        name = b"%b%d-" % (mark, len(texts))
+        texts[name] = escape(json.loads(found[0]), {'"': "&quot;"}).encode()
+        return b'"%b"' % name
+
+    return _STRING.sub(named, srj), texts

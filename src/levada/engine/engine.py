@@ -32,7 +32,7 @@ from levada.engine.driving.inputs import Fits, Inputs
 from levada.engine.driving.naming import NamesStreams
 from levada.engine.driving.publishing import Tell
 from levada.engine.driving.tempo import Tempo, paced, wall
-from levada.engine.driving.totals import check_kept
+from levada.engine.driving.totals import check_kept, check_state
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
@@ -141,6 +141,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         check_kept(self._limits, self._kept)
+        check_state(self._limits, mode)
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime, planning)
         self._statics = Statics(placed)

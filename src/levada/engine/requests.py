@@ -23,6 +23,7 @@ from levada.engine.asked import Asked
 from levada.engine.delivery.requested import Requested
 from levada.engine.driving.inputs import Inputs
 from levada.engine.driving.streams import Streams
+from levada.engine.driving.totals import check_state
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.telling.summary import instant
@@ -205,6 +206,8 @@ class Requests:
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         to = {query.name: query.to for query in request.add}
         limits = {query.name: check_limits(query.limits) for query in request.add}
+        for said in limits.values():
+            check_state(QueryLimits.of(said), self._registry.sharing)
         found = self._register(batch, to)
         for query in found:
             self._outputs.add(query, to[query.name], last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any, Literal
 
 from levada.errors import UsageError
@@ -28,6 +29,24 @@ def check_count(value: Any, what: str, least: int = 1, most: int = MOST) -> int:
             f"{what} is {value!r}, which is no whole number from {least:,} to {most:,}."
         )
     return number
+
+
+_TEXT = re.compile(r"([0-9][0-9_]{0,24})([kM]?)")
+_UNITS = {"": 1, "k": 1000, "M": 1_000_000}
+
+
+def parse_count(text: str, what: str, least: int = 1, most: int = MOST) -> int:
+    """The number that a text says. Raises ``UsageError``.
+
+    >>> parse_count("5000", "limit"), parse_count("100k", "limit"), parse_count("2M", "limit")
+    (5000, 100000, 2000000)
+    """
+    found = _TEXT.fullmatch(text)
+    number = int(found[1]) * _UNITS[found[2]] if found else None
+    try:
+        return check_count(text if number is None else number, what, least, most)
+    except UsageError as error:
+        raise UsageError(error.message, hint="Write it as 5000, 100k or 2M.") from None
 
 
 def check_partitions(value: Any) -> int | Literal["auto"] | None:

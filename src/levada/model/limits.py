@@ -15,6 +15,9 @@ from levada.errors import UsageError, near
 MOST_ROWS = 50_000_000
 """How many rows an operator may make in an epoch, unless the engine is told otherwise."""
 
+MOST_MADE = 2 * 10**9
+"""Bytes of the rows that an operator may make in an epoch, unless the engine is told otherwise."""
+
 LONGEST_TEXT = 32 << 20
 """Bytes of one computed text; a longer one is an error, as in an expression that has no value."""
 
@@ -27,11 +30,13 @@ TOLD = 3
 SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 """Bytes, by how users write them."""
 
-SERVED = "bytes=100MB,reports=1000000"
+SERVED = "bytes=100MB,reports=1000000,made=1GB"
 """What a query of a server may have, unless it is told otherwise."""
 
-_IN_BYTES = ("bytes", "kept")
-_NUMBER = re.compile(r"(\d{1,18})(B|KB|MB|GB|TB)?")
+_IN_BYTES = ("bytes", "kept", "made")
+_SIZE = re.compile(r"(\d{1,18})(B|KB|MB|GB|TB)?")
+_COUNT = re.compile(r"(\d{1,18})([kM])?")
+_COUNTS = {"k": 10**3, "M": 10**6}
 
 
 class QueryLimits(msgspec.Struct, frozen=True):
@@ -39,8 +44,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
     ``rows``: that an operator makes in an epoch. ``solutions``, ``bytes``: of one report, by what
     one partition has of it. ``reports``: of what was read at once, also where several epochs make
-    them. ``kept``: bytes of its results that are kept
-    for other processes.
+    them. ``kept``: bytes of its results that are kept for other processes. ``made``: bytes of the
+    rows that an operator makes in an epoch, texts apart. ``state``: rows that its windows reach.
     """
 
     rows: int = MOST_ROWS
@@ -48,6 +53,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
     bytes: int = 0
     reports: int = 0
     kept: int = 0
+    made: int = MOST_MADE
+    state: int = 0
 
     @staticmethod
     def of(text: str, rows: int = MOST_ROWS) -> QueryLimits:
@@ -56,7 +63,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
         Raises ``UsageError``.
 
         >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
-        QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0)
+        QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
+made=2000000000, state=0)
         """
         found = {"rows": rows, "solutions": rows}
         for part in filter(None, (part.strip() for part in text.split(","))):
@@ -72,7 +80,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
         """The lower one of each.
 
         >>> QueryLimits(bytes=10, kept=5).within(QueryLimits(bytes=20, reports=3))
-        QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5)
+        QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5, \
+made=2000000000, state=0)
         """
         both = {word: (getattr(self, word), getattr(other, word)) for word in ("rows", *_WORDS)}
         return QueryLimits(
@@ -81,6 +90,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
 
 _WORDS = tuple(word for word in QueryLimits.__struct_fields__ if word != "rows")
+_OF_OPERATORS = ("made",)
+"""What queries that share an operator have in common: no query has such a limit of its own."""
 
 
 @dataclass
@@ -164,32 +175,32 @@ def check_memory(text: str) -> str:
 
 
 def check_limits(text: str) -> str:
-    """The text, if it says limits. Raises ``UsageError``."""
+    """The text, if it says limits of one query. Raises ``UsageError``."""
     QueryLimits.of(text)
     return text
 
 
 def words_of_limits() -> tuple[str, ...]:
-    """What the limits of a query are called.
+    """What the limits of a query are called that may be its own.
 
     >>> words_of_limits()
-    ('solutions', 'bytes', 'reports', 'kept')
+    ('solutions', 'bytes', 'reports', 'kept', 'state')
     """
-    return _WORDS
+    return tuple(word for word in _WORDS if word not in _OF_OPERATORS)
 
 
 def most_of(word: str, text: str, *, sized: bool, also: str = "") -> int:
-    """The number of a limit, also with a unit where it is of bytes. Raises ``UsageError``, which
+    """The number of a limit, also with a unit: of bytes, or k and M. Raises ``UsageError``, which
     says what may stand there ``also``.
 
-    >>> most_of("body", "64KB", sized=True), most_of("queries", "10", sized=False)
-    (64000, 10)
+    >>> most_of("body", "64KB", sized=True), most_of("reports", "10k", sized=False)
+    (64000, 10000)
     """
-    number = _NUMBER.fullmatch(text)
-    if number is None or (number[2] and not sized) or not int(number[1]):
-        example = "100MB" if sized else "100000"
+    number = (_SIZE if sized else _COUNT).fullmatch(text)
+    if number is None or not int(number[1]):
+        example = "100MB" if sized else "100k"
         raise UsageError(
             f"The limit {word} is a number above 0{also}, not {text or 'nothing'}.",
             hint=f"Say for example {word}={example}.",
         )
-    return int(number[1]) * SIZES[number[2] or "B"]
+    return int(number[1]) * (SIZES | _COUNTS)[number[2] or "B"]

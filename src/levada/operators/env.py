@@ -91,11 +91,6 @@ class Env:
         place = Place(0, np.zeros(1, np.int16))
         return Env(State(None, "", _nothing), pool, Progress(none, none), {}, place)
 
-    @property
-    def most_rows(self) -> int:
-        """How many rows an operator may make."""
-        return self.limits.rows
-
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
         """The due reports of a node whose schedules have windows of these kinds."""
         answered = None if kinds else self.answered(node)

@@ -17,23 +17,37 @@ from levada.kernels.keyed.groups import group
 from levada.model import limits
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
-from levada.model.limits import Limited
+from levada.model.limits import Limited, QueryLimits
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.table import Terms
 
 
-def too_many(node: PlanNode, op: Ints, most: int) -> ExcessError:
+def most_rows(node: PlanNode, limits: QueryLimits) -> int:
+    """How many rows an operator may make in an epoch: fewer where they are wide, since a product of
+    many patterns takes all memory with rows that are not many.
+    """
+    if not limits.made:
+        return limits.rows
+    return min(limits.rows, limits.made // node.known(_width))
+
+
+def _width(node: PlanNode) -> int:
+    return node.layout.width
+
+
+def too_many(node: PlanNode, op: Ints, limits: QueryLimits) -> ExcessError:
     """The error of the member with most rows; ``op``: the members of the rows that are too many."""
-    return most_of(node, np.bincount(op), most)
+    return most_of(node, np.bincount(op), limits)
 
 
-def most_of(node: PlanNode, rows: Longs, most: int) -> ExcessError:
+def most_of(node: PlanNode, rows: Longs, limits: QueryLimits) -> ExcessError:
     """The same, by how many rows each member has."""
-    member = int(rows.argmax())
-    kind = type(node.step).__name__
-    message = f"An operator ({kind}) would make more than {most:,} rows in one epoch."
-    return ExcessError(message, node=node.id, member=member)
+    wide = most_rows(node, limits) < limits.rows
+    most = f"{limits.made:,} bytes of rows" if wide else f"{limits.rows:,} rows"
+    message = f"An operator ({type(node.step).__name__}) would make more than {most} in one epoch."
+    limit = "made" if wide else "rows"
+    return ExcessError(message, node=node.id, member=int(rows.argmax()), limit=limit)
 
 
 def check_reports(node: PlanNode, rows: Frame, terms: Terms, limits: Limited) -> None:

@@ -162,6 +162,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     # query -> [solutions, least report, greatest report, reports]
     counts: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
@@ -185,7 +186,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster
     heard: str = ""  # a stage's: a mark of what it goes by, from the intake on
-    held: int = 0  # the most bytes of rows that it held, where memory is bounded
+    most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
     def hear(self, controls: Sequence[Control], before: Collection[str]) -> None:
         """Marks what its task goes by: what was found in each reference, and ``before``: the marks

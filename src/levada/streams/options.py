@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from levada.errors import UsageError, near
-from levada.model.counts import check_count
+from levada.model.counts import parse_count
 from levada.model.durations import parse_duration, parse_time
 from levada.streams import ways
 from levada.streams.formats import RDF, TABLES, word_of
@@ -186,13 +186,7 @@ def _separator(value: Any) -> str:
 
 
 def _count(value: Any) -> int:
-    if (
-        isinstance(value, bool)
-        or not re.fullmatch(r"[0-9][0-9_]*", str(value))
-        or int(str(value)) < 1
-    ):
-        raise UsageError(f"{value} is not a positive number.")
-    return check_count(int(str(value)), "the number")
+    return parse_count(str(value), "the number")
 
 
 def _positive(value: Any) -> int:

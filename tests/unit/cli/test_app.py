@@ -28,7 +28,7 @@ options:
   checkpoint: /state
   master: local[2]
   epoch: 500ms
-  epoch_rows: 1000
+  epoch_rows: 1k
   bounds: "[)"
   t0: 1970-01-02
   report: close
@@ -146,6 +146,8 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
          "jsonld, jelly, arrow or parquet, not 'xml'.", None),
         ("options: {epoch: soon}", "options.epoch: soon is not a duration.", None),
         ("options: {epoch_rows: 0}", "options.epoch_rows is a positive number, not 0.", ""),
+        ("options: {epoch_rows: 1kk}", "options.epoch_rows: the number is '1kk', which is no whole "
+         "number from 1 to 1,000,000,000,000,000,000.", "Write it as 5000, 100k or 2M."),
         ("options: {bounds: '()'}", "options.bounds is [) or (], not '()'.", None),
     ],
 )  # fmt: skip

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from levada.cli.arguments import parse_static, parse_stream, split_name, split_options
+from levada.cli.main import main
 from levada.errors import UsageError
+from levada.model.limits import QueryLimits
+from levada.runtime.store.published import Keep
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,22 @@ def test_an_existing_path_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_wrong_streams(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_stream(text)
+
+
+def test_counts_have_units_wherever_they_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = parse_stream("a=x.nt,limit=5k,ahead=2M")
+    assert (stream.limit, stream.ahead) == (5000, 2_000_000)
+    assert QueryLimits.of("reports=10k,solutions=2M").reports == 10_000
+    assert Keep.of("1h,5k").reports == 5000
+    monkeypatch.chdir(tmp_path)
+    for option in ("--epoch-rows", "--max-rows"):
+        assert main(["run", "q.rq", option, "100k", "--once"]) == 2
+        assert "q.rq" in capsys.readouterr().err  # that there is no such file is all that is wrong
+        assert main(["run", "q.rq", option, "100x", "--once"]) == 2
+        err = capsys.readouterr().err
+        assert option in err and "'100x'" in err and "Write it as 5000, 100k or 2M." in err
 
 
 def test_static() -> None:

@@ -423,7 +423,7 @@ def test_results_go_to_standard_output(capfdbinary: Any, monkeypatch: pytest.Mon
 
     with io.TextIOWrapper(io.FileIO(1, "wb", closefd=False)) as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
-        run_with(engine, one_query(format="csv"), Mode())
+        run_with(engine, one_query(format="csv"), Mode(progress=False))
     assert capfdbinary.readouterr().out == b"report,k\n5,http://e/a\n"
 
 

@@ -37,13 +37,16 @@ def test_the_line_of_a_moment() -> None:
 
 
 def test_a_plain_line_now_and_then() -> None:
-    clock = iter([0.0, 1.0, 5.0, 6.0, 10.0])
-    shown = console()
-    lines = PlainLines(shown, lambda: next(clock))
-    for epoch in range(1, 5):
-        lines(moment(epoch))
-    lines.close()
-    assert [line.split(" ·")[0] for line in text_of(shown).splitlines()] == ["epoch 2", "epoch 4"]
+    def told(most: float) -> list[int]:
+        now = iter(range(1000))
+        lines = PlainLines(shown := console(), lambda: next(now), most)
+        for second in range(1, 100):
+            lines(moment(second))
+        lines.close()
+        return [int(line.split()[1]) for line in text_of(shown).splitlines()]
+
+    assert told(5.0)[:5] == [2, 6, 11, 16, 21]
+    assert told(300.0) == [2, 6, 14, 30, 62]
 
 
 def test_where_no_line_is_drawn_anew_it_is_said_once_what_is_awaited() -> None:
@@ -88,8 +91,9 @@ def test_a_live_line_shows_each_moment_and_goes_away() -> None:
         (True, None, True, type(None)),
         (True, True, True, PlainLines),
         (True, False, False, type(None)),
-        (False, None, False, type(None)),
+        (False, None, False, PlainLines),
         (False, True, False, PlainLines),
+        (False, False, False, type(None)),
     ],
 )
 def test_which_display(terminal: bool, wanted: Any, shared: bool, kind: Any) -> None:

@@ -79,6 +79,18 @@ def test_xml_results_are_a_document_a_report() -> None:
     )
 
 
+def test_xml_results_have_texts_of_any_length() -> None:
+    """The parser of JSON below refuses one of 16 MB: that was a fault of the server."""
+    long, iri = '<&é"' * (3 << 20) + "\r", "http://e/" + "é" * (3 << 20)
+    few = "urn:levada:long-text:0-"
+    terms = [str(ox.Literal(long)), str(ox.Literal(few)), f"<{iri}>"]
+    batch = Batch(np.full(3, 4000), columns={"n": pl.Series(terms)})
+    ((_, data),) = files(Format.SRX, batch, ("n",))
+    found = [each for row in ET.fromstring(data)[1] for binding in row for each in binding]
+    assert [each.tag.rsplit("}")[-1] for each in found] == ["literal", "literal", "uri"]
+    assert all(each.text == wanted for each, wanted in zip(found, (long, few, iri), strict=True))
+
+
 def test_xml_results_are_xml_whatever_a_literal_holds() -> None:
     texts = ["a\rb", "\r\n", "\x01\b\f\x1f", "\ufffe\uffff", " <&>\t", "\x7f\x85\u2028"]
     terms = [str(ox.Literal(text)) for text in texts]

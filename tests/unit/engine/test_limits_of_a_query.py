@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from awaiting import until
 from levada import Engine
 from levada.engine.telling.status import read_status
 from levada.errors import UsageError
 from levada.model.limits import QueryLimits
+from levada.runtime.driver import totals
 
 PREFIX = "PREFIX : <http://e/> "
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] WHERE { WINDOW :w "
@@ -85,6 +90,23 @@ def test_four_that_ask_for_much_and_nine_that_do_not(tmp_path: Path, partitions:
     assert found["hard"] == [] and len(found["short"]) > 9000
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_product_of_many_patterns_is_suspended_before_it_takes_the_memory(
+    tmp_path: Path, partitions: int
+) -> None:
+    """Ten rows a window: a million rows are not many, but forty patterns make them wide."""
+    many = " . ".join(f"?a{i} ?b{i} ?c{i}" for i in range(40))
+    lines = numbers()[::10]
+    (tmp_path / "alone").mkdir()
+    alone = run(tmp_path / "alone", lines, NINE, partitions=partitions)
+    asked = {"product": f"{PREFIX}SELECT * {WINDOW}{{ {many} }} }}"}
+    limits = "made=20MB"
+    found = run(tmp_path, lines, NINE | asked, limits=limits, partitions=partitions)
+    assert {name: found[name] for name in NINE} == alone
+    told = why(tmp_path)["product"]
+    assert "more than 20,000,000 bytes of rows" in told and "--limits made=N" in told
+
+
 def _timed(lines: list[str]) -> list[tuple[int, str]]:
     return [(int(line.split()[-2]), line) for line in lines]
 
@@ -134,6 +156,67 @@ def test_bytes_are_those_of_the_texts_that_a_reader_gets(tmp_path: Path) -> None
         assert not suspended or f"would have {most:,} bytes;" in told["all"]
 
 
+@pytest.mark.parametrize("sharing", ["off", "exact"])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_rows_of_state_are_those_of_its_own_windows(
+    tmp_path: Path, sharing: str, partitions: int
+) -> None:
+    """An hour's window beside windows of two seconds that read the same and have 59 elements in
+    reach, by steps of a second: as a set, and as rows that wait for their reports.
+    """
+    pair = f"{PREFIX}SELECT ?n ?m {WINDOW}{{ ?a :p ?n . ?a :p ?m }} }}"
+    queries = {**NINE, "pair": pair, "long": pair.replace("PT2S", "PT1H")}
+    options: dict[str, Any] = {"sharing": sharing, "epoch_rows": 7, "partitions": partitions}
+    for name in queries:
+        (tmp_path / name).mkdir()
+    alone = {name: run(tmp_path / name, numbers(), {name: queries[name]}, **options)[name]
+             for name in (*NINE, "pair")}  # fmt: skip
+    limits = "state=250"
+    found = run(tmp_path, numbers(), queries, limits=limits, **options)
+    assert {name: found[name] for name in alone} == alone
+    told = why(tmp_path)
+    assert list(told) == ["long"]
+    assert "rows of state in reach; the limit is 250" in told["long"]
+    root = tmp_path / "few"
+    run(tmp_path, numbers(), {"q": NINE["q1"]}, checkpoint=root, limits="state=30", **options)
+    assert list(read_status(root).suspended) == ["q"]
+
+
+def test_rows_of_state_since_a_query_came(tmp_path: Path) -> None:
+    """What others have kept before is nothing to it."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "0.nt").write_text("\n".join([*numbers(4000), ""]))
+    text = ALL.replace("PT2S", "PT1H")
+    found: list[dict[str, int]] = []
+    with (
+        patch.object(totals, "crowded", partial(_seen, found)),
+        Engine(spark=False, epoch="0", limits="state=1M", partitions=1) as engine,
+    ):
+        engine.stream("http://e/s", tmp_path / "s")
+        engine.register(text, name="before")
+        engine.start()
+        until(lambda: bool(found) and found[-1].get("before") == 158)
+        engine.register(text, name="after")
+        (tmp_path / "1").write_text("\n".join([*numbers()[80:], ""]))
+        (tmp_path / "1").rename(tmp_path / "s" / "1.nt")
+        until(lambda: found[-1].get("before") == 238)
+    assert found[-1] == {"before": 238, "after": 78}
+
+
+def _seen(found: list[dict[str, int]], done: Any, limits: Any) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for each in done:
+        counts.update(each.held)
+    found.append(dict(counts))
+    return {}
+
+
+def test_rows_of_state_are_no_limit_where_several_have_them(tmp_path: Path) -> None:
+    for sharing in ("relax", "containment"):
+        with pytest.raises(UsageError, match="The limit state is for --sharing off and exact"):
+            Engine(spark=False, limits="state=5", sharing=sharing)
+
+
 @pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
 @pytest.mark.parametrize("limit", ["bytes=1KB", "solutions=30", "reports=100"])
 def test_of_those_who_share_only_who_has_too_much(tmp_path: Path, sharing: str, limit: str) -> None:
@@ -157,10 +240,11 @@ def test_of_those_who_share_only_who_has_too_much(tmp_path: Path, sharing: str, 
     [
         ("byte=1", r"There is no limit byte\. Did you mean bytes\?"),
         ("bytes=1XB", "The limit bytes is a number above 0, or off, not 1XB"),
-        ("reports=1MB", "Say for example reports=100000"),
+        ("reports=1MB", "Say for example reports=100k"),
         ("reports=0", "not 0"),
         ("solutions", "not nothing"),
         ("kept=1MB", "none are"),
+        ("made=0", "Say for example made=100MB"),
     ],
 )
 def test_what_is_no_limit(limits: str, said: str) -> None:

@@ -108,6 +108,21 @@ def test_output_grows_for_a_crowded_key_and_resumes() -> None:
     assert sorted(zip(i.tolist(), order[j].tolist(), strict=True)) == expected
 
 
+def test_pairs_come_some_at_a_time() -> None:
+    """However dense they are, not many more are held at once than were asked for."""
+    many = 3000
+    _, run = probe.arrange(*columns([(5, 5, 0, 9)] * many))
+    k, h, s, e = columns([(5, 5, 0, 9)] * many)
+    found, at = [], 0
+    while at < many:
+        i, j, done = probe.pairs_of_some(k[at:], h[at:], s[at:], e[at:], run, 10_000)
+        assert len(i) == done * many <= 4 * 10_000
+        assert done > 0 and i[-1] == done - 1
+        found.append(len(j))
+        at += done
+    assert sum(found) == many * many and len(found) > 100
+
+
 def test_the_kernel_stops_before_a_probe_row_that_might_not_fit() -> None:
     _, run = probe.arrange(*columns([(1, 1, 0, 9)] * 3))
     batch = columns([(1, 1, 0, 9)] * 3)

@@ -109,6 +109,10 @@ def test_a_text_with_many_patterns_is_not_planned(
         assert found == ((201, True, 200) if n == 3 else (400, False, 400))
     said = "The text has 4 patterns, and the server takes at most 3."
     assert put.json()["detail"] == checked["errors"][0]["message"] == said
+    for path in (":p1|:p2|:p3|:p4", ":p1/^:p2/:p3/:p4", "(:p1|:p2)/(:p3|:p4)"):
+        text = TEXT.replace("?a :p ?n", f"?a {path} ?n")
+        found = client.post("/check", content=text, headers=SPARQL).json()
+        assert found["errors"][0]["message"] == said
     tables = "Select a.k From t [Range 5 s] as a, t [Range 5 s] as b, t as c, t as d"
     found = client.post("/check?dialect=cql", content=tables, headers=SPARQL).json()
     assert found["errors"][0]["message"] == said

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,8 +32,8 @@ def test_the_same_events_with_the_same_ids(client: httpx.Client, run: Run) -> No
         ("/queries/hot/results?after=2000", 4),
         ("/events?query=hot&query=made&after=hot=4000,made=0", 3),
     ):
-        with opened(client, path) as socket:
-            messages = [json.loads(socket.recv(timeout=PATIENCE)) for _ in range(n)]
+        with opened(client, path) as open_socket:
+            messages = [json.loads(open_socket.recv(timeout=PATIENCE)) for _ in range(n)]
         with client.stream("GET", path, headers=EVENTS) as answer:
             same = events(answer.iter_lines(), n)
         for message, event in zip(messages, same, strict=True):
@@ -40,11 +42,11 @@ def test_the_same_events_with_the_same_ids(client: httpx.Client, run: Run) -> No
 
 
 def test_a_socket_goes_on_with_what_comes(client: httpx.Client, run: Run) -> None:
-    with opened(client, "/events", additional_headers={"Last-Event-ID": "hot=3000"}) as socket:
-        assert json.loads(socket.recv(timeout=PATIENCE))["id"] == "hot=4000"
-        socket.send("what a client says is not looked at")
+    with opened(client, "/events", additional_headers={"Last-Event-ID": "hot=3000"}) as open_socket:
+        assert json.loads(open_socket.recv(timeout=PATIENCE))["id"] == "hot=4000"
+        open_socket.send("what a client says is not looked at")
         run.feed(2)
-        assert json.loads(socket.recv(timeout=PATIENCE))["id"] == "hot=5000"
+        assert json.loads(open_socket.recv(timeout=PATIENCE))["id"] == "hot=5000"
     assert client.get("/health").status_code == 200
 
 
@@ -63,6 +65,48 @@ def test_what_is_refused(client: httpx.Client) -> None:
     told = "A page of another origin asks, which is not answered."
     assert refused(client, "/events", origin="http://evil.example") == (403, told)
     assert refused(client, "/events", additional_headers={"Last-Event-ID": "4000"})[0] == 400
+
+
+KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+V13 = b"Sec-WebSocket-Version: 13"
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "status", "told"),
+    [
+        (b"GET", [KEY, V13], 101, ""),
+        (b"GET", [KEY, b"Sec-WebSocket-Version: 8"], 426, "version 13 only"),
+        (b"GET", [KEY, b"Sec-WebSocket-Version: x"], 426, "version 13 only"),
+        (b"GET", [KEY], 400, "one Sec-WebSocket-Version"),
+        (b"GET", [KEY, V13, V13], 400, "one Sec-WebSocket-Version"),
+        (b"GET", [V13], 400, "one Sec-WebSocket-Key"),
+        (b"GET", [KEY, KEY, V13], 400, "one Sec-WebSocket-Key"),
+        (b"GET", [b"Sec-WebSocket-Key: c2hvcnQ=", V13], 400, "16 bytes in base64"),
+        (b"GET", [b"Sec-WebSocket-Key: \xc3\xa4!", V13], 400, "16 bytes in base64"),
+        (b"POST", [KEY, V13], 400, "begins with a GET"),
+    ],
+)
+def test_a_handshake_that_is_none(
+    client: httpx.Client, line: bytes, headers: list[bytes], status: int, told: str
+) -> None:
+    """As RFC 6455 says, 4.2.1 and 4.4; told as every other mistake is."""
+    host = client.base_url.netloc
+    head = [line + b" /events HTTP/1.1", b"Host: " + host, b"Connection: Upgrade"]
+    asked = b"\r\n".join([*head, b"Upgrade: websocket", *headers, b"", b""])
+    name, port = host.decode().split(":")
+    with socket.create_connection((name, int(port)), timeout=PATIENCE) as made:
+        made.sendall(asked)
+        answer = http.client.HTTPResponse(made)
+        answer.begin()
+        assert answer.status == status
+        if status == 101:
+            return
+        assert answer.getheader("Content-Type") == "application/problem+json"
+        if status == 426:
+            said = answer.getheader("Upgrade"), answer.getheader("Sec-WebSocket-Version")
+            assert said == ("websocket", "13")
+        body = json.loads(answer.read())
+    assert body["status"] == status and told in body["detail"]
 
 
 def test_tokens_and_how_much_is_open_of_one(run: Run, tmp_path: Path) -> None:
@@ -88,8 +132,8 @@ def test_tokens_and_how_much_is_open_of_one(run: Run, tmp_path: Path) -> None:
 def test_a_socket_that_says_too_much_is_closed(serve: Callable[..., httpx.Client]) -> None:
     client = serve()
     until(lambda: last_report(client) == 4000)
-    with opened(client, "/events") as socket:
-        socket.send("x" * 100_000)
+    with opened(client, "/events") as open_socket:
+        open_socket.send("x" * 100_000)
         with pytest.raises(Exception, match=r"1009|too big|closed"):
-            socket.recv(timeout=PATIENCE)
+            open_socket.recv(timeout=PATIENCE)
     assert client.get("/health").status_code == 200

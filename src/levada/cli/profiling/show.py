@@ -13,7 +13,6 @@ The JSON has all of what ``app/profile`` says:
 from __future__ import annotations
 
 import json
-import re
 
 from rich.console import Console
 from rich.table import Table
@@ -23,30 +22,16 @@ from levada.app.app_file import App
 from levada.app.profile.measure import profile
 from levada.app.profile.profile import Profile
 from levada.errors import UsageError
+from levada.model.counts import parse_count
 
-_COUNT = re.compile(r"([1-9][0-9]*)([kM]?)")
-_UNITS = {"": 1, "k": 1000, "M": 1_000_000}
 MOST = 100_000_000
-
-
-def count(text: str) -> int:
-    """How many elements a text says. Raises ``UsageError``.
-
-    >>> count("100k"), count("2M"), count("5000")
-    (100000, 2000000, 5000)
-    """
-    found = _COUNT.fullmatch(text)
-    if found is None or int(found[1]) * _UNITS[found[2]] > MOST:
-        hint = "Write it as 5000, 100k or 2M, up to 100M."
-        raise UsageError(f"--sample: {text} is no number of elements.", hint=hint)
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def show(app: App, sample: str, *, as_json: bool) -> None:
     """Measures an application and prints its profile. Raises ``UsageError``."""
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
-    elements, shown = count(sample), Console(stderr=True)
+    elements, shown = parse_count(sample, "--sample", most=MOST), Console(stderr=True)
     with shown.status("[dim]Levada is starting[/dim]") as status:
         found = profile(app, elements, lambda now: status.update(f"[dim]{now}[/dim]"))
     if as_json:

@@ -1,5 +1,5 @@
-"""What a query has over several epochs, and may not have: reports of what was read at once, and
-bytes of its results that are kept.
+"""What a query has over several epochs, and may not have: reports of what was read at once, bytes
+of its results that are kept, rows of state.
 
 Manifests and the index have the numbers, so nothing is looked at for it. Reports that are too many
 for one epoch are made by the next ones, which read nothing until they have: all of these count
@@ -12,6 +12,7 @@ from collections import Counter
 
 from levada.errors import ExcessError, UsageError
 from levada.model.limits import Limited, QueryLimits
+from levada.plan.install.sharing import Sharing
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Index, Keep
 
@@ -22,6 +23,18 @@ def check_kept(limits: QueryLimits, keep: Keep | None) -> None:
         raise UsageError(
             "The limit kept is of results that are kept for other processes, and none are.",
             hint="Say how long they are kept (--keep 1h), or leave the limit out.",
+        )
+
+
+def check_state(limits: QueryLimits, sharing: Sharing) -> None:
+    """Raises ``UsageError`` for a limit of rows of state where queries have rows together that no
+    one of them would have alone.
+    """
+    if limits.state and sharing not in (Sharing.OFF, Sharing.EXACT):
+        raise UsageError(
+            f"The limit state is for --sharing off and exact: with {sharing} operators have rows "
+            "of several queries that are no query's own.",
+            hint="Leave the limit out, or say another --sharing.",
         )
 
 
@@ -37,6 +50,10 @@ class Totals:
     def over(self, manifest: Manifest, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
         found = self._often(manifest) if self._limits.any("reports") else {}
+        for name, n in manifest.crowded.items():
+            most = self._limits.of(name).state
+            message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
+            found[name] = ExcessError(message, limit="state")
         if index is not None:
             for name in manifest.sizes:
                 most = self._limits.of(name).kept

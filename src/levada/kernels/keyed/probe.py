@@ -113,6 +113,15 @@ def join_pairs(
     Ordered by i, then by j. The probe rows may come in any order; rows with ``s >= e`` match
     nothing. It stops when there are more than ``most``.
     """
+    return pairs_of_some(k, h, s, e, run, most)[:2]
+
+
+def pairs_of_some(
+    k: Words, h: Words, s: Times, e: Times, run: Buckets, most: int
+) -> tuple[Ints, Ints, int]:
+    """The same, and of how many of the first probe rows these are all the pairs: of at least one,
+    and it stops soon after ``most`` pairs.
+    """
     start = 0
     room = max(LEAST_OUTPUT, len(k))
     parts: list[tuple[Ints, Ints]] = []
@@ -125,11 +134,10 @@ def join_pairs(
         room *= 2  # what one probe row alone can fill, and what is left, grow geometrically
         start = stop
     if len(parts) == 1:
-        return parts[0]
+        return *parts[0], start
     empty = np.empty(0, np.int32)
-    return np.concatenate([empty, *(i for i, _ in parts)]), np.concatenate(
-        [empty, *(j for _, j in parts)]
-    )
+    i, j = (np.concatenate([empty, *of]) for of in zip((empty, empty), *parts, strict=True))
+    return i, j, start
 
 
 @fused

@@ -22,12 +22,12 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.probe import join_pairs
+from levada.kernels.keyed.probe import pairs_of_some
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, WindowKind
 from levada.operators.env import Env, Inputs
-from levada.operators.excess import too_many
+from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.divide import own
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
@@ -43,7 +43,6 @@ from levada.windows.state.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
 MOST_PAIRS = 1_000_000  # of one piece of the result
-FEW_PROBES = 4_096  # that are tried first: how many pairs a row has shows by them
 Rows = npt.NDArray[np.intp]
 
 
@@ -130,14 +129,14 @@ def _batched(
     """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row."""
     batch: list[_Pairs] = []
     rows = total = 0
-    most = MAX if _picked(node, env) else env.most_rows
+    most = MAX if _picked(node, env) else most_rows(node, env.limits)
     for pairs in found:
         total += len(pairs.i)
         if total > most:
             if node.step.sides and env.shares is not None:
                 some = pairs.a.take(pairs.i[:MOST_PAIRS])
-                raise sift.blame(node, some, most, shares=env.shares, seed=env.pool.seed)
-            raise too_many(node, pairs.a["op"][pairs.i], most)
+                raise sift.blame(node, some, env.limits, shares=env.shares, seed=env.pool.seed)
+            raise too_many(node, pairs.a["op"][pairs.i], env.limits)
         for part in pairs.cut(MOST_PAIRS):
             if rows and rows + len(part.i) > MOST_PAIRS:
                 yield batch
@@ -238,16 +237,16 @@ def _meet(
 def _probe(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
     """Row numbers of pairs of a new run and another, a piece of probes at a time."""
     k, h, s_, e, rows = new.as_probes(run.range, by_bucket)
-    at, piece = 0, min(PIECE, MOST_PAIRS // max(run.rows.n, 1) + FEW_PROBES)
+    at = 0
     while at < len(k):
-        cut = slice(at, at + piece)
-        probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.stored)
+        cut = slice(at, at + PIECE)
+        probes, places, done = pairs_of_some(
+            k[cut], h[cut], s_[cut], e[cut], run.stored, MOST_PAIRS
+        )
         if len(probes):
             mine = probes.astype(np.intp) + at
             yield run.counting(mine if rows is None else rows[mine].astype(np.intp), run.at(places))
-        at += piece
-        # what follows is as dense as what was
-        piece = min(PIECE, max(piece * MOST_PAIRS // max(len(probes), 1), 1))
+        at += done
 
 
 def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:

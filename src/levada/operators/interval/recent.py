@@ -25,7 +25,7 @@ from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Column, Frame, concat
 from levada.model.segments import ends_segment, place_in_segment, ranges, starts_segment
 from levada.operators.env import Env, Inputs
-from levada.operators.excess import too_many
+from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.sequences import Sequences, in_sequences
 from levada.operators.rows.edges import gather
 from levada.plan.sealed import steps as s
@@ -68,8 +68,8 @@ def recent_in_pieces(node: PlanNode[s.Recent], inputs: Inputs, env: Env) -> Iter
     low = np.maximum(known.first[known.new], known.last[known.new] - count + 1)
     many = known.last[known.new] - low + 1
     _remember(node, env.state, fresh)
-    if int(many.sum()) > env.most_rows:
-        raise too_many(node, np.repeat(fresh.rows["op"], many), env.most_rows)
+    if int(many.sum()) > most_rows(node, env.limits):
+        raise too_many(node, np.repeat(fresh.rows["op"], many), env.limits)
     before = np.cumsum(many)
     begin = 0
     while begin < len(many):

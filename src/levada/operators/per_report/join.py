@@ -24,8 +24,9 @@ from levada.kernels.keyed.probe import arrange, join_pairs
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Column, Frame, concat
+from levada.model.limits import QueryLimits
 from levada.operators.env import Env, Inputs
-from levada.operators.excess import too_many
+from levada.operators.excess import most_rows, too_many
 from levada.operators.expressions import truth
 from levada.operators.expressions.logic import column_of
 from levada.operators.interval.join import compatible
@@ -102,7 +103,7 @@ def _partners(
     if not step.kind.pairs and step.condition is None and not isinstance(right, Run):
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
-    i, j = _pairs(node, step, left, right, env.most_rows)
+    i, j = _pairs(node, step, left, right, env.limits)
     # keys are bound: there, all pairs meet
     if step.kind is JoinKind.MINUS and not step.left and len(i):
         keep = _meeting(left, i, _rows(right), j, step.fills)
@@ -122,18 +123,19 @@ def _meeting(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> B
 
 
 def _pairs(
-    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, most: int
+    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, limits: QueryLimits
 ) -> tuple[Longs, Longs]:  # fmt: skip
     """Row numbers of compatible pairs. Raises ``ExcessError``."""
     lk, lh = r.key_of(left, step.left)
     if not isinstance(right, Run):
         lk, lh = r.with_report((lk, lh), left)
         right = run_of(right, r.with_report(r.key_of(right, step.right), right))
+    most = most_rows(node, limits)
     found, at = join_pairs(
         lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets, most
     )
     if len(found) > most:
-        raise too_many(node, left["op"][found], most)
+        raise too_many(node, left["op"][found], limits)
     i, j = found.astype(np.int64), right.at(at).astype(np.int64)
     if step.fills:
         keep = compatible(left, i, right.rows, j, step.fills)

@@ -24,6 +24,7 @@ from levada.kernels.time.interval import Params, leave
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame
+from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, Times, Window
 from levada.operators.excess import most_of
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
@@ -80,14 +81,14 @@ def ends(
 
 
 def blame(
-    node: PlanNode[Relaxed], rows: Frame, most: int, *, shares: Shares, seed: int
+    node: PlanNode[Relaxed], rows: Frame, limits: QueryLimits, *, shares: Shares, seed: int
 ) -> ExcessError:  # fmt: skip
     """The error of the pick that wants most of these rows of input 0, which are too many."""
     wanted = node.known(_wanted, 0, shares, seed)
     _, owner, _ = wanted.finders[0].found(rows)
     counts = np.bincount(owner, minlength=len(wanted.owners))
     number, member = wanted.owners[int(counts.argmax())]
-    error = most_of(node, np.bincount(rows["op"]), most)
+    error = most_of(node, np.bincount(rows["op"]), limits)
     error.node, error.member = number, member
     return error
 

@@ -1,14 +1,15 @@
 """In which order the parts of a conjunction are joined: greedily, by what the next join costs.
 
 Stars of one subject come first, then what takes the fewest stages, Cartesian products last; of
-equal ones what stands first. Only pairs that share a variable are looked at as long as there are
-such, each once: a path of n steps has n of them, a star n**2.
+equal ones what stands first. Only pairs that share a variable are looked at, each once: a path of n
+steps has n of them, a star n**2. Where none has a key, none ever will: what is left is joined by
+its stages alone, in n steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 
 from levada.model.expression import Expression, Var, variables
 from levada.plan.physical import operators as p
@@ -16,7 +17,7 @@ from levada.plan.physical.build import filter_, join
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 
-Cost = tuple[bool, bool, int, int]
+Cost = tuple[bool, int, int]
 
 
 def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
@@ -55,7 +56,6 @@ class _Order:
         self._pairs: list[tuple[Cost, int, int]] = []
         self._centers: dict[int, str | None] = {}
         self._places: dict[int, dict[str, int]] = {}  # of each part's variables
-        self._products = False  # pairs without a common variable are among the pairs
         for rank, part in enumerate(parts):
             self.add(rank, part)
 
@@ -64,9 +64,8 @@ class _Order:
         near = {other for v in part.variables for other in self._with.get(v, ())}
         self._centers[rank] = _center(part)
         self._places[rank] = {v: at for at, v in enumerate(part.variables)}
-        others = list(self.parts) if self._products else near
         self.parts[rank] = part
-        for other in others:
+        for other in near:
             self._push(rank, other)
         for v in part.variables:
             self._with.setdefault(v, set()).add(rank)
@@ -74,34 +73,34 @@ class _Order:
     def next(self) -> tuple[Op, Op]:
         """Takes out the pair that is to be joined next."""
         while self._pairs:
-            cost, i, j = self._pairs[0]
+            _, i, j = heappop(self._pairs)
             if i in self.parts and j in self.parts:
-                if cost[0] and not self._products:
-                    break  # a product; perhaps there are better ones
                 return self._take(i), self._take(j)
-            heappop(self._pairs)
-        self._push_products()
-        return self.next()
+        i, j = self._product()
+        return self._take(i), self._take(j)
 
-    def _push_products(self) -> None:
-        assert not self._products, "two parts have a pair"
-        self._products = True
-        ranks = list(self.parts)
-        for n, i in enumerate(ranks):
-            for j in ranks[n + 1 :]:
-                if set(self.parts[i].variables).isdisjoint(self.parts[j].variables):
-                    self._push(i, j)
+    def _product(self) -> tuple[int, int]:
+        """Of parts of which no two have a key: the two that are joined in the least stage, of these
+        the first. A product is made behind both its parts, so the second least stage decides.
+        """
+        stage = nsmallest(2, [part.stage for part in self.parts.values()])[1]
+        i, j = nsmallest(2, [rank for rank, part in self.parts.items() if part.stage <= stage])
+        return i, j
 
     def _push(self, i: int, j: int) -> None:
+        """A pair, if it has a key: without one parts are joined last."""
         i, j = min(i, j), max(i, j)
-        heappush(self._pairs, (self._cost(i, j), i, j))
+        if (cost := self._cost(i, j)) is not None:
+            heappush(self._pairs, (cost, i, j))
 
-    def _cost(self, i: int, j: int) -> Cost:
+    def _cost(self, i: int, j: int) -> Cost | None:
         left, right = self.parts[i], self.parts[j]
         _, keys, placed = join_keys(left, right, self._places[i])
+        if not keys:
+            return None
         stage, _ = place((left, right), placed)
         star = self._centers[i] is not None and self._centers[i] == self._centers[j]
-        return (not keys, not star, stage, -len(keys))
+        return (not star, stage, -len(keys))
 
     def _take(self, rank: int) -> Op:
         part = self.parts.pop(rank)

@@ -70,6 +70,11 @@ class Layout(NamedTuple):
         ends = [col.UNTIL] * (self.weighted and bool(self.windows))
         return names + ["w"] * self.weighted + ends + ["r"] * self.report
 
+    @property
+    def width(self) -> int:
+        """The bytes of a row in its columns, with the group where it is; texts are beside."""
+        return 2 + sum(int(DTYPES.get(name[0], "i8")[1]) for name in self.columns())
+
     def show(self) -> str:
         """Short text for explain: ``ID+TEXT ID | lo hi prev``."""
         slots = " ".join("+".join(f.name or "" for f in Facet if f in s) or "-" for s in self.slots)

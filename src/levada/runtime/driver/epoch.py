@@ -392,7 +392,7 @@ class Epochs:
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
         self.admission.room.see(intention.references, done)
-        manifest.sizes = totals.sizes(done)
+        manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

@@ -15,6 +15,7 @@ import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame
+from levada.model.limits import Limited
 from levada.plan.sealed.patterns import MOST_COUNTED, patterns_read
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Control, Done
@@ -80,6 +81,14 @@ def sizes(done: Sequence[Done]) -> dict[str, int]:
     for d in done:
         found.update(d.sizes)
     return dict(found)
+
+
+def crowded(done: Sequence[Done], limits: Limited) -> dict[str, int]:
+    """The queries that have more rows of state than they may have, and how many."""
+    found = Counter[str]()
+    for d in done:
+        found.update(d.held)
+    return {name: n for name, n in found.items() if 0 < limits.of(name).state < n}
 
 
 def hits(plan: Plan, last: Manifest, controls: Sequence[Control]) -> dict[str, dict[str, int]]:

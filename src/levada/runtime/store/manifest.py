@@ -249,6 +249,7 @@ class Manifest(msgspec.Struct):
     balanced: Balanced | None = None  # after the last reorganization
     costs: Costs | None = None  # how epochs ran, and what was expected
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
+    crowded: dict[str, int] = {}  # query with more rows of state than it may have -> how many
     # files of totals, and how many queries each is of (``store.totals``)
     totalled: list[tuple[str, int]] = []
     homes: Stayed | None = None  # of the last run on a cluster

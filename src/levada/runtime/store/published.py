@@ -26,6 +26,7 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError, UsageError
+from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
 from levada.model.time import MAX, TIMELESS
@@ -75,14 +76,14 @@ class Keep:
     def of(text: str) -> Keep:
         """A duration, a size or a number of reports, or several of them.
 
-        >>> Keep.of("1h,256MB,5000")
+        >>> Keep.of("1h,256MB,5k")
         Keep(age=3600000, size=256000000, reports=5000)
         """
         found: dict[str, int] = {}
         for word in (part.strip() for part in text.split(",")):
             number = word.rstrip("BKMGT")
-            if word.isdecimal():
-                found["reports"] = int(word)
+            if word.isdecimal() or word.rstrip("kM").isdecimal():
+                found["reports"] = parse_count(word, "the number of reports", least=0)
             elif word.endswith("B") and number.isdecimal() and word[len(number) :] in SIZES:
                 found["size"] = int(number) * SIZES[word[len(number) :]]
             else:

@@ -20,7 +20,7 @@ from levada.model.arrays import Bools, Longs, Words
 from levada.model.frame import Column, Frame, concat, pack
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
-from levada.operators.excess import most_of
+from levada.operators.excess import most_of, most_rows
 from levada.operators.group.panes import fold, of_one_group
 from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
@@ -134,8 +134,8 @@ class Exchange:
         counts = np.bincount(picked["op"], minlength=len(picks.members))
         before = self._counts.get(picks.id)
         self._counts[picks.id] = counts = counts if before is None else counts + before
-        if int(counts.sum()) > self.context.limits.rows:
-            raise most_of(picks, counts, self.context.limits.rows)
+        if int(counts.sum()) > most_rows(picks, self.context.limits):
+            raise most_of(picks, counts, self.context.limits)
         return picked
 
     def _wanted(self, frame: Frame, consumer: Consumer) -> Frame:

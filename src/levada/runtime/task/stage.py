@@ -25,6 +25,7 @@ from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
 from levada.operators.group.panes import at_once, is_folded
+from levada.operators.held import held
 from levada.operators.table import IN_PIECES, evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.heavy.divisible import divisible
@@ -369,9 +370,11 @@ class StageTask:
             came=self.arrivals.places,
             rows_in=self.touched,
             rows_state=self.state.touched,
-            held=self.held.peak,
+            most_held=self.held.peak,
             shown_reports=self.env.shown,
         )
+        if self.context.limited.any("state"):
+            done.held = held(self.plan, self.state, self.progress.new)
         done.hear(self.controls, self.heard)
         done.files, done.state = self.state.files(), self.state.file or None
         if self.state.changed:

@@ -1,8 +1,8 @@
 """How much one token may, as its line in the file of tokens says it: ``queries=10,bytes=1MB``.
 
-    queries streams connections     in place of what a server gives every token
-    body text seconds               of one request, at most what a server takes of anybody
-    solutions bytes reports kept    of each query that it adds, at most what the engine gives any
+    queries streams connections         in place of what a server gives every token
+    body text seconds                   of one request, at most what a server takes of anybody
+    solutions bytes reports kept state  of each query that it adds, at most what others may have
 
 Who has no such words has what everybody has.
 """

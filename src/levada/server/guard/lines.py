@@ -7,15 +7,19 @@ from __future__ import annotations
 import resource
 from asyncio import TimerHandle
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from levada.server.guard.handshake import fault_of
+
 SPARE = 256  # files that a server has open beside its connections
 _ANSWER = (
     "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
-    "content-length: {size}\r\n\r\n{body}"
+    "content-length: {size}\r\n{headers}\r\n{body}"
 )
 
 
@@ -109,11 +113,22 @@ class Bounded(HttpToolsProtocol):
             self._timer.cancel()
         self._timer = None
 
-    def _refuse(self, status: str, told: str) -> None:
+    def handle_websocket_upgrade(self) -> None:
+        """A WebSocket is asked for: the connection is another protocol's, if that is so."""
+        fault = fault_of(self.scope["method"], self.scope["http_version"], self.headers)
+        if fault is None:
+            super().handle_websocket_upgrade()
+        else:
+            self._refuse(*fault)
+
+    def _refuse(
+        self, status: str, told: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._settle()
         number, title = status.split(" ", 1)
         body = f'{{"title": "{title}", "status": {number}, "detail": "{told}"}}\n'
-        answer = _ANSWER.format(status=status, size=len(body), body=body)
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        answer = _ANSWER.format(status=status, size=len(body), headers=more, body=body)
         self.bounds.refused[int(number)] += 1
         self.transport.write(answer.encode())
         self.transport.close()

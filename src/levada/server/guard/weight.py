@@ -11,19 +11,29 @@ from dataclasses import fields, is_dataclass
 from levada.engine.prepare import Prepared
 from levada.errors import UsageError
 from levada.syntax.cql.ast import Table
-from levada.syntax.sparql.ast import Triple
+from levada.syntax.sparql.ast import PathAlternative, PathSequence, Triple
 
 
 def check_weight(query: Prepared, most: int) -> None:
     """Raises ``UsageError`` for a text with more than so many patterns of triples, or tables;
-    ``QueryError`` for what is no query.
+    ``QueryError`` for what is no query. Each choice and step of a path is planned as a pattern.
     """
-    found = sum(isinstance(node, Triple | Table) for node in nodes(query.ast))
+    found = sum(map(_patterns, nodes(query.ast)))
     if found > most:
         raise UsageError(
             f"The text has {found:,} patterns, and the server takes at most {most:,}.",
             hint="Who may write to the checkpoint may add it: levada add CHECKPOINT QUERY.",
         )
+
+
+def _patterns(node: object) -> int:
+    match node:
+        case Triple() | Table():
+            return 1
+        case PathAlternative(parts) | PathSequence(parts):
+            return len(parts) - 1
+        case _:
+            return 0
 
 
 def nodes(tree: object) -> Iterator[object]:

@@ -47,7 +47,7 @@ def by_all_pairs(parts: Sequence[Op], conjuncts: Sequence[Expression]) -> Op:
     return whole
 
 
-def cost(left: Op, right: Op) -> join_order.Cost:
+def cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
     _, keys, placed = join_keys(left, right)
     stage, _ = place((left, right), placed)
     center = join_order._center(left)
@@ -97,6 +97,20 @@ def test_a_path_of_hundreds_of_steps_is_planned_in_a_moment() -> None:
 
     plan(10)  # loads what is loaded late
     assert plan(400) < 3 * plan(200)
+
+
+def test_a_product_of_hundreds_of_patterns_is_ordered_in_a_moment() -> None:
+    """All of its pairs were looked at, at every registration three times."""
+
+    def order(patterns: int) -> int:
+        names = [(Var(f"a{i}"), Var(f"b{i}")) for i in range(patterns)]
+        parts = [
+            build.match(TriplePattern(a, Iri("http://e/p"), b), STREAM, (), 0, raw=False)
+            for a, b in names
+        ]
+        return calls(lambda: join_order._Order(parts)) + calls(join_order._Order(parts).next)
+
+    assert order(400) < 3 * order(200)
 
 
 def test_a_query_that_is_too_large_to_be_planned_is_refused_when_it_is_registered(

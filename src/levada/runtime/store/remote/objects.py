@@ -157,7 +157,8 @@ class Objects:
             )
         return CheckpointError(
             f"The checkpoint {self.address} cannot be {what}: {_reason(str(error))}.",
-            hint="The run goes on after the last epoch that was committed.",
+            hint="Start again when it answers: a run goes on after its last epoch, if it has had "
+            "any.",
         )
 
 

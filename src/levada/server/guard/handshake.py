@@ -1,0 +1,64 @@
+"""Whether a request that asks for a WebSocket is a handshake (RFC 6455, 4.2.1): looked at before
+the connection is handed to who speaks the protocol, so that a mistake is told as every other one.
+
+Another version is a 426 that names the one spoken here (4.4), everything else a 400. Which page
+asks, and with which token, is the door's (``door``).
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+VERSION = "13"
+_KEY = 16  # bytes
+
+
+class Fault(NamedTuple):
+    """What is answered to a handshake that is none."""
+
+    status: str
+    told: str
+    headers: Mapping[str, str] = {}
+
+
+def fault_of(method: str, http: str, headers: Iterable[tuple[bytes, bytes]]) -> Fault | None:
+    """What is wrong with a request whose header Upgrade says websocket; None: nothing.
+
+    >>> said = [(b"sec-websocket-key", b"AAAAAAAAAAAAAAAAAAAAAA==")]
+    >>> fault_of("GET", "1.1", [*said, (b"sec-websocket-version", b"13")])
+    >>> fault_of("GET", "1.1", [*said, (b"sec-websocket-version", b"8")]).status
+    '426 Upgrade Required'
+    """
+    found = list(headers)
+    keys, versions = (_all(found, name) for name in (b"sec-websocket-key", _VERSION))
+    if (method, http) != ("GET", "1.1"):
+        return _bad("A WebSocket begins with a GET of HTTP/1.1.")
+    if len(versions) != 1:
+        return _bad(f"A WebSocket says one Sec-WebSocket-Version, which is {VERSION}.")
+    if versions[0] != VERSION.encode():
+        told = f"A WebSocket is spoken here in version {VERSION} only."
+        said = {"upgrade": "websocket", "sec-websocket-version": VERSION}
+        return Fault("426 Upgrade Required", told, said)
+    if len(keys) != 1 or not _is_key(keys[0]):
+        return _bad(f"A WebSocket says one Sec-WebSocket-Key, which is {_KEY} bytes in base64.")
+    return None
+
+
+_VERSION = b"sec-websocket-version"
+
+
+def _bad(told: str) -> Fault:
+    return Fault("400 Bad Request", told)
+
+
+def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    return [value.strip() for said, value in headers if said == name]
+
+
+def _is_key(value: bytes) -> bool:
+    try:
+        return len(binascii.a2b_base64(value, strict_mode=True)) == _KEY
+    except binascii.Error:
+        return False

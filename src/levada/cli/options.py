@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from levada.algebra.options import WORDS as OPTION_WORDS
 from levada.emission.formats import SHAPES, Format, meant
 from levada.errors import UsageError, near
 from levada.model.counts import check_partitions
@@ -119,6 +118,22 @@ EmptyReports = Annotated[
         "--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING
     ),
 ]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The last instant at which queries report: ISO or ms. Then they leave.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Lifetime = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long queries live, from where they begin: 1h. Then they leave.",
+        rich_help_panel=_MEANING,
+    ),
+]
 Entailment = Annotated[
     Literal["none", "rdfs", "owl"] | None,
     typer.Option(
@@ -135,15 +150,6 @@ OntologyFiles = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
-WORDS: dict[str, Any] = {
-    "bounds": Bounds,
-    "t0": T0,
-    "report": Report,
-    "empty_reports": EmptyReports,
-    "entailment": Entailment,
-}
-"""The options that say what queries mean, by the words of ``algebra.options.WORDS``."""
-assert tuple(WORDS) == OPTION_WORDS, "each word is an option"
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Out = Annotated[
     str | None,

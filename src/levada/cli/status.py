@@ -29,8 +29,8 @@ from levada.engine.telling.status import (
     Status,
     read_status,
 )
-from levada.engine.telling.summary import instant, table
-from levada.model.time import MAX, MIN
+from levada.engine.telling.summary import table
+from levada.model.time import MAX, MIN, instant
 from levada.runtime.store import verify as store
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.reign.rollback import rollback as back
@@ -109,6 +109,7 @@ def tell(status: Status) -> dict[str, object]:
         "streams": streams,
         "queries": queries,
         "suspended": status.suspended,
+        "over": status.over,
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
         "pinned": None if status.pinned is None else asdict(status.pinned),
@@ -159,6 +160,7 @@ def show(status: Status) -> RenderableType:
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))
+    parts += [Text(sentence) for sentence in ends(status)]
     parts += [Text(why) for why in status.suspended.values()]
     if status.outputs:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
@@ -172,6 +174,15 @@ def show(status: Status) -> RenderableType:
     if status.costs is not None:
         parts += [Text(sentence) for sentence in sentences(status.costs)]
     return Group(*parts)
+
+
+def ends(status: Status) -> Iterator[str]:
+    """Until when queries report that have an end, and which have ended."""
+    for query in status.queries:
+        if query.until is not None:
+            yield f"{query.name}: reports until {instant(query.until)}, and leaves then."
+    for name, until in status.over.items():
+        yield f"{name}: has ended, as it said, with its reports until {instant(until)}."
 
 
 def drivers(status: Status) -> Iterator[str]:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from levada.algebra.nodes import Query
 from levada.model.collection import collection_paused
 from levada.model.names import derived_by, is_derived, left_as, shown
+from levada.model.time import MAX
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.containment import Families
@@ -75,7 +76,9 @@ class Topology:
         self._batch = Batch(self._common, version + 1)
 
     @collection_paused()
-    def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
+    def add(
+        self, name: str, query: Query, start: int, *, empty_reports: bool = False, until: int = MAX
+    ) -> None:
         """A query that is to be fitted in by the next ``install``."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
@@ -116,6 +119,7 @@ class Topology:
             query.windows,
             query.reports.clock,
             self.version + 1,
+            until,
         )
 
     @collection_paused()

@@ -22,6 +22,7 @@ from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
+from levada.operators.border.ends import shown_within
 from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
 from levada.operators.group.panes import at_once, is_folded
@@ -372,7 +373,7 @@ class StageTask:
             at=executor_here(),
             rows_in=self.touched,
             rows_state=self.state.touched,
-            shown_reports=self.env.shown,
+            shown_reports=shown_within(self.plan, self.env.shown),
         )
         done.files = self.state.files()
         done.state = self.state.file or None

@@ -21,6 +21,7 @@ from levada.engine.driving.tempo import wall
 from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
+from levada.engine.telling.relaxed import RelaxedStatus
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import (
     ExecutorsStatus,
@@ -110,6 +111,7 @@ def tell(status: Status) -> dict[str, object]:
         "queries": queries,
         "suspended": status.suspended,
         "over": status.over,
+        "relaxed": [asdict(one) for one in status.relaxed],
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
         "pinned": None if status.pinned is None else asdict(status.pinned),
@@ -166,6 +168,9 @@ def show(status: Status) -> RenderableType:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
         parts += [Text(line) for output in status.outputs for line in _told(output)]
+    if status.relaxed:
+        heads = ("relaxed", "given", "made", "wanted", "picked", "work / apart")
+        parts.append(table(heads, [_counted(one) for one in status.relaxed]))
     if status.executors is not None:
         parts.append(Text(executors(status.executors)))
     parts += [Text(sentence) for sentence in places(status)]
@@ -193,6 +198,11 @@ def drivers(status: Status) -> Iterator[str]:
         yield status.lost
     for one in status.standby:
         yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
+
+
+def _counted(one: RelaxedStatus) -> tuple[str, ...]:
+    numbers = (one.given, one.made, one.wanted, one.picked)
+    return one.join, *(f"{number:,}" for number in numbers), f"{one.work:.2f}"
 
 
 def _oldest(output: OutputStatus) -> str:

@@ -84,7 +84,8 @@ class Lives:
         return found
 
     def _stands(self, query: Registered) -> bool:
-        return self._registry.standing(query.name) is query.lifetime
+        """Whether it is there, and not suspended: of that it is still told."""
+        return self._registry.standing(query.name) is query.lifetime and not query.lifetime.over
 
     def _leaves(self, query: Registered, gone: list[Registered]) -> bool:
         try:

@@ -33,6 +33,7 @@ from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
+from levada.plan.topology.dear import Dear
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.seal import Sealer
 
@@ -63,7 +64,7 @@ class Topology:
         self.sharing = sharing
         self._common = Common()
         self._batch = Batch(self._common, 1)
-        self.relaxations = Relaxations()
+        self.relaxations, self.dear = Relaxations(), Dear()
         self._families = Families()
         self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
@@ -129,13 +130,18 @@ class Topology:
         """
         newcomers, self._newcomers = self._newcomers, []
         for query, installer, asked in newcomers:
-            self._batch.ask(query, installer, self.relaxations.relaxed(query, asked))
+            found = self.relaxations.relaxed(query, asked, self._is_dear)
+            self._batch.ask(query, installer, found)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
+
+    def _is_dear(self, name: str) -> bool:
+        query = self.queries.get(name)
+        return query is not None and self.dear.reads(query, self.nodes)
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """A query whose operators are here, the last one as this member (``plan/topology/rows``);

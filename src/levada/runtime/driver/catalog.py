@@ -148,6 +148,7 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
+        topology.dear.see({} if last is None else last.met)
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()

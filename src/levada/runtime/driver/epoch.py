@@ -25,6 +25,7 @@ from levada.runtime.balance.balancing import Balancing
 from levada.runtime.context import Context, Control, Done, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
+from levada.runtime.driver.costs.met import of_late
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
@@ -390,6 +391,7 @@ class Epochs:
         if not intention.static and intention.replacement is None:
             self.pace.learn(done)
         manifest.sizes = totals.sizes(done)
+        manifest.met = of_late(last.met, done, plan)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

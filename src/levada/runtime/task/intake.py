@@ -92,7 +92,7 @@ class IntakeTask:
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
-        told = Done(0, 0, cpu=time.thread_time() - began)
+        told = Done(0, 0, cpu=time.thread_time() - began, met=self.exchange.met.told())
         if self.context.counted:
             self.exchange.name = told.reader = payload.reader or STATIC
             told.sent = self.exchange.counted()

@@ -375,8 +375,7 @@ class StageTask:
             rows_state=self.state.touched,
             shown_reports=shown_within(self.plan, self.env.shown),
         )
-        done.files = self.state.files()
-        done.state = self.state.file or None
+        done.files, done.state = self.state.files(), self.state.file or None
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
             done.state = state_files.write(self.context.root, "state", stem, self.state.finish())
@@ -385,7 +384,8 @@ class StageTask:
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.sizes = self.results.sizes
-        done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
+        done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
+        done.cpu = time.thread_time() - self.began
         if self.context.measured:
             done.seconds = time.perf_counter() - self.started
             done.given, done.joined = self.given.given()

@@ -1,5 +1,5 @@
 """Which relaxed joins are dear: in which more rows meet in vain than sharing can save, as measured
-(docs/decisions/0070-lives-prices-regions.md).
+(docs/decisions/0070-ends-and-prices.md).
 
     relaxed   rows given + pairs made
     apart     rows given + rows picked, at least: each query would join what it wants of both sides

@@ -32,4 +32,6 @@ def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
     for at, counts in met.items():
         node, member = at.split()
         name = f"Join {node}" + (f" ({member})" if member != "0" else "")
-        yield RelaxedStatus(name, *counts, work=round(in_vain(counts), 2))
+        given, made, wanted, picked = counts
+        work = round(in_vain(counts), 2)
+        yield RelaxedStatus(name, given, made, wanted, picked, work)

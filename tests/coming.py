@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from cases.case import CaseQuery
 from levada import Engine
 from levada.engine.suspended import read_suspended
+from levada.model.time import MAX
 from levada.plan.sealed.steps import Join, Pick
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
@@ -38,11 +39,14 @@ MODES = ("off", "exact", "containment", "relax")
 
 @dataclass(frozen=True)
 class Coming:
-    """A query that comes before a phase, and goes before a later one, or not at all."""
+    """A query that comes before a phase, and goes before a later one, or not at all. ``life`` (ms):
+    how long it lives, where its streams have said something before it, else its last instant.
+    """
 
     query: CaseQuery
     comes: int = 0
     goes: int = PHASES
+    life: int | None = None
 
     def there(self, phase: int) -> bool:
         """Whether it is there in a phase; ``PHASES`` is the end."""
@@ -74,6 +78,20 @@ class World:
             found[name] = elements[ends[phase] : ends[phase + 1]] if phase >= 0 else ()
         return found
 
+    def words(self, one: Coming) -> dict[str, int]:
+        """When a query ends, by the words of its options."""
+        if one.life is None:
+            return {}
+        seen = self.seen(one.query, one.comes)
+        return {"until": one.life} if seen is None else {"lifetime": one.life}
+
+    def end(self, one: Coming) -> int:
+        """The last instant at which a query reports."""
+        if one.life is None:
+            return MAX
+        seen = self.seen(one.query, one.comes)
+        return one.life if seen is None else seen + 1 + one.life
+
     def seen(self, query: CaseQuery, phases: int) -> int | None:
         """The largest time of what a query's streams have had in so many phases."""
         own = {stream for stream, _ in query.reference.windows.values()}
@@ -88,7 +106,8 @@ def comings(draw: st.DrawFn, sets: st.SearchStrategy[list[CaseQuery]]) -> list[C
     for query in draw(sets):
         comes = draw(st.sampled_from((0, 0, *range(1, PHASES))))
         goes = draw(st.sampled_from((PHASES, PHASES, *range(comes + 1, PHASES))))
-        found.append(Coming(query, comes, goes))
+        life = draw(st.sampled_from((None, None, None, 1500, 3000, 4001, 6000)))
+        found.append(Coming(query, comes, goes, life))
     return found
 
 
@@ -120,7 +139,7 @@ def run(
                 sharing=mode, **options,
             )  # fmt: skip
             _declare(engine, folder, world)
-            register(engine, [one.query for one in coming if one.there(phase)])
+            register(engine, [ending(one, world) for one in coming if one.there(phase)])
             engine.start(once=phase == PHASES)
             return engine
 
@@ -130,7 +149,7 @@ def run(
                 running.close()
                 running = start(phase, mode)
             elif phase < PHASES:
-                _change(running, coming, phase)
+                _change(running, coming, phase, world)
             if phase < PHASES:
                 _feed(running, folder, world, phase)
                 if shared is not None:
@@ -175,7 +194,13 @@ def _right(one: Coming, world: World) -> list[Report]:
     asked = one.query.reference
     seen = world.seen(one.query, one.comes)
     asked = asked if seen is None else replace(asked, after=seen)
-    return evaluate(asked, world.streams, world.static, [])
+    end = world.end(one)
+    return [r for r in evaluate(asked, world.streams, world.static, []) if r.time <= end]
+
+
+def ending(one: Coming, world: World) -> CaseQuery:
+    """The query with its end among its options."""
+    return replace(one.query, options={**one.query.options, **world.words(one)})
 
 
 def _create(folder: Path, world: World) -> None:
@@ -200,13 +225,14 @@ def _declare(engine: Engine, folder: Path, world: World) -> None:
         engine.static(folder / f"g{i}.nt", graph)
 
 
-def _change(engine: Engine, coming: Sequence[Coming], phase: int) -> None:
-    """Queries go and come, these together."""
+def _change(engine: Engine, coming: Sequence[Coming], phase: int, world: World) -> None:
+    """Queries go and come, these together; those that had an end may have gone."""
     for one in coming:
-        if one.goes == phase:
-            engine.unregister(one.query.name)
+        with engine._registry.lock:
+            if one.goes == phase and one.query.name in engine._registry.queries:
+                engine.unregister(one.query.name)
     with engine._registry.lock:
-        register(engine, [one.query for one in coming if one.comes == phase])
+        register(engine, [ending(one, world) for one in coming if one.comes == phase])
 
 
 def _feed(engine: Engine, folder: Path, world: World, phase: int) -> None:

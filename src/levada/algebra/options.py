@@ -13,7 +13,8 @@ from typing import Any, Literal, TypedDict, get_args
 
 from levada.algebra.schema import Regime, regime_of
 from levada.errors import UsageError, near
-from levada.model.durations import parse_duration, parse_time
+from levada.model.durations import parse_duration, parse_time, shown_duration
+from levada.model.time import instant
 
 Bounds = Literal["[)", "(]"]
 ReportPolicy = Literal["close", "change"]
@@ -29,8 +30,9 @@ class QueryOptions:
     ``report``: when a query is evaluated; None is on close where a window has a STEP and on content
     change elsewhere. ``period`` (ms): in place of that at t0 and each so many ms from it.
     ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also
-    evaluate where all windows are empty. ``entailment``: which triples a graph entails beside its
-    own; None is as the engine has it.
+    evaluate where all windows are empty. ``until`` (ms since 1970): the last instant at which the
+    query reports; ``lifetime`` (ms) says it from where the query begins. Then it leaves.
+    ``entailment``: which triples a graph entails beside its own; None is as the engine has it.
 
     >>> QueryOptions(report="change").bounds
     '[)'
@@ -42,7 +44,14 @@ class QueryOptions:
     empty_reports: bool = False
     period: int | None = None
     nonempty: bool = False
+    until: int | None = None
+    lifetime: int | None = None
     entailment: Regime | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether it says when the query leaves."""
+        return self.until is not None or self.lifetime is not None
 
     def __post_init__(self) -> None:
         assert self.bounds in get_args(Bounds), "bounds are '[)' or '(]'"
@@ -55,17 +64,21 @@ class QueryOptions:
         assert not (self.nonempty and self.empty_reports), (
             "a report is left out, or evaluated, where all is empty"
         )
+        assert self.until is None or self.lifetime is None, "a query ends once"
 
 
 class QueryWords(TypedDict, total=False):
-    """The words by which a user says options: ``engine.register(text, report="change")``. ``t0`` is
-    ms or an ISO time, ``report`` what ``report_policy`` reads.
+    """The words by which a user says options: ``engine.register(text, report="change")``. ``t0``
+    and ``until`` are ms or an ISO time, ``lifetime`` is a duration, ``report`` what
+    ``report_policy`` reads.
     """
 
     bounds: Bounds
     t0: int | str
     report: str
     empty_reports: bool
+    until: int | str
+    lifetime: int | str
     entailment: Literal["none", "rdfs", "owl"]
 
 
@@ -102,8 +115,8 @@ WORDS = tuple(f.name for f in fields(QueryOptions) if f.name not in ("period", "
 
 
 def options_of(words: Mapping[str, Any]) -> QueryOptions:
-    """The options that these words say (``t0`` is ISO or ms, ``report`` as ``report_policy`` reads
-    it); None is not said. Raises ``UsageError``.
+    """The options that these words say (``t0`` and ``until`` are ISO or ms, ``lifetime`` is a
+    duration, ``report`` as ``report_policy`` reads it); None is not said. Raises ``UsageError``.
 
     >>> options_of({"report": "nonempty", "t0": None}).nonempty
     True
@@ -119,6 +132,7 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     if "report" in values:
         policy = report_policy(values.pop("report"))
         values.update(policy)
+    values |= _life(values)
     if values.get("bounds", "[)") not in get_args(Bounds):
         raise UsageError(f"There are no bounds {values['bounds']}.", hint="Say '[)' or '(]'.")
     if "entailment" in values:
@@ -128,3 +142,72 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
             "Reports without content are left out (nonempty) or shown (empty_reports), not both."
         )
     return QueryOptions(**values)
+
+
+def narrowed(wide: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The words of what holds for many, with those of one in their places; it ends by its own.
+
+    >>> narrowed({"lifetime": "1h", "t0": 5}, {"until": 7})
+    {'t0': 5, 'until': 7}
+    """
+    ends = ("until", "lifetime")
+    if any(own.get(word) is not None for word in ends):
+        wide = {word: value for word, value in wide.items() if word not in ends}
+    return {**wide, **own}
+
+
+def until_of(value: Any) -> int:
+    """The instant (ms) up to which a query reports. Raises ``UsageError``.
+
+    >>> until_of("1970-01-01T01:00:00Z")
+    3600000
+    """
+    until = parse_time(value)
+    if until < 0:
+        raise UsageError(
+            f"A query reports until an instant from 1970 on, not until={value}.",
+            hint="Say for example until=2013-01-01T05:00:00Z; lifetime=1h is so long from where "
+            "the query begins.",
+        )
+    return until
+
+
+def lifetime_of(value: Any) -> int:
+    """How long (ms) a query lives. Raises ``UsageError``.
+
+    >>> lifetime_of("1h")
+    3600000
+    """
+    if str(value).strip().startswith("-") or not (lifetime := parse_duration(value)):
+        raise UsageError(
+            f"A query lives for some time, not lifetime={value}.",
+            hint="Say for example lifetime=1h; until=2013-01-01T05:00:00Z is the instant itself.",
+        )
+    return lifetime
+
+
+def _life(values: Mapping[str, Any]) -> dict[str, int]:
+    """The end of a query by what is said of it. Raises ``UsageError``."""
+    if "until" in values and "lifetime" in values:
+        raise UsageError("A query ends at an instant (until) or after a time (lifetime), not both.")
+    if "lifetime" in values:
+        return {"lifetime": lifetime_of(values["lifetime"])}
+    if "until" not in values:
+        return {}
+    until = until_of(values["until"])
+    if "t0" in values and until < values["t0"]:
+        raise UsageError(
+            f"The query ends at {values['until']} (until), before its windows begin (t0)."
+        )
+    return {"until": until}
+
+
+def end_told(options: QueryOptions) -> str:
+    """When a query leaves, for people; "": it does not by itself.
+
+    >>> end_told(QueryOptions(until=1500)), end_told(QueryOptions(lifetime=3_600_000))
+    ('after its reports until 1970-01-01T00:00:01.500Z', 'PT1H after it begins')
+    """
+    if options.lifetime is not None:
+        return f"{shown_duration(options.lifetime)} after it begins"
+    return "" if options.until is None else f"after its reports until {instant(options.until)}"

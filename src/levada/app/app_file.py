@@ -18,14 +18,20 @@ those of the application. Cost: linear in the file.
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
+from levada.algebra.options import (
+    WORDS,
+    Bounds,
+    QueryOptions,
+    narrowed,
+    options_of,
+    report_policy,
+)
 from levada.algebra.schema import Regime
 from levada.app.values import (
     at,
@@ -34,20 +40,22 @@ from levada.app.values import (
     duration_at,
     flag_at,
     inside,
+    lifetime_at,
     limits_at,
     list_at,
     mapping_at,
     memory_at,
+    plain_time,
     required,
     text_at,
     texts_at,
-    wrong,
+    time_at,
+    until_at,
 )
 from levada.emission.formats import SHAPES, Format, check_stdout, meant
 from levada.engine.asked import Asked
 from levada.errors import UsageError, near
 from levada.model.counts import check_partitions
-from levada.model.durations import parse_time
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
@@ -147,7 +155,7 @@ class Options:
         """With these in the places of its own: options and words for queries alike."""
         words = {word: value for word, value in given.items() if word in WORDS}
         others = {_FIELDS.get(n, n): value for n, value in given.items() if n not in WORDS}
-        return replace(self, **others, said={**self.said, **words})
+        return replace(self, **others, said=narrowed(self.said, words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +174,7 @@ class App:
         >>> app.query_options(QuerySource("q", "", said={"t0": 7})).t0
         7
         """
-        return options_of({**self.options.said, **query.said})
+        return options_of(narrowed(self.options.said, query.said))
 
     def merged(self, other: App) -> App:
         """This application with another's streams, static data and queries after its own, and its
@@ -228,16 +236,11 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     path = required(options, "path", place)
     elsewhere = path in (STDIN, PUSH) or is_way(str(path))
     path = path if elsewhere else _path(base, at(place, "path"), path)
-    given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
+    given = {key: plain_time(option) for key, option in options.items() if key != "path"}
     for key in given.keys() & {"mapping", "ca", "cert", "key"}:
         given[key] = _path(base, at(place, key), given[key])
     stream = inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given))
     return cast(StreamConfig, stream)
-
-
-def _plain_time(value: Any) -> Any:
-    """YAML's own dates as ISO texts."""
-    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def _static(base: Path, index: int, value: Any) -> StaticSource:
@@ -356,12 +359,6 @@ def _one_of(
     return read
 
 
-def _time(value: Any, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
-        raise wrong(place, "a time", value)
-    return cast(int, inside(place, lambda: parse_time(value)))
-
-
 def _policy(value: Any, place: str) -> str:
     inside(place, lambda: report_policy(value))
     return str(value)
@@ -374,9 +371,11 @@ _STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
 }
 _WORD_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "bounds": _one_of(get_args(Bounds)),
-    "t0": _time,
+    "t0": time_at,
     "report": _policy,
     "empty_reports": flag_at,
+    "until": until_at,
+    "lifetime": lifetime_at,
     "entailment": _one_of(tuple(map(str, Regime))),
 }
 assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from levada.algebra.options import lifetime_of, until_of
 from levada.errors import UsageError, near
 from levada.model.counts import parse_count
-from levada.model.durations import parse_duration
+from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import check_limits, check_memory
 
 if TYPE_CHECKING:
@@ -62,6 +64,30 @@ def inside(place: str, make: Callable[[], Any]) -> Any:
 def duration_at(value: Any, place: str) -> int:
     """A duration, in ms."""
     return cast(int, inside(place, lambda: parse_duration(value)))
+
+
+def plain_time(value: Any) -> Any:
+    """YAML's own dates as ISO texts."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def time_at(value: Any, place: str) -> int:
+    """An instant, in ms."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
+        raise wrong(place, "a time", value)
+    return cast(int, inside(place, lambda: parse_time(value)))
+
+
+def until_at(value: Any, place: str) -> int:
+    """The instant until which a query reports, in ms."""
+    return cast(int, inside(place, lambda: until_of(time_at(value, place))))
+
+
+def lifetime_at(value: Any, place: str) -> int:
+    """How long a query lives, in ms."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise wrong(place, "a duration", value)
+    return cast(int, inside(place, lambda: lifetime_of(value)))
 
 
 def limits_at(value: Any, place: str) -> str:

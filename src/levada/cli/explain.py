@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from levada.algebra import show as algebra_text
+from levada.algebra.options import end_told
 from levada.app.app_file import App
 from levada.app.prepare import known_to, prepare_app, queries_of
 from levada.engine.known import Known
@@ -82,7 +83,9 @@ def explain_document(path: Path, stage: str, *, as_json: bool) -> str:
 def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool) -> str:
     """What these queries share in a mode, and why not more. Raises ``UsageError``."""
     queries, topology = _shared(app, names, sharing_of(mode))
-    told = tell(topology, {name: query.physical.root for name, query in queries.items()})
+    roots = {name: query.physical.root for name, query in queries.items()}
+    options = {name: query.asked.options for name, query in queries.items()}
+    told = tell(topology, roots, {n: end for n, o in options.items() if (end := end_told(o))})
     if not as_json:
         return show_sharing(told)
     return _json({"stage": "sharing", **tree(told)})

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from levada.algebra.options import WORDS as OPTION_WORDS
 from levada.emission.formats import SHAPES, Format, meant
 from levada.errors import UsageError, near
 from levada.model.counts import check_partitions, parse_count
@@ -15,12 +14,8 @@ from levada.plan.install.sharing import sharing_of
 from levada.runtime.store.remote.address import folder_of
 from levada.streams.options import OPTIONS
 
-_SOURCES, _RESULTS, _MEANING, RUNNING = (
-    "Streams and data",
-    "Results",
-    "Meaning of queries",
-    "Running",
-)
+_SOURCES, _RESULTS = "Streams and data", "Results"
+_MEANING, RUNNING = "Meaning of queries", "Running"
 
 
 def _format(word: str) -> str:
@@ -130,6 +125,22 @@ EmptyReports = Annotated[
         "--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING
     ),
 ]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The last instant at which queries report: ISO or ms. Then they leave.",
+        rich_help_panel=_MEANING,
+    ),
+]
+Lifetime = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long queries live, from where they begin: 1h. Then they leave.",
+        rich_help_panel=_MEANING,
+    ),
+]
 Entailment = Annotated[
     Literal["none", "rdfs", "owl"] | None,
     typer.Option(
@@ -146,15 +157,6 @@ OntologyFiles = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
-WORDS: dict[str, Any] = {
-    "bounds": Bounds,
-    "t0": T0,
-    "report": Report,
-    "empty_reports": EmptyReports,
-    "entailment": Entailment,
-}
-"""The options that say what queries mean, by the words of ``algebra.options.WORDS``."""
-assert tuple(WORDS) == OPTION_WORDS, "each word is an option"
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Out = Annotated[
     str | None,
@@ -259,8 +261,7 @@ Delay = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="Within which results are to come, such as 250ms: epochs have no more elements than "
-        "lets them.",
+        help="Within which results are to come, such as 250ms: epochs are as large as lets them.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -269,8 +270,7 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory that a task may have of its own, such as 512MB: what windows hold beyond it "
-        "stays in files.",
+        help="Memory that a task may have of its own, such as 512MB: more stays in files.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -11,6 +11,7 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any
 
+from levada.algebra.options import WORDS as OPTION_WORDS
 from levada.cli import options as o
 from levada.cli.assemble import Given
 
@@ -26,7 +27,18 @@ _SOURCES = {
     "static": o.Static,
     "dialect": o.Dialect,
 }
-_MEANING = {**o.WORDS, "ontology": o.OntologyFiles}
+WORDS: dict[str, Any] = {
+    "bounds": o.Bounds,
+    "t0": o.T0,
+    "report": o.Report,
+    "empty_reports": o.EmptyReports,
+    "until": o.Until,
+    "lifetime": o.Lifetime,
+    "entailment": o.Entailment,
+}
+"""The options that say what queries mean, by the words of ``algebra.options.WORDS``."""
+assert tuple(WORDS) == OPTION_WORDS, "each word is an option"
+_MEANING = {**WORDS, "ontology": o.OntologyFiles}
 _FLAGS = ("empty_reports",)
 _BEFORE = [_parameter(name, annotation) for name, annotation in _SOURCES.items()]
 _BEHIND = [

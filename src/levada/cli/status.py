@@ -21,6 +21,7 @@ from levada.engine.driving.tempo import wall
 from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
+from levada.engine.telling.relaxed import RelaxedStatus
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import (
     ExecutorsStatus,
@@ -29,8 +30,8 @@ from levada.engine.telling.status import (
     Status,
     read_status,
 )
-from levada.engine.telling.summary import instant, table
-from levada.model.time import MAX, MIN
+from levada.engine.telling.summary import table
+from levada.model.time import MAX, MIN, instant
 from levada.runtime.store import verify as store
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.reign.rollback import rollback as back
@@ -109,6 +110,8 @@ def tell(status: Status) -> dict[str, object]:
         "streams": streams,
         "queries": queries,
         "suspended": status.suspended,
+        "over": status.over,
+        "relaxed": [asdict(one) for one in status.relaxed],
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
         "pinned": None if status.pinned is None else asdict(status.pinned),
@@ -159,11 +162,15 @@ def show(status: Status) -> RenderableType:
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))
+    parts += [Text(sentence) for sentence in ends(status)]
     parts += [Text(why) for why in status.suspended.values()]
     if status.outputs:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
         parts += [Text(line) for output in status.outputs for line in _told(output)]
+    if status.relaxed:
+        heads = ("relaxed", "given", "made", "wanted", "picked", "work / apart")
+        parts.append(table(heads, [_counted(one) for one in status.relaxed]))
     if status.executors is not None:
         parts.append(Text(executors(status.executors)))
     parts += [Text(sentence) for sentence in places(status)]
@@ -174,6 +181,15 @@ def show(status: Status) -> RenderableType:
     return Group(*parts)
 
 
+def ends(status: Status) -> Iterator[str]:
+    """Until when queries report that have an end, and which have ended."""
+    for query in status.queries:
+        if query.until is not None:
+            yield f"{query.name}: reports until {instant(query.until)}, and leaves then."
+    for name, until in status.over.items():
+        yield f"{name}: has ended, as it said, with its reports until {instant(until)}."
+
+
 def drivers(status: Status) -> Iterator[str]:
     """Who is at work and with what trouble, and who waits for its place."""
     if (at := status.active) is not None:
@@ -182,6 +198,11 @@ def drivers(status: Status) -> Iterator[str]:
         yield status.lost
     for one in status.standby:
         yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
+
+
+def _counted(one: RelaxedStatus) -> tuple[str, ...]:
+    numbers = (one.given, one.made, one.wanted, one.picked)
+    return one.join, *(f"{number:,}" for number in numbers), f"{one.work:.2f}"
 
 
 def _oldest(output: OutputStatus) -> str:

@@ -22,9 +22,9 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.emission.serialize import Batch
-from levada.engine.telling.summary import Progress, instant
+from levada.engine.telling.summary import Progress
 from levada.model.term import Iri, Literal, parse_term
-from levada.model.time import MAX, MIN
+from levada.model.time import MAX, MIN, instant
 
 _WIDE = 116  # columns from which two queries stand side by side
 _MOST = 16  # rows of a query that are kept

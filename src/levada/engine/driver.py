@@ -107,7 +107,6 @@ class Driver:
             checkpoint, configs, self._statics.replaceable, self._registry.planning
         )
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
-        self._statics.place()
         self._requests.restore_static()
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
         self.suspended = Suspended.of(checkpoint.root, self._limits)
@@ -123,6 +122,7 @@ class Driver:
         self.epochs = self._epochs_of(checkpoint, sourcing, chosen)
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
+        self._registry.begins = lambda query: self._catalog.begins(query, self.last)
         self._begin_loop(checkpoint)
         self._heart = Heart(checkpoint, self.loop.wake, self._away)
 

@@ -141,7 +141,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         check_kept(self._limits, self._kept)
-        check_state(self._limits, mode)
+        check_state(self._limits, planning.sharing)
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime, planning)
         self._statics = Statics(placed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +44,8 @@ MOST_NAMED = 10  # queries in a sentence
 class Registry:
     """What an engine has been told. ``dropped``: queries taken out since it was last emptied;
     ``left``: streams. ``declared``: the streams as they were said, before they got spools.
+    ``mortal``: queries that end and came since it was last emptied. ``begins``: where a query would
+    begin that came now, while an engine runs.
 
     ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
     to be files in ``folder``.
@@ -67,6 +69,8 @@ class Registry:
         self.queries: dict[str, Registered] = {}
         self._folded: dict[str, str] = {}  # their names, by what a disk that is blind to case sees
         self.dropped: set[str] = set()
+        self.mortal: list[Registered] = []
+        self.begins: Callable[[a.Query], int] | None = None
         self.lock = threading.RLock()
         self.changed = True
         self._begun = False
@@ -157,6 +161,8 @@ class Registry:
                     self.known.add_query(name, query)
                 found = _registered_rows(batch, rows)
                 found |= {n: _registered(new[n]) for n in order_by_makers(new, self.known)}
+                mortal = [query for query in found.values() if query.options.ends]
+                self._check_ends(mortal)
                 for prepared in [*self._first_of(batch, rows), *new.values()]:
                     self._warn(prepared)
             except BaseException:
@@ -166,10 +172,25 @@ class Registry:
                         self.known.remove_query(name)
                 raise
             self.queries |= found
+            self.mortal += mortal
             self._folded |= {name.casefold(): name for name in found}
             self._registered += len(found)
             self.changed = True
             return [found[asked.name] for asked in batch]
+
+    def _check_ends(self, queries: Sequence[Registered]) -> None:
+        """Whether queries that are to end can."""
+        from levada.runtime.driver.publishing.ends import check_end
+
+        for query in queries:
+            with note(query.name):
+                if not query.alike.windows:
+                    raise UsageError(
+                        f"The query {query.name} has no window: it is answered once, and has no "
+                        "end (until, lifetime)."
+                    )
+                if self.begins is not None:
+                    check_end(query.name, query.options, self.begins(query.alike))
 
     def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> list[Prepared]:
         """A query of each template: what is a slip in one is one in all."""

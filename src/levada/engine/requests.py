@@ -18,19 +18,21 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import xxhash
+
 from levada.algebra.options import options_of
 from levada.engine.asked import Asked
 from levada.engine.delivery.requested import Requested
 from levada.engine.driving.inputs import Inputs
+from levada.engine.driving.lives import Lives
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.totals import check_state
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
-from levada.engine.telling.summary import instant
 from levada.errors import LevadaError, UsageError
 from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
-from levada.model.time import MIN
+from levada.model.time import MIN, instant
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import (
@@ -39,6 +41,7 @@ from levada.runtime.store.requests import (
     Given,
     Going,
     NewStream,
+    Over,
     Request,
     brought,
     put_answer,
@@ -48,6 +51,7 @@ from levada.runtime.store.requests import (
 )
 
 LOOK = 0.1  # s between two looks
+MOST_OVER = 1000  # queries that came while the engine ran and have ended, that are remembered
 
 
 class Requests:
@@ -57,6 +61,10 @@ class Requests:
         self._root, self._registry, self._statics = root, inputs.registry, inputs.statics
         self._fits, self._streams, self._ledger = inputs.fits, streams, streams.ledger
         self._outputs = Requested(self._ledger, inputs.deliveries)
+        self._lives = Lives(inputs.registry)
+        self._own: frozenset[str] = (
+            frozenset()
+        )  # the queries that the program gave before the start
         self._replaced: list[str] = []  # by what the program gives under their names
         self._found = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
@@ -69,7 +77,9 @@ class Requests:
         Raises ``UsageError`` where there is nothing to read ``once``.
         """
         with self._registry.lock:
+            self._own = frozenset(self._registry.queries)
             self._keep_dropped()
+            self._keep_over()
             self._add_kept()
         there = set(waiting(self._root))
         self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
@@ -96,6 +106,21 @@ class Requests:
             ledger.dropped = kept
             write_ledger(self._root, ledger)
 
+    def _keep_over(self) -> None:
+        """Takes out what is given again and had ended; another query of the name has not."""
+        ledger, queries = self._ledger, self._registry.queries
+        kept: dict[str, Over] = {}
+        for name, over in ledger.over.items():  # readers went before their makers
+            if name in queries and _told_apart(queries[name].identity) == over.identity:
+                try:
+                    self._registry.remove(name)
+                except UsageError:
+                    continue  # another query reads it now, and it says nothing
+                kept[name] = over
+        if kept != ledger.over:
+            ledger.over = kept
+            write_ledger(self._root, ledger)
+
     def _add_kept(self) -> None:
         """Registers what was added; those that cannot be now are told of, and left out."""
         given = self._registry.queries
@@ -114,7 +139,10 @@ class Requests:
                     warnings.warn(told, stacklevel=2)
 
     def restore_static(self) -> None:
-        """Static graphs as requests have left them, where the program gives what it gave."""
+        """Static graphs in their places, as requests have left them where the program gives what it
+        gave.
+        """
+        self._statics.place()
         kept = []
         for given in self._ledger.given:
             copy = self._statics.folder / given.copy
@@ -131,7 +159,9 @@ class Requests:
     # -- between epochs --
 
     def take(self, last: Manifest) -> None:
-        """Does the requests that are there, or refuses them, durably."""
+        """Does the requests that are there, or refuses them, durably; what has ended leaves."""
+        with self._registry.lock:
+            self._end_lives(last)
         now = time.monotonic()
         if now - self._looked < LOOK:
             return
@@ -147,6 +177,25 @@ class Requests:
             if new:
                 write_ledger(self._root, self._ledger)
                 self._outputs.follow()
+
+    def _end_lives(self, last: Manifest) -> None:
+        """Takes out the queries that are over, durably: what the program gives again is not run."""
+        gone, ledger = self._lives.end(last), self._ledger
+        if not gone:
+            return
+        names = {query.name for query in gone}
+        asked = names & {added.name for added in ledger.added}
+        ledger.added = [added for added in ledger.added if added.name not in names]
+        for query in gone:
+            plan = query.lifetime.query
+            if query.name not in asked and plan is not None:
+                ledger.over[query.name] = Over(_told_apart(query.identity), plan.until)
+            self._outputs.end(query.name, last.epoch)
+        others = [name for name in ledger.over if name not in self._own]
+        for name in others[: max(len(others) - MOST_OVER, 0)]:
+            del ledger.over[name]
+        write_ledger(self._root, ledger)
+        self._outputs.follow()
 
     def _settle(self, last: Manifest) -> None:
         """Outputs end with their queries, and leave the ledger when they have all."""
@@ -207,7 +256,7 @@ class Requests:
         to = {query.name: query.to for query in request.add}
         limits = {query.name: check_limits(query.limits) for query in request.add}
         for said in limits.values():
-            check_state(QueryLimits.of(said), self._registry.sharing)
+            check_state(QueryLimits.of(said), self._registry.planning.sharing)
         found = self._register(batch, to)
         for query in found:
             self._outputs.add(query, to[query.name], last)
@@ -314,17 +363,23 @@ class Requests:
             if a.name not in dropped or (a.name in queries and _is(a, queries[a.name]))
         ]
         gone = {n: i for n, i in ledger.dropped.items() if n not in queries}
-        if (len(left), len(gone)) < (len(ledger.added), len(ledger.dropped)):
+        over = {n: o for n, o in ledger.over.items() if n not in queries}
+        before = len(ledger.added), len(ledger.dropped), len(ledger.over)
+        if (len(left), len(gone), len(over)) != before:
             for added in ledger.added:
                 if added not in left:
                     self._outputs.end(added.name, last.epoch)
-            ledger.added, ledger.dropped = left, gone
+            ledger.added, ledger.dropped, ledger.over = left, gone, over
             write_ledger(self._root, ledger)
             self._outputs.follow()
 
 
 def _lines(path: Path) -> list[str]:
     return [line for line in path.read_bytes().decode().split("\n") if line]
+
+
+def _told_apart(identity: str) -> str:
+    return xxhash.xxh3_128_hexdigest(identity.encode())
 
 
 def _is(added: Added, query: Registered) -> bool:

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import msgspec
 
-from levada.engine.telling.summary import instant
 from levada.errors import CheckpointError
 from levada.intake.static_files import StaticFile
 from levada.intake.tables.sniff import kept, with_columns
-from levada.model.time import MIN
+from levada.model.time import MIN, instant
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.sourcing import Sourcing

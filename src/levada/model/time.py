@@ -32,6 +32,7 @@ their compiled twin.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -248,3 +249,20 @@ class Window:
 def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:
     """The order in which operators see elements: by (ts, canonical N-Triples); row numbers."""
     return np.array(sorted(range(len(text)), key=lambda i: (int(ts[i]), text[i])), dtype=np.int64)
+
+
+def instant(ms: int) -> str:
+    """An event time for people.
+
+    >>> instant(1500), instant(MAX)
+    ('1970-01-01T00:00:01.500Z', 'end')
+    """
+    if ms <= MIN:
+        return "-"
+    if ms >= MAX:
+        return "end"
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=ms)
+    except OverflowError:  # beyond the years 1 to 9999
+        return f"{ms} ms"
+    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds") + "Z"

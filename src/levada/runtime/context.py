@@ -171,6 +171,8 @@ class Done(msgspec.Struct, omit_defaults=True):
     cpu: float = 0.0
     nodes: dict[str, float] = {}
     rows: dict[str, int] = {}
+    # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked]
+    met: dict[str, list[int]] = {}
     # where what is sent is counted: the name of one that reads, bytes of the segment, by sender
     # what it got: [rows, bytes, blobs]; rows by group
     reader: str = ""

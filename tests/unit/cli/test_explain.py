@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from levada.algebra.options import WORDS
-from levada.cli import options as o
 from levada.cli.main import main
+from levada.cli.shared import WORDS as MEANING
 from levada.cli.shared import takes_queries
 
 QUERY = """PREFIX : <http://e/>
@@ -113,7 +113,7 @@ def test_queries_in_a_circle_are_refused_as_a_run_would(
 
 
 def test_every_command_takes_the_options_of_queries_by_their_words() -> None:
-    assert tuple(o.WORDS) == WORDS
+    assert tuple(MEANING) == WORDS
 
     def command(given: object, *, own: int = 0) -> None:
         raise AssertionError("is not called here")

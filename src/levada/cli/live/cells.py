@@ -17,8 +17,8 @@ from rich.text import Text
 
 from levada.emission.serialize import Batch
 from levada.emission.tables import table
-from levada.engine.telling.summary import instant
 from levada.model.term import Literal, parse_term
+from levada.model.time import instant
 
 Times = Choice["iso", "ms"]
 Prefixes = Mapping[str, str]  # names without their colon -> IRIs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,16 +86,8 @@ def _wait() -> None:
     time.sleep(LOOK)
 
 
-def said_of(
-    bounds: str | None,
-    t0: str | None,
-    report: str | None,
-    *,
-    empty_reports: bool,
-    entailment: str | None,
-) -> dict[str, Any]:
+def said_of(said: Mapping[str, str | None], *, empty_reports: bool) -> dict[str, Any]:
     """The options of a query by their words; those that are wrong are told before anybody asks."""
-    said = {"bounds": bounds, "t0": t0, "report": report, "entailment": entailment}
     given: dict[str, Any] = {word: value for word, value in said.items() if value is not None}
     if empty_reports:
         given["empty_reports"] = True

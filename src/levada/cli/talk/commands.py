@@ -77,6 +77,8 @@ def _add(
     t0: o.T0 = None,
     report: o.Report = None,
     empty_reports: o.EmptyReports = False,
+    until: o.Until = None,
+    lifetime: o.Lifetime = None,
     entailment: o.Entailment = None,
     to: Outputs = None,
     debug: o.Debug = False,
@@ -86,7 +88,9 @@ def _add(
     """
     from levada.cli.talk.ask import add, said_of
 
-    said = said_of(bounds, t0, report, empty_reports=empty_reports, entailment=entailment)
+    words = {"bounds": bounds, "t0": t0, "report": report, "entailment": entailment}
+    life = {"until": until, "lifetime": lifetime}
+    said = said_of({**words, **life}, empty_reports=empty_reports)
     add(checkpoint, queries, name=name, dialect=dialect, said=said, to=to or ())
 
 

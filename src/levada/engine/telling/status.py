@@ -23,10 +23,11 @@ from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
 from levada.engine.telling.choices import CostsStatus, LessonStatus, named
-from levada.engine.telling.summary import Ever, Progress, StreamCounts, instant
+from levada.engine.telling.relaxed import RelaxedStatus, relaxed
+from levada.engine.telling.summary import Ever, Progress, StreamCounts
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, is_left, shown
-from levada.model.time import MAX, MIN, WindowKind
+from levada.model.time import MAX, MIN, WindowKind, instant
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
@@ -52,7 +53,7 @@ class PatternStatus:
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
     """A query: results so far, its watermark (ms), the stream that holds it back, its next report
-    (ms; None: at a change).
+    (ms; None: at a change), the last instant at which it reports (ms; None: it has no end).
     """
 
     name: str
@@ -62,6 +63,7 @@ class QueryStatus:
     patterns: tuple[PatternStatus, ...]
     next_report: int | None
     why: str
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,9 @@ class Status:
     waits. ``lost``: how often the next epoch has lost tasks, and why. ``balance``: the loads of the
     last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
     ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
-    that came while an engine ran. ``pinned``: to which processors the tasks of the run are bound.
+    that came while an engine ran. ``over``: until when (ms) queries reported that the program gave
+    and that have ended. ``relaxed``: what relaxed joins cost. ``pinned``: to which processors the
+    tasks of the run are bound.
     """
 
     epoch: int
@@ -158,6 +162,8 @@ class Status:
     added: tuple[str, ...] = ()
     pinned: PinnedStatus | None = None
     executors: ExecutorsStatus | None = None
+    over: dict[str, int] = field(default_factory=dict)
+    relaxed: tuple[RelaxedStatus, ...] = ()
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -177,10 +183,12 @@ def read_status(root: Path) -> Status:
                 raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
             plan = plan_of(root, facts, manifest.plan)
             found = status_of(root, manifest, plan, read_suspended(root))
-            came = tuple(named.name for named in read_ledger(root).streams)
+            ledger = read_ledger(root)
+            came = tuple(named.name for named in ledger.streams)
+            over = {name: one.until for name, one in ledger.over.items()}
             known = tuple(name for name in came if name in found.streams)
             told = _drivers(root, manifest.epoch)
-            return replace(found, outputs=outputs_of(root), added=known, **told)
+            return replace(found, outputs=outputs_of(root), added=known, over=over, **told)
         except (CheckpointError, OSError):
             if attempt == ATTEMPTS - 1:
                 raise
@@ -230,6 +238,7 @@ def status_of(
         costs=None if manifest.costs is None else named(manifest.costs, plan),
         pinned=_pinned(manifest.bound),
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
+        relaxed=tuple(relaxed(manifest.met)),
     )  # fmt: skip
 
 
@@ -319,7 +328,8 @@ def _query(query: QueryPlan, results: int, manifest: Manifest, plan: Plan) -> Qu
     patterns = tuple(_patterns(query, manifest, plan))
     due = _next_report(query, least)
     why = "" if results else _why(query, manifest, plan) or _wait(least, due, holder)
-    return QueryStatus(query.name, results, least, holder, patterns, due, why)
+    until = query.until if query.until < MAX else None
+    return QueryStatus(query.name, results, least, holder, patterns, due, why, until)
 
 
 def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:

@@ -9,7 +9,6 @@ processes.
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.engine.telling.remarks import remarks
-from levada.model.time import MAX, MIN
+from levada.model.time import MAX, MIN, instant
 
 NOTHING_READ = 3
 
@@ -213,23 +212,6 @@ class Summary:
             for name, c in self.streams.items()
         ]
         return table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
-
-
-def instant(ms: int) -> str:
-    """An event time for people.
-
-    >>> instant(1500), instant(MAX)
-    ('1970-01-01T00:00:01.500Z', 'end')
-    """
-    if ms <= MIN:
-        return "-"
-    if ms >= MAX:
-        return "end"
-    try:
-        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=ms)
-    except OverflowError:  # beyond the years 1 to 9999
-        return f"{ms} ms"
-    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds") + "Z"
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:

@@ -25,13 +25,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Column, Frame, concat
+from levada.model.limits import QueryLimits
 from levada.model.time import Times
 from levada.operators.env import Env, Inputs
-from levada.operators.excess import too_many
+from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.divide import own_here
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
@@ -155,8 +155,8 @@ def _all(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], env: Env) -> I
     for i, side in enumerate(sides):
         for found in _of_new(node, sides, i, env):
             total += len(found)
-            if total > env.most_rows:
-                raise too_many(node, _members(side, found.rows[i]), env.most_rows)
+            if total > most_rows(node, env.limits):
+                raise too_many(node, _members(side, found.rows[i]), env.limits)
             yield found
 
 
@@ -169,7 +169,7 @@ def _of_new(
     parts: Iterable[_Found] = (found,)
     for j in order:
         met = _meet(parts, list(sides[j].met(new=j > i)), j)
-        parts = _together(_bounded(node, sides[i], i, met, env.most_rows))
+        parts = _together(_bounded(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
 
@@ -200,7 +200,7 @@ def _matches(few: _Found, side: _Input, *, new: bool) -> float:
     if not there:
         return -1.0
     largest = max(there, key=lambda run: run.rows.n)
-    found, _ = join_pairs(few.k, few.h, few.s, few.e, largest.buckets, PART)
+    found, _ = largest.met(few.k, few.h, few.s, few.e, PART)
     probed = len(few) if len(found) <= PART else int(found[-1]) + 1
     return float(len(found) / probed * sum(run.rows.n for run in there) / largest.rows.n)
 
@@ -221,8 +221,8 @@ def _meet(parts: Iterable[_Found], met: Sequence[tuple[int, Run]], j: int) -> It
 
 
 def _meet_run(part: _Found, start: int, run: Run, j: int) -> _Found:
-    b = run.buckets
-    probes, places = join_pairs(part.k, part.h, part.s, part.e, b)
+    b = run.stored
+    probes, places = run.met(part.k, part.h, part.s, part.e)
     if run.groups is not None:
         keep = run.groups[run.rows[col.PLACE][run.at(places)]]
         probes, places = probes[keep], places[keep]
@@ -272,14 +272,14 @@ def _one(parts: Sequence[_Found]) -> _Found:
 
 
 def _bounded(
-    node: PlanNode, side: _Input, i: int, parts: Iterable[_Found], most: int
+    node: PlanNode, side: _Input, i: int, parts: Iterable[_Found], limits: QueryLimits
 ) -> Iterator[_Found]:
     """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
-    total = 0
+    total, most = 0, most_rows(node, limits)
     for part in parts:
         total += len(part)
         if total > most:
-            raise too_many(node, _members(side, part.rows[i]), most)
+            raise too_many(node, _members(side, part.rows[i]), limits)
         yield part
 
 

@@ -22,6 +22,7 @@ from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
 from levada.operators.rows.compute import keep_rows, scope
 from levada.operators.rows.edges import along
+from levada.operators.rows.met import Met
 from levada.operators.rows.wanting import Asked, Finder, entries, identities
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
@@ -57,9 +58,10 @@ def route(
     pool: Pool,
     *,
     mixed: bool,
+    met: Met | None = None,
 ) -> Frame:
     """The rows of all members of a pick, out of those that its producers give, once each;
-    ``mixed``: of joins whose picks have other windows.
+    ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
     """
     producers = len(consumer.fan.offsets) - 1
     every = np.arange(producers + 1, dtype=np.int32)
@@ -71,9 +73,12 @@ def route(
     if left.any():
         keep = ~left
         keep[left] = _true(node, found.where(left), pool)
-        found = found.where(keep)
+        found, row = found.where(keep), row[keep]
     if found.n and mixed:
-        found = found.where(_counting(node, found))
+        keep = _counting(node, found)
+        found, row = found.where(keep), row[keep]
+    if met is not None:
+        met.pick(node.inputs[0], rows, row)
     return keep_rows(found, None, node.step.kept, node.layout)
 
 

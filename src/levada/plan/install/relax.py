@@ -85,11 +85,12 @@ class Block:
 @dataclass(slots=True)
 class Alike:
     """Blocks that are the same but for what is wanted of them: how many queries want each, and how
-    many of these have it as it is, not relaxed.
+    many of these have it as it is, not relaxed. ``last``: the last query that has it relaxed.
     """
 
     wants: Counter[Wants] = field(default_factory=Counter)
     exact: Counter[Wants] = field(default_factory=Counter)
+    last: str = ""
 
 
 @dataclass(slots=True)
@@ -132,16 +133,21 @@ class Relaxations:
             _less(self.alike[key].wants, block.wants)
             if not self.alike[key].wants:
                 del self.alike[key]
+            elif self.alike[key].last == name:
+                self.alike[key].last = ""
 
-    def relaxed(self, name: str, root: Op) -> Op:
+    def relaxed(self, name: str, root: Op, dear: Callable[[str], bool]) -> Op:
         """A query with those of its blocks relaxed of which others want other rows; what runs as it
-        is has no need of that.
+        is has no need of that. ``dear``: whether what a query has relaxed costs more than it saves;
+        then a newcomer has its own.
         """
         by = {}
         for key, block in self._of.get(name, ()):
             alike = self.alike[key]
-            if len(alike.wants) > 1 and block.wants not in alike.exact:
+            asked = len(alike.wants) > 1 and block.wants not in alike.exact
+            if asked and not (alike.last and dear(alike.last)):
                 by[id(block.join)] = block.picked()
+                alike.last = name
             else:
                 alike.exact[block.wants] += 1
                 self._exact.setdefault(name, []).append((key, block))

@@ -16,6 +16,11 @@ from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.traits import OwnWindows, Places, Sides, Traits
 
+GIVEN, MADE, WANTED, PICKED = range(4)
+"""What is counted of a relaxed join: rows that it was given, pairs that it has made, those of them
+that some pick wants, rows that picks have.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:

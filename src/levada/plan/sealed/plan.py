@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from levada.model.arrays import Ints, Longs
 from levada.model.query import Form, Output, TriplePattern, WindowOn
-from levada.model.time import Window
+from levada.model.time import MAX, Window
 from levada.plan.sealed.changed.layered import Layered
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.schedules import Schedules
@@ -39,7 +39,7 @@ else:
     S_co = TypeVar("S_co", covariant=True)
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
-_STREAMS = attrgetter("streams")
+_STREAMS, _UNTIL = attrgetter("streams"), attrgetter("until")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class PlanNode(Generic[S_co]):
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
     """What emission, sinks and status must know of a query; ``clock``: what says in place of its
-    windows when it reports.
+    windows when it reports. ``until``: the last instant at which it does.
     """
 
     name: str
@@ -168,6 +168,7 @@ class QueryPlan:
     windows: tuple[WindowOn, ...] = ()
     clock: Window | None = None
     since: int = 0  # the first plan version that has it
+    until: int = MAX
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,11 @@ class Plan:
     def together(self) -> Collection[tuple[str, ...]]:
         """The streams of each query, once for all that have the same."""
         return self._layered.kinds(_STREAMS)
+
+    @cached_property
+    def first_end(self) -> int:
+        """The first instant after which a query reports no more."""
+        return min(self._layered.kinds(_UNTIL), default=MAX)
 
     @property
     def _layered(self) -> Layered[QueryPlan]:

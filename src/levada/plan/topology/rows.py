@@ -21,6 +21,7 @@ from typing import NamedTuple
 from levada.algebra.template import Row, Template, substituted, terms_in
 from levada.model.collection import collection_paused
 from levada.model.term import Term
+from levada.model.time import MAX
 from levada.plan.install.relax import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.plan import QueryPlan
@@ -58,17 +59,24 @@ class _Operator(NamedTuple):
 
 @collection_paused()
 def add_rows(
-    topology: Topology, rows: Sequence[tuple[str, Row]], start: int, *, empty_reports: bool = False
+    topology: Topology,
+    rows: Sequence[tuple[str, Row]],
+    start: int,
+    *,
+    empty_reports: bool = False,
+    until: int = MAX,
 ) -> None:
     """Queries that are rows of one template, and read no stream that others make; they hold at the
     next ``install``.
     """
     template = rows[0][1].template
     planned = _planned(topology, template, start, empty_reports) if len(rows) > 1 else None
+    if planned is not None:
+        planned.query = replace(planned.query, until=until)
     for name, row in rows:
         if planned is None:
             query = template.filled(row.terms)
-            topology.add(name, query, start, empty_reports=empty_reports)
+            topology.add(name, query, start, empty_reports=empty_reports, until=until)
         else:
             planned.install(topology, name, row.terms)
 

@@ -75,7 +75,7 @@ class Relaxed:
 class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
     by query; ``candidates``: with whom these would share a join if it were a little
-    different; ``folded``: who folds rows together.
+    different; ``folded``: who folds rows together. ``ends``: when queries leave, of those that do.
     """
 
     sharing: str
@@ -87,10 +87,15 @@ class Told:
     folded: tuple[Folded, ...]
     not_relaxed: dict[str, str]
     candidates: dict[str, tuple[Candidate, ...]]
+    ends: dict[str, str]
 
 
-def tell(topology: Topology, roots: Mapping[str, Op]) -> Told:
-    """What the queries of a topology share; ``roots``: each one's last operator, by name."""
+def tell(
+    topology: Topology, roots: Mapping[str, Op], ends: Mapping[str, str] | None = None
+) -> Told:
+    """What the queries of a topology share; ``roots``: each one's last operator, by name; ``ends``:
+    when those leave that do.
+    """
     nodes = describe(topology)
     members = [(node.name, member) for node in nodes for member in node.members]
     relaxed = tuple(_relaxed(topology))
@@ -107,6 +112,7 @@ def tell(topology: Topology, roots: Mapping[str, Op]) -> Told:
         tuple(folded(topology)),
         {name: _why(topology, name, roots[name]) for name in others},
         {name: found for name, found in near.items() if found},
+        dict(ends or {}),
     )
 
 
@@ -210,6 +216,9 @@ def _lines(told: Told) -> Iterator[str]:
         yield f"  {query}: {why}"
         for near in told.candidates.get(query, ()):
             yield f"    nearly that of {', '.join(near.queries)}: {_difference(near)}"
+    yield from ("leave by themselves",) if told.ends else ()
+    for query, end in told.ends.items():
+        yield f"  {query}: {end}"
 
 
 def _difference(near: Candidate) -> str:

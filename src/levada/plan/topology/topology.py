@@ -19,6 +19,7 @@ from dataclasses import replace
 from levada.algebra.nodes import Query
 from levada.model.collection import collection_paused
 from levada.model.names import derived_by, is_derived, left_as, shown
+from levada.model.time import MAX
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.containment import Families
@@ -33,6 +34,7 @@ from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
+from levada.plan.topology.dear import Dear
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.seal import Sealer
 
@@ -64,7 +66,7 @@ class Topology:
         self.sharing, self.joins = sharing, joins
         self._common = Common()
         self._batch = Batch(self._common, 1)
-        self.relaxations = Relaxations()
+        self.relaxations, self.dear = Relaxations(), Dear()
         self._families = Families()
         self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
@@ -77,7 +79,9 @@ class Topology:
         self._batch = Batch(self._common, version + 1)
 
     @collection_paused()
-    def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
+    def add(
+        self, name: str, query: Query, start: int, *, empty_reports: bool = False, until: int = MAX
+    ) -> None:
         """A query that is to be fitted in by the next ``install``."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
@@ -122,6 +126,7 @@ class Topology:
             query.windows,
             query.reports.clock,
             self.version + 1,
+            until,
         )
 
     @collection_paused()
@@ -131,13 +136,18 @@ class Topology:
         """
         newcomers, self._newcomers = self._newcomers, []
         for query, installer, asked in newcomers:
-            self._batch.ask(query, installer, self.relaxations.relaxed(query, asked))
+            found = self.relaxations.relaxed(query, asked, self._is_dear)
+            self._batch.ask(query, installer, found)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
+
+    def _is_dear(self, name: str) -> bool:
+        query = self.queries.get(name)
+        return query is not None and self.dear.reads(query, self.nodes)
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """A query whose operators are here, the last one as this member (``plan/topology/rows``);

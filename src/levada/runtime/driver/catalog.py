@@ -29,6 +29,7 @@ from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
+from levada.runtime.driver.publishing.ends import check_end, end_of
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
 from levada.runtime.store.checkpoint import Checkpoint
@@ -147,8 +148,9 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
+        topology.dear.see({} if last is None else last.met)
         new = _new(queries, topology.queries)
-        self._add(topology, new, last)
+        self._add(topology, new, last, first=first)
         topology.install()
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
@@ -159,22 +161,39 @@ class Catalog:
             self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
         )
 
-    def _add(self, topology: Topology, new: Sequence[Registered], last: Manifest | None) -> None:
+    def _add(
+        self, topology: Topology, new: Sequence[Registered], last: Manifest | None, *, first: bool
+    ) -> None:
         """Queries that come together; rows of one template at once, which read no other queries."""
-        rows: dict[tuple[int, bool], list[Registered]] = {}
+        rows: dict[tuple[int, QueryOptions], list[Registered]] = {}
         for one in new:
             if isinstance(one.meaning, Row):
-                key = id(one.meaning.template), one.options.empty_reports
+                key = id(one.meaning.template), one.options
                 rows.setdefault(key, []).append(one)
-        for (_, empty), alike in rows.items():
+        for (_, options), alike in rows.items():
             found = [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)]
             start = _start(alike[0].alike, last, topology)
-            add_rows(topology, found, start, empty_reports=empty)
+            if first:
+                check_end(alike[0].name, options, start)
+            until = end_of(options, start)
+            add_rows(topology, found, start, empty_reports=options.empty_reports, until=until)
         for one in new:
             if not isinstance(one.meaning, Row):
                 query = topology.place(one.meaning)
                 start = _start(query, last, topology)
-                topology.add(one.name, query, start, empty_reports=one.options.empty_reports)
+                if first:  # later those who register ask it
+                    check_end(one.name, one.options, start)
+                until = end_of(one.options, start)
+                empty = one.options.empty_reports
+                topology.add(one.name, query, start, empty_reports=empty, until=until)
+
+    def begins(self, query: a.Query, last: Manifest) -> int:
+        """Where a registered query would begin that came now; MIN: with the first element."""
+        topology = self._topology or Topology({})
+        made = {derived_by(maker): s for s, maker in list(topology.made.items())}
+        seen = (_seen(made.get(w.stream, w.stream), last, topology) for w in query.windows)
+        latest = max(seen, default=MIN)
+        return latest + 1 if latest > MIN else MIN
 
     def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
         """Says of the queries where they stand in the last plan of a checkpoint that has ended;

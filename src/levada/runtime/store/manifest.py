@@ -253,6 +253,9 @@ class Manifest(msgspec.Struct):
     # files of totals, and how many queries each is of (``store.totals``)
     totalled: list[tuple[str, int]] = []
     homes: Stayed | None = None  # of the last run on a cluster
+    # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
+    # late
+    met: dict[str, list[int]] = {}
 
     @property
     def behind(self) -> bool:

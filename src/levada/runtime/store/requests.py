@@ -152,9 +152,19 @@ class Left(msgspec.Struct, frozen=True):
     folders: list[str] = []
 
 
+class Over(msgspec.Struct, frozen=True):
+    """A query that has ended, as it said when it came: a hash of its ``identity``, and ``until``
+    when it reported (ms).
+    """
+
+    identity: str
+    until: int
+
+
 class Ledger(msgspec.Struct):
     """What has changed while engines ran: ``dropped`` has the identities of queries by name,
-    ``left`` the streams that were taken away, ``outputs`` those that have not had all.
+    ``left`` the streams that were taken away, ``outputs`` those that have not had all, ``over`` the
+    queries of the program that have ended by themselves.
     """
 
     added: list[Added] = []
@@ -164,6 +174,7 @@ class Ledger(msgspec.Struct):
     left: dict[str, Left] = {}
     done: dict[str, Answer] = {}
     outputs: list[Sent] = []
+    over: dict[str, Over] = {}
 
 
 class Presence(msgspec.Struct, frozen=True):

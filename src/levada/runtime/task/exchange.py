@@ -26,6 +26,7 @@ from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
+from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
@@ -64,6 +65,7 @@ class Exchange:
         self.counter = Counter(len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
+        self.met = Met()
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
         """The rows for consumers in this stage; the others are put into the boxes. What has been
@@ -124,13 +126,12 @@ class Exchange:
     def _picked(
         self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
     ) -> Frame:
-        """The rows of each pick, which are counted: those of a join that nobody wants are gone by
-        then. Raises ``ExcessError``.
+        """The rows of each pick, which are counted: those that nobody wants are gone by then.
+        Raises ``ExcessError``.
         """
         mixed = picks.known(_mixed, shares_of(self.plan))
-        picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed)
-        if node.of(s.Join) is None:  # no more than a condition would let through
-            return picked
+        met = None if node.of(s.Join) is None else self.met
+        picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
         counts = np.bincount(picked["op"], minlength=len(picks.members))
         before = self._counts.get(picks.id)
         self._counts[picks.id] = counts = counts if before is None else counts + before
@@ -145,6 +146,14 @@ class Exchange:
         relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
         if relaxed is None or not relaxed.step.sides:
             return frame
+        found = self._sifted(relaxed, consumer, frame)
+        if join is not None:
+            self.met.give(join.id, found)
+        return found
+
+    def _sifted(
+        self, relaxed: PlanNode[s.Join | s.Occur], consumer: Consumer, frame: Frame
+    ) -> Frame:
         if not relaxed.step.sides[consumer.input].sift:
             return frame
         return sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool.seed)

@@ -92,7 +92,8 @@ class IntakeTask:
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
-        told = Done(0, 0, cpu=time.thread_time() - began, at=self.exchange.at)
+        cpu, met = time.thread_time() - began, self.exchange.met.told()
+        told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met)
         if self.context.counted:
             self.exchange.name = told.reader = payload.reader or STATIC
             told.sent = self.exchange.counted()

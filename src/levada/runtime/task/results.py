@@ -18,6 +18,7 @@ from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat
 from levada.model.limits import Limited
 from levada.model.time import Times, distinct
+from levada.operators.border.ends import within
 from levada.operators.excess import check_reports, row_bytes
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
@@ -38,7 +39,10 @@ class Results:
         self.sizes: dict[str, int] = {}  # of each query, where they have a limit
 
     def add(self, node: PlanNode, frame: Frame) -> None:
-        """Result rows of an Emit node."""
+        """Result rows of an Emit node, but for those of queries that have ended."""
+        frame = within(self.plan, node, frame)
+        if not frame.n:
+            return
         self.frames.setdefault(node.id, []).append(frame)
 
     def fresh(self) -> Iterator[tuple[Words, Words]]:

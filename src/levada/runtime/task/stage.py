@@ -22,6 +22,7 @@ from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
+from levada.operators.border.ends import shown_within
 from levada.operators.env import Env, Place, Statics
 from levada.operators.excess import blamed
 from levada.operators.group.panes import at_once, is_folded
@@ -363,16 +364,11 @@ class StageTask:
 
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = Done(
-            self.stage,
-            self.partition,
-            at=executor_here(),
-            received=self.arrivals.senders,
-            came=self.arrivals.places,
-            rows_in=self.touched,
-            rows_state=self.state.touched,
-            most_held=self.held.peak,
-            shown_reports=self.env.shown,
-        )
+            self.stage, self.partition, at=executor_here(), rows_in=self.touched,
+            received=self.arrivals.senders, came=self.arrivals.places,
+            rows_state=self.state.touched, most_held=self.held.peak,
+            shown_reports=shown_within(self.plan, self.env.shown),
+        )  # fmt: skip
         if self.context.limited.any("state"):
             done.held = held(self.plan, self.state, self.progress.new)
         done.hear(self.controls, self.heard)
@@ -386,7 +382,8 @@ class StageTask:
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.sizes = self.results.sizes
-        done.cpu, done.nodes, done.rows = time.thread_time() - self.began, self.cpu, self.rows
+        done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
+        done.cpu = time.thread_time() - self.began
         if self.context.measured:
             done.seconds = time.perf_counter() - self.started
             done.given, done.joined = self.given.given()

@@ -95,10 +95,12 @@ class Run:
         places = self.places(some)
         return places.stop - places.start if isinstance(places, slice) else len(places)
 
-    def met(self, k: Words, h: Words, s: Times, e: Times) -> tuple[Longs, Ints]:
-        """All pairs of a probe row and a place of this run, whatever its range."""
+    def met(self, k: Words, h: Words, s: Times, e: Times, most: int = MAX) -> tuple[Longs, Ints]:
+        """All pairs of a probe row and a place of this run, whatever its range; or, if they are
+        more than ``most``, those of the first probe rows.
+        """
         at = np.flatnonzero(self.range.holds(k))
-        probes, places = join_pairs(self.range.rest(k[at]), h[at], s[at], e[at], self.stored)
+        probes, places = join_pairs(self.range.rest(k[at]), h[at], s[at], e[at], self.stored, most)
         return at[probes], places
 
     def as_probes(

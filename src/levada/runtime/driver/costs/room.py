@@ -55,7 +55,8 @@ class Room:
 
     def see(self, references: Sequence[AnyReference], done: Sequence[Done]) -> None:
         """An epoch has read this, and its tasks have held what they say at most."""
-        elements, held = sum(r.elements for r in references), max((d.most_held for d in done), default=0)
+        elements = sum(r.elements for r in references)
+        held = max((d.most_held for d in done), default=0)
         if self.rows and elements:
             fits = int(elements * FILLED * self.memory.most / max(held, 1))
             self.rows = max(min(fits, GROWTH * max(elements, self.rows)), FEW)

@@ -1,0 +1,47 @@
+"""What relaxed joins cost and give, as tasks see it: of each, rows that it was given, pairs that it
+has made, those that some pick wants, and the rows that picks have of them.
+
+What is made and wanted by nobody is joined in vain: rows of two queries' constants may meet below
+one join (docs/decisions/0034-relax-judged.md). Cost: a count of each frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from levada.model.arrays import Longs
+from levada.model.frame import Frame
+from levada.plan.sealed.joins import GIVEN, MADE, PICKED, WANTED
+
+
+@dataclass(slots=True)
+class Met:
+    """By the node and the member of a join."""
+
+    counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+    def give(self, node: int, frame: Frame) -> None:
+        """Rows for a join."""
+        self._add(node, GIVEN, frame["op"])
+
+    def pick(self, node: int, rows: Frame, row: Longs) -> None:
+        """The rows of a join, and of these the numbers of those that picks take, one after the
+        other.
+        """
+        wanted = np.zeros(rows.n, np.bool_)
+        wanted[row] = True
+        self._add(node, MADE, rows["op"])
+        self._add(node, WANTED, rows["op"][wanted])
+        self._add(node, PICKED, rows["op"][row])
+
+    def told(self) -> dict[str, list[int]]:
+        """The counts, by node and member as a text."""
+        return {f"{node} {member}": counts for (node, member), counts in self.counts.items()}
+
+    def _add(self, node: int, what: int, members: Longs) -> None:
+        counts = np.bincount(members)
+        for member in np.flatnonzero(counts).tolist():
+            own = self.counts.setdefault((node, member), [0, 0, 0, 0])
+            own[what] += int(counts[member])

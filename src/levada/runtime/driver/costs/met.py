@@ -1,0 +1,39 @@
+"""What relaxed joins cost and give, of late: counts of tasks added up, and halved where they are
+large, so that what was long ago fades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.plan.sealed.joins import MADE
+from levada.plan.sealed.plan import Plan
+from levada.runtime.context import Done
+
+MOST = 256
+"""Joins, those with most pairs, that are told."""
+LONG = 1 << 20
+"""Pairs, from which on counts are halved."""
+
+
+def of_late(
+    before: Mapping[str, Sequence[int]], done: Sequence[Done], plan: Plan
+) -> dict[str, list[int]]:
+    """The counts after an epoch, of the joins that there are."""
+    found = {at: list(counts) for at, counts in before.items() if _is_there(at, plan)}
+    for task in done:
+        for at, counts in task.met.items():
+            own = found.setdefault(at, [0] * len(counts))
+            found[at] = [a + b for a, b in zip(own, counts, strict=True)]
+    for at, counts in found.items():
+        if counts[MADE] > LONG:
+            found[at] = [count >> 1 for count in counts]
+    if len(found) > MOST:
+        most = sorted(found, key=lambda at: -found[at][MADE])[:MOST]
+        found = {at: found[at] for at in most}
+    return found
+
+
+def _is_there(at: str, plan: Plan) -> bool:
+    node, member = map(int, at.split())
+    return node in plan.nodes and bool(plan.nodes[node].alive[member])

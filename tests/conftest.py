@@ -1,5 +1,6 @@
 """Which tests share a worker, how Hypothesis searches, and how what it found is told."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,10 @@ from hypothesis import settings
 from random_failures import pytest_runtest_makereport as pytest_runtest_makereport
 from random_failures import pytest_terminal_summary as pytest_terminal_summary
 from random_failures import random_seed as random_seed
+
+# Whether a run takes the two seconds after which it says what it does is the machine's: only tests
+# of that see it.
+os.environ["LEVADA_PROGRESS"] = "0"
 
 SPARK = Path(__file__).parent / "spark"
 LONG = (

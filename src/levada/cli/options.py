@@ -346,6 +346,7 @@ ShowProgress = Annotated[
     bool | None,
     typer.Option(
         "--progress/--no-progress",
+        envvar="LEVADA_PROGRESS",
         help="Show progress, or be quiet; else a line now and then.",
         rich_help_panel=RUNNING,
     ),

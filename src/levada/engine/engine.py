@@ -32,7 +32,7 @@ from levada.engine.driving.inputs import Fits, Inputs
 from levada.engine.driving.naming import NamesStreams
 from levada.engine.driving.publishing import Tell
 from levada.engine.driving.tempo import Tempo, paced, wall
-from levada.engine.driving.totals import check_kept, check_state
+from levada.engine.driving.totals import limits_of
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
@@ -50,7 +50,7 @@ from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import AUTO, check_count, check_partitions
-from levada.model.limits import MOST_ROWS, Memory, QueryLimits
+from levada.model.limits import MOST_ROWS, Memory
 from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
 from levada.plan.sealed.kinds import JoinForm, join_form_of
 from levada.runtime.driver.publishing.publication import Publication
@@ -133,15 +133,13 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._bound = pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
-        self._limits = QueryLimits.of(limits, check_count(max_rows, "max_rows"))
         self._memory = Memory.of(memory)
         self._wish = wish_of(place, master)
         self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
-        check_kept(self._limits, self._kept)
-        check_state(self._limits, planning.sharing)
+        self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime, planning)
         self._statics = Statics(placed)

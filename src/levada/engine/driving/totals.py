@@ -11,10 +11,19 @@ from __future__ import annotations
 from collections import Counter
 
 from levada.errors import ExcessError, UsageError
+from levada.model.counts import check_count
 from levada.model.limits import Limited, QueryLimits
 from levada.plan.install.sharing import Sharing
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Index, Keep
+
+
+def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> QueryLimits:
+    """What one query may have, as it was said. Raises ``UsageError``."""
+    limits = QueryLimits.of(said, check_count(max_rows, "max_rows"))
+    check_kept(limits, keep)
+    check_state(limits, sharing)
+    return limits
 
 
 def check_kept(limits: QueryLimits, keep: Keep | None) -> None:

@@ -47,6 +47,12 @@ sys.exit(main(sys.argv[1:]))
 ONCE = ["--stream", "s=s.nt", "--once", "--master", "none"]
 
 
+@pytest.fixture(autouse=True)
+def seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests are not to see."""
+    monkeypatch.delenv("LEVADA_PROGRESS")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("silent")

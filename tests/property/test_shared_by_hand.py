@@ -10,10 +10,12 @@ from collections.abc import Sequence
 import pytest
 
 from asking import RANGE, STREAM, at, query
+from cases.cql import SCHEMAS
+from cases.cql_sketches import CqlSketch
 from cases.sketches import Sketch
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, counters
-from levada.testing.question import Element
+from levada.testing.question import Element, Row
 
 pytestmark = pytest.mark.timeout(0)
 
@@ -60,7 +62,10 @@ def test_ranges_are_each_ones_own_whatever_numbers_are() -> None:
             "?v > 9007199254740992", "?v >= 9007199254740993", "?v < -1.0e0", "1 < ?v",
             f"?v < {INFINITE}", f"?v = {INFINITE}", f"?v >= {INFINITE}", '?v > "-INF"^^xsd:double',
             f"?v <= {INFINITE}", "?v > 1e999", '?v = "NaN"^^xsd:double', '?v < "NaN"^^xsd:double',
-            '?v = "x"^^xsd:integer', "?v = 0", "?v <= -0.0e0")  # fmt: skip
+            '?v = "x"^^xsd:integer', "?v = 0", "?v <= -0.0e0", "?v IN (1, :c)",
+            '?v IN (9007199254740993, "1")', "?v IN (9007199254740992.0, -0.0e0, 0.5)",
+            f'?v IN ({INFINITE}, "NaN"^^xsd:double)', 'sameTerm(?v, 9007199254740993)',
+            'sameTerm(?v, "-0.0"^^xsd:double)', '?v IN (:c, "1")')  # fmt: skip
     found = sketched(
         [Sketch(("?x :p ?v", "?x :q ?y"), condition=one, shown=(0, 1)) for one in told],
         [i % PHASES for i in range(len(told))],
@@ -71,6 +76,29 @@ def test_ranges_are_each_ones_own_whatever_numbers_are() -> None:
               '"x"^^xsd:integer')  # fmt: skip
     stream = [at(300 * i, f":x{i % 2} :p {v} ; :q :y{i % 3}") for i, v in enumerate(values * 2)]
     check(found, world(stream, 9, 20), counters())
+
+
+BIG = 2**53
+
+
+def test_lists_of_columns_values_are_each_ones_own() -> None:
+    """Rows of tuples are told by their values: also integers that are no doubles, and -0.0."""
+    told = (f"{{0}}.k In ({BIG}, -1)", f"{{0}}.k In ({BIG + 1})", f"{{0}}.k In (3, {BIG}, 0, 3)",
+            "{0}.k In (3.0, 0.5)", f"{{0}}.k = {BIG}", f"{{0}}.k > {BIG}",
+            f"{{0}}.k Between {BIG} And {BIG + 1}", "{0}.v In (0, 7.0)", "{0}.v In (-0.0, 7)",
+            f"{{0}}.v In ({BIG}, 2.5)", "{0}.n In ('x')", "{0}.n In ('a b', 'y')")  # fmt: skip
+    clauses = (Clause("step", 3000, 1000), Clause("range", 30_000))
+    forms = ("select", "group")
+    found = [
+        Coming(CqlSketch(("A", "A"), clauses, of, form=forms[i % 2]).query(f"q{i}"), i // 2 % 2)
+        for i, of in enumerate(((), *(((0, one),) for one in told)))
+    ]
+    numbers = (3, BIG, -1, BIG + 1, 0)
+    doubles, words = (0.0, -0.0, 7.0, float(BIG), 2.5, 1.5), ("x", "y", "a b")
+    rows = [Row(400 * i, (numbers[i % 5], doubles[i % 6], words[i % 3])) for i in range(20)]
+    shared = counters()
+    check(found, World({"A": rows}, {"A": (5, 12)}, 0, {}, {"A": SCHEMAS["A"]}), shared)
+    assert shared["relax"]["picked"] and shared["containment"]["picked"]
 
 
 LITERALS = ('"1"', '"01"', "1", "1.0", "1.0e0", '"1"@en', '"1"^^<http://e/t>')

@@ -22,13 +22,15 @@ from levada.model.term import Kind
 from levada.operators.expressions.values import Column
 from levada.operators.rows.edges import value
 from levada.plan.sealed.layout import Facet, slot_columns
-from levada.terms.identity import identify_ints
+from levada.terms.identity import Identity, identify_ints
 from levada.terms.term_pool import Pool
 
 
-def _by_value(values: Column, facets: Facet, pool: Pool) -> tuple[Words, Words]:
-    """Identities of the values of integers, doubles and booleans, of the texts of all others; null
-    is (0, 0).
+def by_value(
+    values: Column, seed: int, identify: Callable[[pl.Series], Identity]
+) -> Identity:  # fmt: skip
+    """Identities of the values of integers, doubles and booleans, as columns of tuples have them;
+    ``identify``: of the texts of all others; null is (0, 0).
     """
     kind, dbl, man, _ = values.values()
     x, y = np.zeros(values.n, np.uint64), np.zeros(values.n, np.uint64)
@@ -37,11 +39,17 @@ def _by_value(values: Column, facets: Facet, pool: Pool) -> tuple[Words, Words]:
         own = np.flatnonzero(kind == tag)
         if len(own):
             bits = (dbl[own] + 0.0).view(np.int64) if tag == Kind.DOUBLE else man[own]
-            x[own], y[own] = identify_ints(bits, tag, pool.seed)
+            x[own], y[own] = identify_ints(bits, tag, seed)
             rest[own] = False
     others = np.flatnonzero(rest)
     if len(others):
-        x[others], y[others] = pool.identify(values.texts().gather(others))
+        x[others], y[others] = identify(values.texts().gather(others))
+    return x, y
+
+
+def _known_by_value(values: Column, facets: Facet, pool: Pool) -> Identity:
+    """These; their texts become known to the pool where they are wanted."""
+    x, y = by_value(values, pool.seed, pool.identify)
     if Facet.TEXT in facets:
         pool.name(x, y, values.texts())
     return x, y
@@ -82,7 +90,9 @@ def slot(
         if known:
             x, y = values.x, values.y
         else:
-            x, y = _by_value(values, facets, pool) if tuples else pool.identify(values.texts())
+            x, y = (
+                _known_by_value(values, facets, pool) if tuples else pool.identify(values.texts())
+            )
         assert x is not None and y is not None, "an identified column has both halves"
         out[col.x(i)], out[col.y(i)] = x, y
     names = [n for n in slot_columns(i, facets) if n[0] in "kdmc"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from levada.model.segments import ranges
 from levada.model.term import Kind
 from levada.operators.rows.compute import parameters
 from levada.operators.rows.edges import key_of, value
+from levada.operators.rows.values import by_value
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify
@@ -135,10 +137,16 @@ def entries(
 
 
 def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Words]]:
-    """The identities of the members' terms, by parameter."""
+    """The identities of the members' terms, by parameter: of columns of tuples by their values, as
+    their rows have them, else of their texts.
+    """
     found = {}
     for key in node.step.keys:
         for i in key.params:
+            if node.step.tuples and not key.source:
+                constants = node.known(parameters)[i]
+                found[i] = by_value(constants, seed, partial(identify, seed=seed))
+                continue
             texts = [str(member.constants[i]) for member in node.members]
             found[i] = identify(pl.Series(texts, dtype=pl.String), seed)
     return found

@@ -26,9 +26,7 @@ from levada.terms.identity import Identity, identify_ints
 from levada.terms.term_pool import Pool
 
 
-def by_value(
-    values: Column, seed: int, identify: Callable[[pl.Series], Identity]
-) -> Identity:  # fmt: skip
+def by_value(values: Column, seed: int, identify: Callable[[pl.Series], Identity]) -> Identity:
     """Identities of the values of integers, doubles and booleans, as columns of tuples have them;
     ``identify``: of the texts of all others; null is (0, 0).
     """

@@ -109,7 +109,7 @@ def test_the_command_prints_json(given: list[str], capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize(
     ("sample", "said"),
-    [("some", "some is no number"), ("0", "0 is no number"), ("50", "at least 100"),
+    [("some", "is no whole number"), ("0", "is no whole number"), ("50", "at least 100"),
      ("1M", "Only 1650 elements were read")],
 )  # fmt: skip
 def test_a_wrong_sample_is_a_sentence(

@@ -175,7 +175,8 @@ _MADE = re.compile(r"(?<=make)#\d+")  # the stream that a query makes has a numb
 
 
 def test_every_option_is_walked() -> None:
-    assert tuple(SAID) == WORDS
+    # a query that has ended is in no topology: tests/unit/engine/test_queries_that_end.py has those
+    assert tuple(SAID) == tuple(word for word in WORDS if word not in ("until", "lifetime"))
     assert all(word in said for word, cases in SAID.items() for said in cases)
 
 

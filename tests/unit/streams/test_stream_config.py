@@ -168,7 +168,7 @@ def test_the_format_of_a_directory_is_that_of_its_files(tmp_path: Path) -> None:
         ({"lateness": "soon"}, "lateness of the stream s"),
         ({"idle": 0}, "not positive"),
         ({"unique": "maybe"}, "neither true nor false"),
-        ({"limit": 0}, "positive"),
+        ({"limit": 0}, "no whole number from 1"),
         ({"limit": 5, "files": "parallel"}, "files=sequence"),
         ({"from": 5, "to": 5}, "not before"),
         ({"unit": "min"}, "none of ms, s"),

@@ -40,3 +40,4 @@ def test_more_sockets_give_more_and_distance_costs() -> None:
 def test_each_compression_has_a_plan() -> None:
     found = paper.compression("SD", "B", SEARCH)
     assert found.keys() == paper.TABLE_7.keys() and min(found.values()) > 0.5 * max(found.values())
+    assert found[1] >= found[5] and found[3] >= found[5]  # finer is not worse

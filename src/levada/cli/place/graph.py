@@ -28,12 +28,12 @@ def export(
         found = measured_by_group(file, slice_, groups) if groups else measured(file, slice_)
         _write(FORMATS[name].write(found), out)
         return
+    if not file.exists():
+        raise UsageError(f"{file} cannot be read: there is no such file, and no such checkpoint.")
     for option, given in (("--slice", slice_), ("--groups", groups)):
         if given is not None:
             hint = f"Leave {option} out."
             raise UsageError(f"{option} is for a checkpoint, and {file} is none.", hint=hint)
-    if not file.exists():
-        raise UsageError(f"{file} cannot be read: there is no such file, and no such checkpoint.")
     if format_ is None and out is None:
         raise UsageError("No format is said.", hint="Say --format metis or graphml, or --out FILE.")
     name = format_ or format_of(out or file)

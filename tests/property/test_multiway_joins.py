@@ -6,8 +6,11 @@ the reference. Rows that one step has put together are counted, so that a test o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -17,13 +20,17 @@ from asking import S, at, query
 from cases import Case
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
+from levada.engine.engine import Engine
 from levada.model.frame import Frame
+from levada.model.limits import Memory
 from levada.operators import table
+from levada.operators.interval import adaptive
+from levada.operators.interval.join_forms import Figures
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed import steps as s
 from levada.testing.compare import same_queries
 from stars import starred
-from stepped import run_moved
+from stepped import run_between, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 lots = st.integers(0, 2**32 - 1)
@@ -32,7 +39,22 @@ starts = st.lists(
 )
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 modes = st.sampled_from(tuple(map(str, Sharing)))
-forms = st.sampled_from((("multiway",), ("multiway",), ("multiway", "binary")))
+forms = st.sampled_from((("multiway",), ("multiway",), ("multiway", "binary"), ("auto",)))
+
+
+class Chosen:
+    """Another form at each look, by lots of a seed: how often each has been chosen."""
+
+    def __init__(self, seed: int) -> None:
+        self.lots, self.found = Random(seed), Counter[bool]()
+
+    def __call__(self, figures: Figures) -> tuple[int, ...]:
+        inputs = len(figures.rows).bit_length() - 1
+        order = self.lots.choice(
+            [figures.order, (), tuple(self.lots.sample(range(inputs), inputs))]
+        )
+        self.found[bool(order)] += 1
+        return order
 
 
 @pytest.fixture
@@ -58,6 +80,41 @@ def test_a_star_is_put_together_in_one_step(made: list[int]) -> None:
     )
     assert same_queries(case.expected(), got) is None
     assert made[0] >= 8
+
+
+def test_a_form_that_changes_does_not_show(made: list[int]) -> None:
+    """With rows of before in each change: state of two at a time is made of what is in state."""
+    stream = [
+        at(500 * i, f":a :p {i} . :a :q :b{i % 3} . :b :q :a . :a :r {i % 4}") for i in range(40)
+    ]
+    asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
+    case = Case({S: tuple(stream)}, (asked,))
+    chosen = Chosen(4)
+    with patch.object(adaptive, "choose", chosen):
+        got = run_between(case, lambda engine: None, [(50, 2)], {}, epoch_rows=4, joins=("auto",))
+    assert same_queries(case.expected(), got) is None
+    assert min(chosen.found.values()) >= 8
+
+
+@examples(6)
+@given(
+    starred(), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths, modes,
+    st.booleans(), st.sampled_from(("", "", "1MB,theta=4096")),
+)  # fmt: skip
+def test_forms_that_change_do_not_show(
+    case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],
+    dies: dict[int, bool], mode: str, moves: bool, memory: str,
+) -> None:  # fmt: skip
+    def prepare(engine: Engine) -> None:
+        engine._memory = Memory.of(memory)
+        if moves:
+            engine._open().tables.dealing = Lots(lot, groups_of(case)).deal
+
+    with patch.object(adaptive, "choose", Chosen(lot)):
+        got = run_between(
+            case, prepare, stops, dies, epoch_rows=rows, sharing=mode, joins=("auto",)
+        )
+    assert same_queries(case.expected(), got) is None
 
 
 @examples(9)

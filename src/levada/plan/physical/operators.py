@@ -147,11 +147,13 @@ class Join(t.Pairing):
 @dataclass(frozen=True, slots=True)
 class MultiwayJoin(t.Pairing):
     """Rows of all inputs with equal keys whose intervals have an instant in common, put together in
-    one step; but for the keys no two inputs share a variable. ``raw``: as of a join.
+    one step; but for the keys no two inputs share a variable. ``raw``: as of a join. ``adaptive``:
+    or two at a time, as costs less.
     """
 
     keys: tuple[str, ...]
     raw: tuple[bool, ...]
+    adaptive: bool = False
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""

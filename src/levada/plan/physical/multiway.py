@@ -32,18 +32,35 @@ def multiway(root: Op, *, adaptive: bool = False) -> Op:
     return _walked(root, {}, adaptive=adaptive)
 
 
+def of_either_form(root: Op) -> Iterator[str]:
+    """Which joins have a form that is chosen while they run, a sentence each."""
+    for op in _all(root):
+        if isinstance(op.spec, p.MultiwayJoin) and op.spec.adaptive:
+            by = " ".join(f"?{name}" for name in op.spec.keys)
+            yield (
+                f"The join of {len(op.inputs)} parts by {by} is in one step or two at a time, "
+                "as costs less: that is measured while it runs, and levada status tells."
+            )
+
+
 def why_binary(root: Op) -> Iterator[str]:
     """Why joins over joins are none of one step, a sentence each."""
+    for op in _all(root):
+        if isinstance(op.spec, _JOINS):
+            by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
+            reasons = (_why(op, below) for below in op.inputs)
+            yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
+
+
+def _all(root: Op) -> Iterator[Op]:
+    """All operators of a query, each once."""
     waiting, seen = [root], set[int]()
     while waiting:
         op = waiting.pop()
         if id(op) not in seen:
             seen.add(id(op))
             waiting += op.inputs
-            if isinstance(op.spec, _JOINS):
-                by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
-                reasons = (_why(op, below) for below in op.inputs)
-                yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
+            yield op
 
 
 def _walked(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:

@@ -56,6 +56,8 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, a part at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
     sides = [input_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
+    if not any(side.new.rows.n for side in sides):
+        return
     looks = [matches(sides, i) for i in range(len(sides))]
     figures = _recall(env.state, node)
     figures = figures.after(looks, [side.new.rows.n for side in sides])

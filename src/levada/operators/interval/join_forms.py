@@ -122,11 +122,11 @@ def _one(looks: Sequence[Doubles], new: Sequence[int]) -> float:
             continue
         others = sorted((j for j in range(len(looks)) if j != i), key=look.mean(axis=0).__getitem__)
         made, left = np.ones(len(look)), float(rows)
-        for j in others:
+        for at, j in enumerate(others, 2):
             cost += PROBE * left
             made = made * look[:, j]
             left = rows * float(made.mean())
-            cost += CARRY * left
+            cost += CARRY * left if at < len(looks) else 0.0  # results are made in each form
     return cost
 
 

@@ -35,7 +35,7 @@ def multiway(root: Op, *, adaptive: bool = False) -> Op:
 def of_either_form(root: Op) -> Iterator[str]:
     """Which joins have a form that is chosen while they run, a sentence each."""
     for op in _all(root):
-        if isinstance(op.spec, p.MultiwayJoin) and op.spec.adaptive:
+        if isinstance(op.spec, p.AdaptiveJoin):
             by = " ".join(f"?{name}" for name in op.spec.keys)
             yield (
                 f"The join of {len(op.inputs)} parts by {by} is in one step or two at a time, "
@@ -88,7 +88,8 @@ def _flat(op: Op, *, adaptive: bool) -> Op:
         inputs += below.inputs if apart else (below,)
         exchange += below.exchange if apart else (by,)
         raw += below.spec.raw if apart and isinstance(below.spec, _JOINS) else (is_raw,)
-    spec = p.MultiwayJoin(op.spec.keys, tuple(raw), adaptive and len(inputs) <= MOST)
+    kind = p.AdaptiveJoin if adaptive and len(inputs) <= MOST else p.MultiwayJoin
+    spec = kind(op.spec.keys, tuple(raw))
     return replace(op, spec=spec, inputs=tuple(inputs), exchange=tuple(exchange))
 
 

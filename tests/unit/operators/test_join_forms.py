@@ -127,6 +127,7 @@ def test_a_form_that_would_keep_too_much_is_one_step() -> None:
         assert sum(rows.n for rows in adaptive_in_pieces(node, frames, env)) == 0
     assert env.forms[str(node.id)][PAIRWISE] == 0
     assert kept_of(kept) == []
+    assert module._recall(kept, node).epochs == -module.LATER
 
 
 def test_what_follows_from_other_state_does_not_move() -> None:

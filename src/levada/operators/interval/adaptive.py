@@ -43,7 +43,13 @@ from levada.windows.state.runs import Horizons, Run, arranged, living, rows_of
 
 Node = PlanNode[s.AdaptiveJoin]
 Order = tuple[int, ...]
+LATER = 100  # epochs until a form that needed too much may be chosen again
+PARTS = 8  # so many theta may be made at once of what is kept, where memory is bounded
 _NO_KEYS = {name: np.empty(0, np.uint64) for name in (col.KEY, col.CHECK)}
+
+
+class _TooMuchError(Exception):
+    """More would be made of what is kept than memory is for it."""
 
 
 def adaptive(node: Node, inputs: Inputs, env: Env) -> Frame | None:
@@ -61,8 +67,8 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
     looks = [matches(sides, i) for i in range(len(sides))]
     figures = _recall(env.state, node)
     figures = figures.after(looks, [side.new.rows.n for side in sides])
-    has = figures.order
-    order = _settle(node, sides, _wanted(node, figures, env), has, env=env)
+    has, wanted = figures.order, _wanted(node, figures, env)
+    order = _settle(node, sides, wanted, has, env=env)
     chain = _chain(node, sides, order, env) if order else None
     if chain is None:
         _forget(env.state, node)
@@ -72,7 +78,9 @@ def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
         yield from _last(chain, env)
         _keep_chain(chain, env, horizons)
     keep(node, sides, env, horizons)
-    figures = replace(figures, order=order)
+    # what was too much is not tried again soon
+    epochs = -LATER if wanted and not order else figures.epochs
+    figures = replace(figures, order=order, epochs=epochs)
     _remember(env.state, node, figures)
     two = figures.two(order) if order else figures.best()[0]
     told = [1, bool(order), has != order, figures.one / 1e3, two / 1e3]
@@ -154,8 +162,13 @@ def _chain(node: Node, sides: Sequence[Input], order: Order, env: Env) -> list[_
             found.append(_Joined(both, left, right, _key(node, order[:size])))
             if size < len(order):
                 old = runs.live(env.state, found[-1].key, horizon)
-                left = Side(_run(_made(found[-1], env, keyed=True), both), old, both.layout, ())
-    except ExcessError:
+                left = Side(
+                    _run(_made(found[-1], env, keyed=True), both, env.state.theta),
+                    old,
+                    both.layout,
+                    (),
+                )
+    except (ExcessError, _TooMuchError):
         return None
     return found
 
@@ -201,9 +214,14 @@ def _insert(both: _Joined, run: Run, env: Env, horizons: Horizons) -> None:
     runs.insert(env.state, both.key, run, most, horizon=horizons.next, alive=alive)
 
 
-def _run(made: Iterator[Frame], both: PlanNode[s.Join]) -> Run:
-    """Rows of a join, which have their keys, as a run."""
-    found = list(made)
+def _run(made: Iterator[Frame], both: PlanNode[s.Join], theta: int) -> Run:
+    """Rows of a join, which have their keys, as a run. Raises ``_TooMuchError``."""
+    found, size = list[Frame](), 0
+    for rows in made:
+        found.append(rows)
+        size += sum(column.nbytes for column in rows.columns.values())
+        if theta and size > PARTS * theta:
+            raise _TooMuchError
     rows = concat(found) if found else r.empty(both.layout).with_(**_NO_KEYS)
     start, end = outer(rows, both.layout, both.windows)
     return arranged(rows.with_(**{col.BEGIN: start, col.END: end}))
@@ -223,11 +241,11 @@ def _built(node: Node, sides: Sequence[Input], order: Order, env: Env) -> bool:
             met = Side(right.new, right.held[:-1], right.layout, ())
             joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
             pairs = _old_pairs(key, joined, env, horizons.now)
-            made = _run(_paired(joined, pairs, env, keyed=True), both)
+            made = _run(_paired(joined, pairs, env, keyed=True), both, env.state.theta)
             for part in _in_time(made.rows, quarter(both.windows)):
                 _insert(joined, arranged(part), env, Horizons(horizons.now, horizons.now))
             key, layout = joined.key, both.layout
-    except ExcessError:
+    except (ExcessError, _TooMuchError):
         return False
     return True
 

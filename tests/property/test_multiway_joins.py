@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from levada.operators.interval import adaptive
 from levada.operators.interval.join_forms import Figures
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.testing.compare import same_queries
 from stars import starred
 from stepped import run_between, run_moved
@@ -96,19 +98,53 @@ def test_a_form_that_changes_does_not_show(made: list[int]) -> None:
     assert min(chosen.found.values()) >= 8
 
 
+def turned(epoch: int, table: GroupTable) -> GroupTable:
+    """Half of the groups a partition further."""
+    to, many = table.partition.astype(np.int32), table.partitions
+    some = np.random.default_rng(epoch).random(table.groups) < 0.5
+    to[some] = (to[some] + 1) % many
+    other = np.flatnonzero(to != dealt(table.groups, many).partition).astype(np.int32)
+    return GroupTable(1, table.groups, many, other, to[other])
+
+
+def test_groups_that_move_have_what_follows_from_their_rows_made_again() -> None:
+    """Partitions differ in their forms when groups move between them, which is now and then."""
+    parts = ":a{k} :p {i} . :a{k} :q :b{m} . :b{m} :q :a{k} . :a{k} :r {m}"
+    stream = [at(500 * i, parts.format(i=i, k=i % 7, m=i % 3)) for i in range(60)]
+    asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
+    case = Case({S: tuple(stream)}, (asked,))
+    looks = Counter[tuple[int, ...]]()
+
+    def choose(figures: Figures) -> tuple[int, ...]:
+        order = figures.order or ((1, 0, 2, 3), (), (2, 1, 0, 3), ())[looks.total() % 4]
+        looks[order] += 1
+        return order
+
+    def prepare(engine: Engine) -> None:
+        engine._open().tables.dealing = lambda n, table: turned(n, table) if n % 6 == 5 else None
+
+    with patch.object(adaptive, "choose", choose):
+        got = run_between(case, prepare, [(90, 3)], {}, epoch_rows=4, joins=("auto",))
+    assert same_queries(case.expected(), got) is None
+    assert len(looks) == 3
+    assert min(looks.values()) >= 5
+
+
 @examples(6)
 @given(
     starred(), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths, modes,
-    st.booleans(), st.sampled_from(("", "", "1MB,theta=4096")),
+    st.sampled_from(("", "moved", "moved", "divided")),
+    st.sampled_from(("", "", "1MB,theta=4096")),
 )  # fmt: skip
 def test_forms_that_change_do_not_show(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],
-    dies: dict[int, bool], mode: str, moves: bool, memory: str,
+    dies: dict[int, bool], mode: str, groups: str, memory: str,
 ) -> None:  # fmt: skip
     def prepare(engine: Engine) -> None:
         engine._memory = Memory.of(memory)
-        if moves:
-            engine._open().tables.dealing = Lots(lot, groups_of(case)).deal
+        if groups:
+            heavy = groups_of(case) if groups == "divided" else ()
+            engine._open().tables.dealing = Lots(lot, heavy).deal
 
     with patch.object(adaptive, "choose", Chosen(lot)):
         got = run_between(

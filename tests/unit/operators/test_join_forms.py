@@ -5,12 +5,15 @@ made and when it is made again, and what is kept of the one form and the other.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
+from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from nodes import Bench, state
 
+from levada.model.arrays import Doubles
 from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
 from levada.operators.interval import adaptive as module
@@ -26,22 +29,29 @@ from levada.windows.state.taken_over import Part, taken_over
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
 
 
-def looked(*rows: list[float]) -> np.ndarray:
-    return np.array(rows)
+def looked(*rows: list[float]) -> Doubles:
+    return np.array(rows, np.float64)
 
 
-def of(new: list[int], fans: list[list[float]], epochs: int) -> Figures:
+class Streams(NamedTuple):
+    """New rows of each input in an epoch, and how many rows of each input one of them matches."""
+
+    new: list[int]
+    fans: list[list[float]]
+
+
+def of(stream: Streams, epochs: int) -> Figures:
     """Figures of epochs in which each new row matches as many rows of each input."""
-    figures = Figures.none(len(new))
+    figures = Figures.none(len(stream.new))
     for _ in range(epochs):
-        figures = figures.after([looked(each) for each in fans], new)
+        figures = figures.after([looked(each) for each in stream.fans], stream.new)
     return figures
 
 
 # one large stream, each row of which finds one of each of four that hardly change
-FAST = ([1, 1, 1, 1, 1000], [[1.0] * 5] * 5)
+FAST = Streams([1, 1, 1, 1, 1000], [[1.0] * 5] * 5)
 # A and B have twenty rows of a key, and C has next to none
-WIDE = ([500, 500, 10], [[1, 20, 0.01], [20, 1, 0.01], [20, 20, 1]])
+WIDE = Streams([500, 500, 10], [[1, 20, 0.01], [20, 1, 0.01], [20, 20, 1]])
 
 
 def test_rows_of_sets_are_products_of_what_one_row_matches() -> None:
@@ -51,15 +61,15 @@ def test_rows_of_sets_are_products_of_what_one_row_matches() -> None:
 
 
 def test_what_is_met_by_each_row_is_kept_and_what_is_wide_is_not() -> None:
-    assert choose(of(*FAST, FIRST - 1)) == ()
-    order = choose(of(*FAST, FIRST))
+    assert choose(of(FAST, FIRST - 1)) == ()
+    order = choose(of(FAST, FIRST))
     assert sorted(order[:4]) == [0, 1, 2, 3]
     assert order[4] == 4
-    assert choose(of(*WIDE, FIRST)) == ()
+    assert choose(of(WIDE, FIRST)) == ()
 
 
 def test_a_choice_is_made_again_for_twice_as_much() -> None:
-    fast, wide = of(*FAST, FIRST + 1), of(*WIDE, FIRST + 1)
+    fast, wide = of(FAST, FIRST + 1), of(WIDE, FIRST + 1)
     assert choose(replace(fast, one=fast.best()[0] * 1.9)) == ()
     assert choose(replace(fast, one=fast.best()[0] * 2.1)) == fast.best()[1]
     kept = replace(wide, order=(0, 1, 2))
@@ -69,8 +79,6 @@ def test_a_choice_is_made_again_for_twice_as_much() -> None:
 
 
 def test_the_order_is_the_least_of_all() -> None:
-    from itertools import permutations
-
     rng = np.random.default_rng(5)
     for _ in range(10):
         figures = replace(Figures.none(4), rows=rng.integers(0, 1000, 16).astype(np.float64))
@@ -85,12 +93,12 @@ def star() -> tuple[Bench, PlanNode[s.AdaptiveJoin]]:
 
 
 def epoch(
-    bench: Bench, node: PlanNode, kept: State, ts: int, *, limits: QueryLimits | None = None
-) -> tuple[int, list[int]]:  # fmt: skip
+    bench: Bench, node: PlanNode[s.AdaptiveJoin], kept: State, ts: int
+) -> tuple[int, list[int]]:
     """An epoch of two rows of one key in each input: results, and what is told."""
     some = [(":a", f":v{ts}"), (":a", f":w{ts}")]
     frames: list[Frame | None] = [bench.frame(node, some, i, lo0=[ts, ts]) for i in range(3)]
-    env = replace(bench.env(ts, ts + 1, kept=kept), limits=limits or QueryLimits())
+    env = bench.env(ts, ts + 1, kept=kept)
     found = sum(rows.n for rows in adaptive_in_pieces(node, frames, env))
     return found, env.forms[str(node.id)]
 

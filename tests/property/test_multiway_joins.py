@@ -135,13 +135,14 @@ def test_groups_that_move_have_what_follows_from_their_rows_made_again() -> None
     starred(), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths, modes,
     st.sampled_from(("", "moved", "moved", "divided")),
     st.sampled_from(("", "", "1MB,theta=4096")),
+    st.sampled_from(("", "1d")),
 )  # fmt: skip
 def test_forms_that_change_do_not_show(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],
-    dies: dict[int, bool], mode: str, groups: str, memory: str,
+    dies: dict[int, bool], mode: str, groups: str, memory: str, slices: str,
 ) -> None:  # fmt: skip
     def prepare(engine: Engine) -> None:
-        engine._memory = Memory.of(memory)
+        engine._memory, engine._slices = Memory.of(memory), slices
         if groups:
             heavy = groups_of(case) if groups == "divided" else ()
             engine._open().tables.dealing = Lots(lot, heavy).deal

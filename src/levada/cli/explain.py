@@ -25,11 +25,12 @@ from levada.app.prepare import known_to, prepare_app, queries_of
 from levada.engine.known import Known
 from levada.engine.makers import makers_read, order_by_makers
 from levada.engine.prepare import Prepared, prepare, share
+from levada.engine.telling.forms import FormStatus
 from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
-from levada.plan.physical.multiway import why_binary
+from levada.plan.physical.multiway import of_either_form, why_binary
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.topology.document import read_document
 from levada.plan.topology.show import (
@@ -60,9 +61,12 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
     if stage == "topology":
         yield _topology(app, names, as_json=as_json)
         return
+    told = _forms(app) if stage == "physical" else ()
     for query in _prepared(app, stage):
         if query.asked.name in names:
             value, text = _at(query, stage)
+            own = (one for one in told if query.asked.name in one.queries)
+            text = "\n".join([text, *map(_measured, own)])
             head = {"query": query.asked.name, "stage": stage}
             yield _json({**head, "tree": tree(value)}) if as_json else text
 
@@ -144,8 +148,28 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
             return query.optimized, algebra_text.show(query.optimized)
         case _:
             root = query.physical.root
-            told = why_binary(root) if query.known.joins is JoinForm.MULTIWAY else ()
-            return root, "\n".join([show_operators(root), *told])
+            told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
+            return root, "\n".join([show_operators(root), *told, *of_either_form(root)])
+
+
+def _forms(app: App) -> Sequence[FormStatus]:
+    """What joins whose form is chosen have told, if the application has run on a checkpoint of this
+    machine.
+    """
+    folder = Path(app.options.checkpoint or "")
+    if app.options.join != JoinForm.AUTO or not (folder / "levada.json").exists():
+        return ()
+    # here: to explain a query the data path is not loaded
+    from levada.engine.telling.status import read_status
+
+    return read_status(folder).forms
+
+
+def _measured(one: FormStatus) -> str:
+    return (
+        f"{one.join} of the run: {one.form}; one step costs {one.one_step:,} us of CPU an epoch, "
+        f"two at a time {one.two_at_a_time:,}; changed {one.changed} times."
+    )
 
 
 def _shared(

@@ -88,7 +88,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
     each other, by slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what
     queries share, off, exact, containment or relax; ``join``: the form of joins of three and more
-    parts, binary or multiway. ``keep``: how long results stay for other processes ("1h,256MB").
+    parts, binary, multiway or auto. ``keep``: how long results stay for others ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.

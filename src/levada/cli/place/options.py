@@ -58,9 +58,9 @@ Join = Annotated[
     typer.Option(
         "--join",
         parser=_join,
-        metavar="binary|multiway",
+        metavar="binary|multiway|auto",
         help="How three and more parts are joined: two at a time (default), or in one step where "
-        "all have one variable in common.",
+        "all have one variable in common; auto: as costs less, which is measured.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -198,7 +198,8 @@ class Steps:
         if isinstance(spec, p.MultiwayJoin):
             keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
             first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
-            return s.MultiwayJoin(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
+            step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
+            return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
         sides, out, fills = key_sides(spec.keys, names, ins)
         pairs = tuple([(left, right) for left, right in windows])
         known = by_sides(spec.sides, ins)

@@ -24,7 +24,7 @@ from levada.runtime.balance.balancing import Balancing
 from levada.runtime.context import Context, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
-from levada.runtime.driver.costs.met import of_late
+from levada.runtime.driver.costs.met import forms_of, of_late
 from levada.runtime.driver.costs.room import TooLarge, smaller
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.beside import Rest
@@ -394,7 +394,7 @@ class Epochs:
             self.pace.learn(done)
         self.admission.room.see(intention.references, done)
         manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
-        manifest.met = of_late(last.met, done, plan)
+        manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
         manifest.costs = self.pace.told(intention.epoch, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

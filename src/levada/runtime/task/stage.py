@@ -367,7 +367,7 @@ class StageTask:
             self.stage, self.partition, at=executor_here(), rows_in=self.touched,
             received=self.arrivals.senders, came=self.arrivals.places,
             rows_state=self.state.touched, most_held=self.held.peak,
-            shown_reports=shown_within(self.plan, self.env.shown),
+            shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
         )  # fmt: skip
         if self.context.limited.any("state"):
             done.held = held(self.plan, self.state, self.progress.new)

@@ -69,7 +69,7 @@ def partitions(told: list[Manifest]) -> list[int]:
 def test_partitions_follow_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "MORE", 0)
     monkeypatch.setattr(following, "FEWER", 0)
-    told, sink = run(tmp_path, partitions="auto", master="spark://nowhere:7077")
+    told, sink = run(tmp_path, partitions="cores", master="spark://nowhere:7077")
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
     assert [m.homes.cores for m in told[:9] if m.homes] == list(CORES)
     # those of the job before, since an epoch is decided before it runs; 0 is not known

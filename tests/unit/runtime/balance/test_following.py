@@ -112,3 +112,19 @@ def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
     now += FEWER
     fewer = follow.deal(7, more)
     assert fewer is not None and fewer.partitions == 3
+
+
+def test_what_was_chosen_of_as_many_cores_stays_until_there_are_others() -> None:
+    """Then all of them are used, until it is known again what is best."""
+    cores, now = 4, 0
+    follow = Following(lambda: cores, lambda: now, always=False, known=4)
+    table = dealt(64, 1)
+    assert follow.deal(1, table) is None
+    now = FEWER
+    assert follow.deal(2, table) is None
+    cores = 6
+    assert follow.deal(3, table) is None
+    now += MORE
+    more = follow.deal(4, table)
+    assert more is not None and more.partitions == 6
+    assert follow.deal(5, table) is None, "it has had its say"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -26,10 +27,15 @@ pytestmark = pytest.mark.timeout(PATIENCE)
 MOST = 4  # partitions
 queries = cases(most=2) | cql_cases(most=2) | cql_view_cases(most=1) | entailment_cases(most=2)
 lots = st.integers(0, 2**32 - 1)
-said = st.sampled_from(("auto", "auto", "auto", None, 2))
-starts = st.lists(st.tuples(st.integers(2, 9), said), min_size=1, max_size=3)
+starts = st.sampled_from(
+    (
+        [(10_000, "auto")],
+        [(4, "auto"), (10_000, "auto")],
+        [(5, "auto"), (3, None), (3, 2), (9, "auto")],
+    )
+)
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
-balance = st.sampled_from((None, {"degree": "model", "reorganize_every": 1}))
+balance = st.sampled_from((None, None, {"degree": "model", "reorganize_every": 1}))
 
 
 def drawn(lot: int) -> Callable[[Pace], dict[int, float]]:
@@ -38,24 +44,19 @@ def drawn(lot: int) -> Callable[[Pace], dict[int, float]]:
     return lambda pace: {n: float(1 + 99 * rng.random()) for n in range(1, MOST + 1)}
 
 
-@examples(6)
-@given(queries, st.sampled_from((5, 9)), lots, starts, deaths, balance)
+@examples(10)
+@given(queries, st.sampled_from((2, 3)), lots, starts, deaths, balance)
 def test_a_chosen_number_does_not_show(
-    case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],
+    case: Case, rows: int, lot: int, stops: list[tuple[int, Any]],
     dies: dict[int, bool], balanced: dict[str, object] | None,
 ) -> None:  # fmt: skip
     if balanced is not None:
         stops = [(epochs, None) for epochs, _ in stops]
-    tables: list[int] = []
-
-    def look(engine: Engine) -> None:
-        tables.append(engine._open().tables.current)
-
-    soon = dict.fromkeys(("SURE", "STEADY", "SETTLES", "JUDGED"), 1)
+    soon = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
         patch.multiple(by_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
         patch.object(Pace, "over", drawn(lot)),
         patch("stepped.Engine", partial(Engine, master=f"local[{MOST}]", balance=balanced)),
     ):
-        got = run_between(case, look, stops, dies, epoch_rows=rows)
+        got = run_between(case, lambda engine: None, stops, dies, epoch_rows=rows)
     assert same_queries(case.expected(), got) is None

@@ -43,7 +43,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(root: Path, until: int, **given: Any) -> tuple[list[Manifest], MemorySink]:
     told, sink = list[Manifest](), MemorySink()
-    options = {"spark": False, "master": "local[3]", "epoch_rows": 20, "sink": sink, "seed": 7}
+    options: dict[str, Any] = {
+        "spark": False,
+        "master": "local[3]",
+        "epoch_rows": 20,
+        "sink": sink,
+        "seed": 7,
+    }
     with Engine(checkpoint=root / "ck", **options | given) as engine:
         path = root / "s.nt"
         engine.stream(S, write_lines(path, [e for e in STREAM if e.ts < until]))

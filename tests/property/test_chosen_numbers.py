@@ -52,7 +52,7 @@ def test_a_chosen_number_does_not_show(
 ) -> None:  # fmt: skip
     if balanced is not None:
         stops = [(epochs, None) for epochs, _ in stops]
-    soon = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
+    soon: dict[str, Any] = {"SURE": 0, "STEADY": 0, "SETTLES": 0, "JUDGED": 1}
     with (
         patch.multiple(by_model, **soon, REST=2, MOST_REST=4, GAIN=0.0),
         patch.object(Pace, "over", drawn(lot)),

@@ -120,7 +120,7 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
     results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
-    ``memory``: of a task. ``partitions``: a number, auto. ``slice``: in which sending is counted.
+    ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
     ``sharing``: off, .. ``join``: binary, .. ``place``, ``pin``: a placement, a machine file, off.
     ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;

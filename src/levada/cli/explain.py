@@ -124,6 +124,8 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
         told = {key: None if each is None else asdict(each) for key, each in where.items()}
         return _json({"stage": "placement", **asdict(costs), **told})
     lines = [*choices.sentences(costs), *places(status)]
+    for table in choices.candidates(costs):
+        lines += flows.aligned(table)
     if costs.parts:  # else nothing has been measured by parts yet
         lines += flows.aligned([choices.PART, *choices.rows(costs)])
     return "\n".join([*lines, *flows.lines(sent)])

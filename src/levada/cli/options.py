@@ -42,7 +42,7 @@ def _many(option: str, most: str) -> Any:
 
 
 def _partitions(word: str) -> int | str | None:
-    """How many partitions: a number, or auto. Raises ``UsageError``."""
+    """How many partitions: a number, auto, cores. Raises ``UsageError``."""
     return check_partitions(int(word) if word.isdecimal() else word)
 
 
@@ -295,8 +295,9 @@ Partitions = Annotated[
     typer.Option(
         "--partitions",
         parser=_partitions,
-        metavar="N|auto",
-        help="Into how many parts state is divided, from here on; auto: the cores.",
+        metavar="N|auto|cores",
+        help="Into how many parts state is divided, from here on; auto: as many as epochs take "
+        "least over, up to the cores.",
         rich_help_panel=RUNNING,
     ),
 ]

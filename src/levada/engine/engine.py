@@ -35,7 +35,7 @@ from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.driving.totals import limits_of
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
-from levada.engine.placing.balance import Wanted, balancing_of
+from levada.engine.placing.balance import Wanted, balancing_of, degree_by
 from levada.engine.placing.pinned import pinned, processors_of
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
@@ -49,10 +49,11 @@ from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
-from levada.model.counts import AUTO, check_count, check_partitions
+from levada.model.counts import Partitions, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
 from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
 from levada.plan.sealed.kinds import JoinForm, join_form_of
+from levada.runtime.driver.costs.degree import MODEL, chosen_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
@@ -103,7 +104,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         epoch_rows: int = 1_000_000,
         delay: int | str | None = None,
         master: str = "local[*]",
-        partitions: int | Literal["auto"] | None = None,
+        partitions: Partitions = None,
         sink: Sink | None = None,
         letters: Path | None = None,
         keep_results: bool = True,
@@ -252,10 +253,10 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         try:
             self._registry.begin()
             placed, follow = settle(self._wish, self._open(), self._registry.streams)
-            own = cores(self._master) if self._is_local else 0
+            own = cores(self._master) if self._is_here else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, own, follow, self._delay, self._bound, self._follows,
+                placed, self._balancing, own, follow, self._delay, self._bound, self._degree,
                 self._memory,
             )  # fmt: skip
             self._start(tempo)
@@ -264,13 +265,12 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             raise
 
     @property
-    def _is_local(self) -> bool:
-        return self._master.startswith("local")
+    def _is_here(self) -> bool:
+        return self._master.startswith("local") or self._master == NO_SPARK
 
     @property
-    def _follows(self) -> bool:
-        alone = self._wish is None and self._balancing is None
-        return self._partitions == AUTO and alone
+    def _degree(self) -> str:
+        return degree_by(self._partitions, self._wish, self._balancing)
 
     def _start(self, tempo: Tempo) -> None:
         checkpoint = self._open()
@@ -312,9 +312,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
                 self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
                 objects=objects,
             )  # fmt: skip
-            here = self._is_local or self._master == NO_SPARK
-            # a cluster's cores are known when its executors are there
-            if isinstance(wanted, int) or (wanted is not None and here):
+            # of as many cores the model has chosen; a cluster's are known when its executors are
+            kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == found
+            if isinstance(wanted, int) or (wanted is not None and self._is_here and not kept):
                 self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)
         return self._checkpoint

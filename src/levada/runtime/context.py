@@ -183,9 +183,9 @@ class Done(msgspec.Struct, omit_defaults=True):
     sent: list[Counted] = []
     # where it counts which executors send to which: the same by the executor of the sender
     came: dict[str, list[int]] = {}
-    # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group, and of
-    # these what joins were given in which groups may be divided
-    seconds: float = 0.0
+    seconds: float = 0.0  # of a stage's: that passed, of which ``cpu``
+    # where load is measured: ``rows_in`` by group, and of these what joins were given in which
+    # groups may be divided
     given: Counted | None = None
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster

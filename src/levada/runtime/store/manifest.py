@@ -27,6 +27,21 @@ PUBLISHING = "publishing-*"
 """In ``intentions``: that of an epoch which is still published while the next one runs."""
 
 
+class Resized(msgspec.Struct, frozen=True):
+    """From ``epoch`` on there are so many ``partitions``, ``before`` as many as that, and ``why``.
+    ms of an epoch: as it ``was`` over those before, as ``expected`` over these, and as ``seen``
+    (None: that is not known yet).
+    """
+
+    epoch: int
+    before: int
+    partitions: int
+    was: float
+    expected: float
+    why: str
+    seen: float | None = None
+
+
 class Intention(msgspec.Struct):
     """What epoch N will do."""
 
@@ -50,6 +65,7 @@ class Intention(msgspec.Struct):
     groups: int = 1  # the version of the group table by which rows go
     slices: str = ""  # the length of the slices whose send graphs are counted
     balanced: Balanced | None = None  # what the reorganization before it tells
+    resized: Resized | None = None  # what the model has decided of the number of partitions
 
 
 class Held(msgspec.Struct):
@@ -196,11 +212,27 @@ class Delayed(msgspec.Struct):
     keeps: bool = True
 
 
+class Degree(msgspec.Struct):
+    """How many partitions there are, ``by`` whom: model, cores, load (balance), given, placement;
+    of ``most``. What an epoch is ``predicted`` to take over each number, of late, ms; of each
+    number the epochs of this run, ms that were predicted and taken; of each number of tasks that
+    read (``intake``) those of spread epochs; what the model has ``decided`` of late.
+    """
+
+    by: str
+    most: int = 0
+    predicted: dict[int, float] = {}
+    measured: dict[int, list[float]] = {}
+    intake: dict[int, list[float]] = {}
+    decided: list[Resized] = []
+
+
 class Costs(msgspec.Struct):
     """The last choice; of each way the epochs of this run, ms that were predicted and taken; of the
     dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
     for the last epoch and as measured; what an epoch like the last one would take over other
-    numbers of ``partitions`` than it went ``over``, ms; the ``delay`` that is kept.
+    numbers of ``partitions`` than it went ``over``, ms, and spread with other numbers of tasks that
+    read (``intake``); the ``delay`` that is kept; ``degree``: who chooses how many partitions.
     """
 
     last: Choice
@@ -209,6 +241,8 @@ class Costs(msgspec.Struct):
     partitions: dict[int, float] = {}
     delay: Delayed | None = None
     over: int = 1
+    intake: dict[int, float] = {}
+    degree: Degree | None = None
 
 
 class Manifest(msgspec.Struct):

@@ -384,8 +384,8 @@ class StageTask:
         done.sizes = self.results.sizes
         done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
         done.cpu = time.thread_time() - self.began
+        done.seconds = time.perf_counter() - self.started
         if self.context.measured:
-            done.seconds = time.perf_counter() - self.started
             done.given, done.joined = self.given.given()
         if self.context.counted:
             done.segment_size = state_files.size_of(self.context.root, done.segment)

@@ -25,17 +25,15 @@ from hypothesis import strategies as st
 from cases.case import CaseQuery
 from cases.elements import elements
 from cases.grouped import FUNCTIONS, body, grouped_sets
+from cases.put_together import Put
 from cases.sketches import STREAM
 from cases.texts import Asked, Drawn, rspql
 from cases.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
-from levada.model import columns as col
-from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import Window, WindowKind
 from levada.operators.group import slices
-from levada.operators.group.sliced.kept import Kept, Sums
 from levada.runtime.task import exchange
 from levada.testing.question import Element, ReferenceSql, Row, literal
 
@@ -71,32 +69,6 @@ class Counted:
         found = slices.sliced(*given)
         self.none += found is None
         self.some += found is not None
-        return found
-
-
-class Put:
-    """Counts the windows that are put together from slices in state, the slices that become one,
-    and the partials that are made for windows.
-    """
-
-    def __init__(self, stack: ExitStack) -> None:
-        self.reports = self.sets = self.joined = 0
-        self._sums, self._coarser = Kept.sums, Kept._coarser
-        stack.enter_context(patch.object(Kept, "sums", lambda *given: self.sums(*given)))
-        stack.enter_context(patch.object(Kept, "_coarser", lambda *given: self.coarser(*given)))
-
-    def sums(self, kept: Kept, rows: Frame) -> Sums | None:
-        """``Kept.sums``."""
-        found = self._sums(kept, rows)
-        self.reports += 0 if found is None else len(found.sets)
-        self.sets += 0 if found is None else len(found.offsets) - 1
-        return found
-
-    def coarser(self, kept: Kept, rows: Frame) -> Frame:
-        """``Kept._coarser``."""
-        found = self._coarser(kept, rows)
-        alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.made)[rows["op"]])
-        self.joined += alive.n - found.n
         return found
 
 

@@ -191,6 +191,7 @@ class Registry:
                     )
                 if self.begins is not None:
                     check_end(query.name, query.options, self.begins(query.alike))
+                    query.lifetime.may_be_over = True  # when the plan has it
 
     def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> list[Prepared]:
         """A query of each template: what is a slip in one is one in all."""

@@ -174,7 +174,7 @@ class Catalog:
             found = [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)]
             start = _start(alike[0].alike, last, topology)
             if first:
-                check_end(alike[0].name, options, start)
+                _check_ends(alike, start)
             until = end_of(options, start)
             add_rows(topology, found, start, empty_reports=options.empty_reports, until=until)
         for one in new:
@@ -182,18 +182,31 @@ class Catalog:
                 query = topology.place(one.meaning)
                 start = _start(query, last, topology)
                 if first:  # later those who register ask it
-                    check_end(one.name, one.options, start)
+                    _check_ends([one], start)
                 until = end_of(one.options, start)
                 empty = one.options.empty_reports
                 topology.add(one.name, query, start, empty_reports=empty, until=until)
 
     def begins(self, query: a.Query, last: Manifest) -> int:
-        """Where a registered query would begin that came now; MIN: with the first element."""
-        topology = self._topology or Topology({})
-        made = {derived_by(maker): s for s, maker in list(topology.made.items())}
-        seen = (_seen(made.get(w.stream, w.stream), last, topology) for w in query.windows)
+        """Where a registered query would begin that came now; MIN: with the first element. Before
+        the first plan what others make is looked up in that of the run before.
+        """
+        topology = self._topology or self._before(query)
+        seen = (
+            _made(shown(w.stream), last, topology)  # also if nobody has read it
+            if is_derived(w.stream)
+            else _seen(w.stream, last, topology)
+            for w in query.windows
+        )
         latest = max(seen, default=MIN)
         return latest + 1 if latest > MIN else MIN
+
+    def _before(self, query: a.Query) -> Topology:
+        """The topology of the run before, as far as a query can read it; not that which goes on."""
+        last = self._checkpoint.last
+        if last is None or not any(is_derived(w.stream) for w in query.windows):
+            return Topology({})
+        return self._checkpoint.load_topology(last.plan)[0]
 
     def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
         """Says of the queries where they stand in the last plan of a checkpoint that has ended;
@@ -325,6 +338,14 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     return found[::-1]
 
 
+def _check_ends(queries: Sequence[Registered], start: int) -> None:
+    """Whether queries of these options can end that begin here. Raises ``UsageError``."""
+    for query in queries:
+        if not query.lifetime.may_be_over:
+            check_end(query.name, query.options, start)
+            return
+
+
 def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
     """What a query means, whose text is this."""
     if isinstance(meaning, Row):
@@ -357,5 +378,11 @@ def _seen(stream: str, last: Manifest, topology: Topology) -> int:
     maker = topology.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts
-    began = topology.queries[maker].since <= last.plan
+    return _made(maker, last, topology)
+
+
+def _made(maker: str, last: Manifest, topology: Topology) -> int:
+    """The last report with a result of a query that makes a stream."""
+    query = topology.queries.get(maker)
+    began = query is not None and query.since <= last.plan
     return last.latest.get(maker, MIN) if began else MIN

@@ -1,5 +1,5 @@
-"""Integers beside doubles beyond 2**53: ``In`` and ``Between`` say what ``=`` says, in every mode of
-sharing, below a join that is relaxed and without one (docs/semantics.md).
+"""Integers beside doubles beyond 2**53: ``In`` and ``Between`` say what ``=`` says, in every mode
+of sharing, below a join that is relaxed and without one (docs/semantics.md).
 """
 
 from pathlib import Path

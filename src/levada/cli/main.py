@@ -91,6 +91,8 @@ def _run(
     balance: w.Balance = None,
     sharing: o.SharingMode = None,
     join: w.Join = None,
+    regions: w.Regions = None,
+    share_limit: w.ShareLimit = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     standby: o.Standby = False,
@@ -111,7 +113,8 @@ def _run(
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
-        "sharing": sharing, "join": join, "summary": summary,
+        "sharing": sharing, "join": join, "regions": regions, "share_limit": share_limit,
+        "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),

@@ -37,6 +37,7 @@ from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of
 from levada.engine.placing.pinned import pinned, processors_of
+from levada.engine.placing.regions import planning_of
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
@@ -51,8 +52,8 @@ from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import AUTO, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
-from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
-from levada.plan.sealed.kinds import JoinForm, join_form_of
+from levada.plan.install.sharing import DEFAULT
+from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
@@ -88,7 +89,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
     each other, by slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what
     queries share, off, exact, containment or relax; ``join``: the form of joins of three and more
-    parts, binary or multiway. ``keep``: how long results stay for other processes ("1h,256MB").
+    parts, binary or multiway. ``regions``: names, or a machine file, for ``region`` of streams and
+    queries; ``share_limit``: rows of state of a join, above which newcomers do not relax it (0:
+    any). ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.
@@ -116,13 +119,15 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         slices: str = "",
         sharing: str = DEFAULT,
         join: str = JoinForm.BINARY,
+        regions: str | os.PathLike[str] = "",
+        share_limit: int = 0,
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
         pin: str | os.PathLike[str] = "",
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
-        planning = Planning(sharing_of(sharing), join_form_of(join))
+        planning = planning_of(sharing, join, regions, share_limit)
         self._interval, self._delay = paced(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)

@@ -64,6 +64,9 @@ class Wants:
     windows: tuple[Window, ...]
 
 
+Refused = Callable[[str, Sequence[Wants], Wants], str]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
@@ -95,9 +98,10 @@ class Alike:
 
 @dataclass(slots=True)
 class Relaxations:
-    """The blocks of the queries that there are."""
+    """The blocks of the queries that there are. ``apart``: why queries have joins of their own."""
 
     alike: dict[Key, Alike] = field(default_factory=dict)
+    apart: dict[str, str] = field(default_factory=dict)
     _of: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
     _exact: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
 
@@ -127,6 +131,7 @@ class Relaxations:
 
     def forget(self, name: str) -> None:
         """A query that goes."""
+        self.apart.pop(name, None)
         for key, block in self._exact.pop(name, ()):
             _less(self.alike[key].exact, block.wants)
         for key, block in self._of.pop(name, ()):
@@ -136,16 +141,21 @@ class Relaxations:
             elif self.alike[key].last == name:
                 self.alike[key].last = ""
 
-    def relaxed(self, name: str, root: Op, dear: Callable[[str], bool]) -> Op:
+    def relaxed(self, name: str, root: Op, refused: Refused) -> Op:
         """A query with those of its blocks relaxed of which others want other rows; what runs as it
-        is has no need of that. ``dear``: whether what a query has relaxed costs more than it saves;
-        then a newcomer has its own.
+        is has no need of that. ``refused``: why a newcomer is to have its own ("": it is not), by
+        what the last query has that has it relaxed, and what they want.
         """
         by = {}
         for key, block in self._of.get(name, ()):
             alike = self.alike[key]
             asked = len(alike.wants) > 1 and block.wants not in alike.exact
-            if asked and not (alike.last and dear(alike.last)):
+            why = (
+                refused(alike.last, tuple(alike.wants), block.wants) if asked and alike.last else ""
+            )
+            if why:
+                self.apart[name] = why
+            if asked and not why:
                 by[id(block.join)] = block.picked()
                 alike.last = name
             else:

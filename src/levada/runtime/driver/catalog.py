@@ -29,6 +29,7 @@ from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
+from levada.runtime.driver.costs import seen
 from levada.runtime.driver.publishing.ends import check_end, end_of
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
@@ -101,6 +102,7 @@ class Catalog:
         self._checkpoint, self._planning = checkpoint, planning
         self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._regions = {c.name: c.region for c in configs}
         self._topology: Topology | None = None
         self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
         self._lifetime: dict[str, Lifetime] = {}
@@ -117,6 +119,7 @@ class Catalog:
         other ones have them now.
         """
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._regions = {c.name: c.region for c in configs}
         self._left |= set(left)
 
     def follow(
@@ -148,7 +151,7 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        topology.dear.see({} if last is None else last.met)
+        seen.tell(topology, last, self._regions)
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()
@@ -176,7 +179,10 @@ class Catalog:
             if first:
                 _check_ends(alike, start)
             until = end_of(options, start)
-            add_rows(topology, found, start, empty_reports=options.empty_reports, until=until)
+            add_rows(
+                topology, found, start, empty_reports=options.empty_reports, until=until,
+                region=options.region,
+            )  # fmt: skip
         for one in new:
             if not isinstance(one.meaning, Row):
                 query = topology.place(one.meaning)
@@ -184,8 +190,10 @@ class Catalog:
                 if first:  # later those who register ask it
                     _check_ends([one], start)
                 until = end_of(one.options, start)
-                empty = one.options.empty_reports
-                topology.add(one.name, query, start, empty_reports=empty, until=until)
+                topology.add(
+                    one.name, query, start, empty_reports=one.options.empty_reports, until=until,
+                    region=one.options.region,
+                )  # fmt: skip
 
     def begins(self, query: a.Query, last: Manifest) -> int:
         """Where a registered query would begin that came now; MIN: with the first element. Before
@@ -264,7 +272,7 @@ class Catalog:
                 self._topology, self._left = Topology(self._facts, self._replaceable), set()
             else:
                 self._topology = self._load(last)
-            self._topology.sharing, self._topology.joins = self._planning
+            self._topology.plan_by(self._planning)
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:
@@ -355,8 +363,8 @@ def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
 
 @lru_cache(maxsize=64)
 def _shown(options: QueryOptions) -> str:
-    """Options as identities have them."""
-    return str(options)
+    """Options as identities have them: those of before regions as they were."""
+    return str(options).replace(", region=''", "")
 
 
 def _maker_of(stream: str) -> str:

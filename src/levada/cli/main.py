@@ -146,6 +146,7 @@ def _explain(
     join: w.Join = None,
     steps: o.Steps = False,
     placement: w.PlacementOf = None,
+    shared: w.SharedOf = None,
     picture: w.Picture = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -158,12 +159,16 @@ def _explain(
         explain,
         explain_document,
         explain_placement,
+        explain_shared,
         explain_sharing,
     )
     from levada.cli.explain_steps import explain_steps
 
     if placement is not None:
         print(explain_placement(placement, as_json=as_json, picture=picture))
+        return
+    if shared is not None:
+        print(explain_shared(shared, as_json=as_json))
         return
     if picture is not None:
         raise UsageError("--picture draws a placement.", hint="Say --placement CHECKPOINT, too.")

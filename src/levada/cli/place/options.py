@@ -102,6 +102,14 @@ PlacementOf = Annotated[
         help="How a run's epochs were spread, and what was predicted.",
     ),
 ]
+SharedOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--shared",
+        metavar="CHECKPOINT",
+        help="What the queries on a checkpoint share, with what was measured, and what was chosen.",
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option(

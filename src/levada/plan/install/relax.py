@@ -88,12 +88,14 @@ class Block:
 @dataclass(slots=True)
 class Alike:
     """Blocks that are the same but for what is wanted of them: how many queries want each, and how
-    many of these have it as it is, not relaxed. ``last``: the last query that has it relaxed.
+    many of these have it as it is, not relaxed. ``last``: the last query that has it relaxed;
+    ``users``: how many have, but for rows of templates.
     """
 
     wants: Counter[Wants] = field(default_factory=Counter)
     exact: Counter[Wants] = field(default_factory=Counter)
     last: str = ""
+    users: int = 0
 
 
 @dataclass(slots=True)
@@ -132,10 +134,13 @@ class Relaxations:
     def forget(self, name: str) -> None:
         """A query that goes."""
         self.apart.pop(name, None)
-        for key, block in self._exact.pop(name, ()):
+        exact = self._exact.pop(name, [])
+        for key, block in exact:
             _less(self.alike[key].exact, block.wants)
         for key, block in self._of.pop(name, ()):
             _less(self.alike[key].wants, block.wants)
+            if (key, block) not in exact:
+                self.alike[key].users = max(self.alike[key].users - 1, 0)
             if not self.alike[key].wants:
                 del self.alike[key]
             elif self.alike[key].last == name:
@@ -157,11 +162,17 @@ class Relaxations:
                 self.apart[name] = why
             if asked and not why:
                 by[id(block.join)] = block.picked()
-                alike.last = name
+                alike.last, alike.users = name, alike.users + 1
             else:
                 alike.exact[block.wants] += 1
                 self._exact.setdefault(name, []).append((key, block))
         return replaced(root, by, {}) if by else root
+
+    def partners(self, name: str) -> int:
+        """How many other queries have parts of the relaxed joins that one has parts of."""
+        exact = self._exact.get(name, ())
+        relaxed = [self.alike[one[0]] for one in self._of.get(name, ()) if one not in exact]
+        return max([0, *(alike.users - 1 for alike in relaxed)])
 
     @property
     def names(self) -> tuple[str, ...]:

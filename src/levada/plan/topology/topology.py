@@ -35,8 +35,9 @@ from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
+from levada.plan.topology.choices.journal import Journal
+from levada.plan.topology.choices.measured import Rates, beyond, reach_of
 from levada.plan.topology.dear import DEAR, Dear, picked
-from levada.plan.topology.measured import Rates, beyond, reach_of
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.seal import Sealer
 
@@ -70,6 +71,7 @@ class Topology:
         self._batch = Batch(self._common, 1)
         self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
         self.sites, self.share_limit = Sites(), 0
+        self.journal = Journal()
         self._families = Families()
         self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
@@ -164,12 +166,20 @@ class Topology:
         for query, installer, asked in newcomers:
             found = self.relaxations.relaxed(query, asked, self._refused)
             self._batch.ask(query, installer, found)
+            self._note(query)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
+
+    def _note(self, query: str) -> None:
+        """Notes what has been chosen for a query that comes."""
+        why, version = self.relaxations.apart.get(query, ""), self.version + 1
+        self.journal.came(version, query, why, self.sites.chosen.get(query))
+        if partners := self.relaxations.partners(query):
+            self.journal.tell(version, f"{query} takes its part of a join with {partners} others")
 
     def _refused(self, name: str, wants: Sequence[Wants], newcomer: Wants) -> str:
         """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
@@ -204,6 +214,10 @@ class Topology:
         self.install()
         query = self.queries.pop(name)
         self._sealer.leave(name)
+        if partners := self.relaxations.partners(name):
+            told = f"{name} leaves a join to {partners} others, which keeps what these want"
+            self.journal.tell(self.version + 1, told)
+        self.journal.left(name)
         self.relaxations.forget(name)
         self.sites.forget(name)
         self._families.forget(name)

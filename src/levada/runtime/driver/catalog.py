@@ -29,7 +29,7 @@ from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.costs import seen
+from levada.runtime.driver.costs import journals, seen
 from levada.runtime.driver.publishing.ends import check_end, end_of
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
@@ -273,6 +273,7 @@ class Catalog:
             else:
                 self._topology = self._load(last)
             self._topology.plan_by(self._planning)
+            self._topology.journal = journals.opened(self._checkpoint.root)
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:
@@ -318,6 +319,7 @@ class Catalog:
         # an attempt of before, or a driver that was overtaken, may have left one of this number
         while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
+        journals.write(self._checkpoint.root, topology.journal)
         return plan
 
     def drop(self, version: int) -> None:

@@ -134,12 +134,10 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_classic(self._spark, master, os.environ)
-        self._master = master
-        self._bound = pinned(pin, self._spark, master)
+        self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
-        self._memory = Memory.of(memory)
-        self._wish = wish_of(place, master)
+        self._memory, self._wish = Memory.of(memory), wish_of(place, master)
         self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results

@@ -16,7 +16,6 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.makers import maker_of
 from levada.engine.ontology import ontology_files
-from levada.engine.placing.regions import regions_of
 from levada.engine.prepare import Prepared, prepare
 from levada.engine.registry import Registry
 from levada.errors import LevadaError
@@ -39,8 +38,12 @@ def known_to(app: App) -> Known:
     """What the application's queries can name. A Parquet stream without a schema is asked for its
     own. Raises ``UsageError``, ``SourceError``.
     """
-    regions = regions_of(app.options.regions)
-    planning = Planning(joins=join_form_of(app.options.join), regions=regions)
+    planning = Planning(joins=join_form_of(app.options.join))
+    if app.options.regions:
+        # here: few name regions beside those of streams
+        from levada.engine.placing.regions import regions_of
+
+        planning = planning._replace(regions=regions_of(app.options.regions))
     registry = Registry(ontology_files(app.options.ontology), planning=planning)
     for config in app.streams:
         registry.add_stream(settled(config))

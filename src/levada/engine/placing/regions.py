@@ -9,7 +9,6 @@ from pathlib import Path
 
 from levada.errors import UsageError
 from levada.model.counts import check_count
-from levada.placement.replicas.machine import read_machine
 from levada.plan.install.locality.regions import ANY, Regions
 from levada.plan.install.sharing import Planning, sharing_of
 from levada.plan.sealed.kinds import join_form_of
@@ -36,6 +35,9 @@ def regions_of(said: str | os.PathLike[str]) -> Regions:
     if not text:
         return Regions()
     if text.endswith(_FILES) or os.path.exists(text):
+        # here: names need nothing that reads files
+        from levada.placement.replicas.machine import read_machine
+
         machine = read_machine(Path(text))
         delays = tuple([tuple(map(float, row)) for row in machine.latency])
         return Regions(machine.places, delays)

@@ -20,12 +20,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from levada.plan.install.install import Installer
 from levada.plan.install.locality.regions import Reach, Regions
 from levada.plan.install.relax import WHOLE, blocks
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
+
+FEW = 16
+"""Queries that are asked for what they have measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +66,14 @@ class _Standing:
 @dataclass(slots=True)
 class Sites:
     """Where the queries of a topology stand. ``of_stream``: the regions of streams; ``elements`` of
-    streams and ``results`` of queries as the last manifest has them.
+    streams and ``totals`` of queries, their solutions first, as the last manifest has them.
     """
 
     regions: Regions = field(default_factory=Regions)
     of_stream: Mapping[str, str] = field(default_factory=dict)
     chosen: dict[str, Chosen] = field(default_factory=dict)
     elements: Mapping[str, int] = field(default_factory=dict)
-    results: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
     _there: dict[int, dict[str, Counter[str]]] = field(default_factory=dict)
     _of: dict[str, _Standing] = field(default_factory=dict)
     _coming: Counter[tuple[str, str]] = field(default_factory=Counter)  # streams, by site
@@ -137,11 +141,11 @@ class Sites:
         """
         for mark in marks:  # what all of the query is stands first
             for users in self._there.get(mark, {}).values():
-                for name in users:
+                for name in islice(users, FEW):
                     own = self._of[name]
                     since = {s: self.elements.get(s, 0) - own.began[s] for s in own.streams}
-                    if name in self.results and all(since.values()):
-                        return self.results[name], Counter(since)
+                    if name in self.totals and all(since.values()):
+                        return self.totals[name][0], Counter(since)
         return None
 
 

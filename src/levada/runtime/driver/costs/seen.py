@@ -16,4 +16,4 @@ def tell(topology: Topology, last: Manifest | None, regions: Mapping[str, str]) 
     topology.dear.see(last.met)
     topology.rates.see(last.met, max((s.max_ts for s in last.streams.values()), default=0))
     topology.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
-    topology.sites.results = {name: counts[0] for name, counts in last.totals.items()}
+    topology.sites.totals = last.totals

@@ -18,6 +18,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
+
 from levada.algebra import show as algebra_text
 from levada.algebra.options import end_told
 from levada.app.app_file import App
@@ -93,6 +95,19 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
     if not as_json:
         return show_sharing(told)
     return _json({"stage": "sharing", **tree(told)})
+
+
+def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
+    """What the queries on a checkpoint share, with what was measured. Raises
+    ``CheckpointError``.
+    """
+    # here: to explain a query the data path is not loaded
+    from levada.engine.telling.sharing import show_run, tell_run
+
+    told = tell_run(checkpoint)
+    if not as_json:
+        return show_run(told)
+    return _json({"stage": "shared", **msgspec.to_builtins(told)})
 
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:

@@ -108,7 +108,7 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._requests.restore_static()
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
-        self.suspended = Suspended.of(checkpoint.root, self._limits)
+        self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
         self._totals = Totals(self._limits)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())

@@ -37,6 +37,7 @@ from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
 from levada.engine.placing.balance import Wanted, balancing_of, degree_by
 from levada.engine.placing.pinned import pinned, processors_of
+from levada.engine.placing.regions import planning_of
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
@@ -51,8 +52,8 @@ from levada.engine.telling.told import Told
 from levada.errors import UsageError
 from levada.model.counts import Partitions, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
-from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
-from levada.plan.sealed.kinds import JoinForm, join_form_of
+from levada.plan.install.sharing import DEFAULT
+from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.driver.costs.degree import MODEL, chosen_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
@@ -89,7 +90,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
     each other, by slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what
     queries share, off, exact, containment or relax; ``join``: the form of joins of three and more
-    parts, binary, multiway or auto. ``keep``: how long results stay for others ("1h,256MB").
+    parts, binary, multiway or auto. ``regions``: names, or a machine file, for ``region`` of
+    streams and queries; ``share_limit``: rows of state of a join, above which newcomers do not
+    relax it (0: any). ``keep``: how long results stay for other processes ("1h,256MB").
     ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
     to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
     whose processors Spark's workers on this host are bound.
@@ -117,25 +120,25 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         slices: str = "",
         sharing: str = DEFAULT,
         join: str = JoinForm.BINARY,
+        regions: str | os.PathLike[str] = "",
+        share_limit: int = 0,
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
         pin: str | os.PathLike[str] = "",
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
-        planning = Planning(sharing_of(sharing), join_form_of(join))
+        planning = planning_of(sharing, join, regions, share_limit)
         self._interval, self._delay = paced(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_classic(self._spark, master, os.environ)
-        self._master = master
-        self._bound = pinned(pin, self._spark, master)
+        self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
-        self._memory = Memory.of(memory)
-        self._wish = wish_of(place, master)
+        self._memory, self._wish = Memory.of(memory), wish_of(place, master)
         self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results

@@ -37,7 +37,17 @@ PLAIN = "text/plain"
 STATUS = ("epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away")
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
 QUERY = ("application/sparql-query", "application/cql", "text/plain")
-WORDS = ("dialect", "bounds", "t0", "report", "empty_reports", "until", "lifetime", "entailment")
+WORDS = (
+    "dialect",
+    "bounds",
+    "t0",
+    "report",
+    "empty_reports",
+    "until",
+    "lifetime",
+    "entailment",
+    "region",
+)
 
 
 async def described(request: Request) -> Response:

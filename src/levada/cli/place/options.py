@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from levada.cli.options import RUNNING
+from levada.cli.options import MEANING, RUNNING
 from levada.plan.sealed.kinds import join_form_of
 
 
@@ -64,12 +64,50 @@ Join = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[+NAME...]",
+        help="Where results of queries go, and with queries of which regions they share operators "
+        "(east, east+west, east+any); else with all.",
+        rich_help_panel=MEANING,
+    ),
+]
+Regions = Annotated[
+    str | None,
+    typer.Option(
+        "--regions",
+        metavar="FILE|NAME,NAME...",
+        help="Which regions there are: the places of a machine file, or names; else those of "
+        "--stream NAME=PATH,region=NAME.",
+        rich_help_panel=RUNNING,
+    ),
+]
+ShareLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--share-limit",
+        metavar="ROWS",
+        min=1,
+        help="The most rows of state of a join that newcomers relax (--sharing relax); above it "
+        "they have their own. Default: any.",
+        rich_help_panel=RUNNING,
+    ),
+]
 PlacementOf = Annotated[
     Path | None,
     typer.Option(
         "--placement",
         metavar="CHECKPOINT",
         help="How a run's epochs were spread, and what was predicted.",
+    ),
+]
+SharedOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--shared",
+        metavar="CHECKPOINT",
+        help="What the queries on a checkpoint share, with what was measured, and what was chosen.",
     ),
 ]
 Picture = Annotated[

@@ -52,7 +52,7 @@ lint: $(PACKAGES)
 cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
 	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py
 
-chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 2 or 3)
+chaos: setup  ## kills the driver, and brokers, at random points, KILLS times (20; in `make test` 2 or 3)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
 
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED

@@ -24,6 +24,7 @@ next, and 8 bytes a pair of groups.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,13 +49,15 @@ in which groups may be divided.
 """
 MOST_FILES = 16
 """Of a slice, before they become one."""
-LITTLE = 32 << 10
+LITTLE = 64 << 10
 """Bytes that a manifest has before they are added up, and become a file if that does not halve
 them.
 """
 FOLDER = "graph"
 BY_GROUP = ""
 """Who sends rows of which each knows its group."""
+
+_WIDTH = attrgetter("itemsize")  # of a column's values
 
 Pairs = tuple[npt.NDArray[np.uint32], Longs]
 
@@ -77,17 +80,21 @@ class Counter:
         sources: npt.NDArray[np.uint16] | None = None,
     ) -> None:
         """Counts rows that go to a node, by their groups there and, if these are known, before."""
-        there = self._rows.keys() | self._pairs.keys()
-        at = node if node in there or len(there) < MOST_NODES else OTHERS
+        at = node if self._has_room(node) else OTHERS
         if sources is not None:
             self._pairs.setdefault(at, []).append(count_pairs(sources, groups, self._shift))
         else:
             if at not in self._rows:
                 self._rows[at] = np.zeros(self._groups, np.int64)
             count_groups(groups, self._rows[at], self._shift)
-        width = sum(column.dtype.itemsize for column in frame.columns.values())
+        width = sum(map(_WIDTH, frame.columns.values()))
         key = at, sources is not None
         self._size[key] = self._size.get(key, 0) + width * frame.n
+
+    def _has_room(self, node: int) -> bool:
+        if node in self._rows or node in self._pairs:
+            return True
+        return len(self._rows.keys() | self._pairs.keys()) < MOST_NODES
 
     def count_given(self, frames: Iterable[Frame], *, joins: bool) -> None:
         """Counts rows that an operator is given; ``joins``: it is a join that may be divided."""
@@ -122,10 +129,10 @@ def _sparse(node: int, rows: Longs, size: int) -> Counted:
 
 
 def _packed(node: int, rows: Longs, size: int) -> Counted:
-    kind, there = np.min_scalar_type(int(rows.max(initial=0))), rows != 0
-    if np.count_nonzero(there) * (2 + kind.itemsize) >= len(rows) * kind.itemsize:
+    kind = np.min_scalar_type(int(rows.max(initial=0)))
+    if np.count_nonzero(rows) * (2 + kind.itemsize) >= len(rows) * kind.itemsize:
         return Counted(node, "", text_of(rows.astype(kind)), size, kind.itemsize, of=len(rows))
-    (groups,) = np.nonzero(there)  # of a mask, which is read ten times as fast
+    (groups,) = np.nonzero(rows != 0)  # a mask is read ten times as fast
     told, many = text_of(groups.astype(np.uint16)), text_of(rows[groups].astype(kind))
     return Counted(node, told, many, size, kind.itemsize, of=len(rows))
 

@@ -13,6 +13,7 @@ from levada.errors import UsageError, near
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import check_limits, check_memory
+from levada.runtime.slicing import check_slices
 
 if TYPE_CHECKING:
     from levada.runtime.balance.options import BalanceOptions
@@ -94,6 +95,12 @@ def limits_at(value: Any, place: str) -> str:
     """What one query may have, as text."""
     text = text_at(value, place)
     return cast(str, inside(place, lambda: check_limits(text)))
+
+
+def slice_at(value: Any, place: str) -> str:
+    """In which slices sending is counted, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_slices(text)))
 
 
 def memory_at(value: Any, place: str) -> str:

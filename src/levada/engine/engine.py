@@ -58,8 +58,8 @@ from levada.runtime.driver.costs.degree import MODEL, chosen_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
-from levada.runtime.graph.send_graph import check_slices
 from levada.runtime.local import Executor, cores
+from levada.runtime.slicing import check_slices
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Keep
 from levada.runtime.store.remote.address import located
@@ -88,14 +88,14 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     epoch; one that would make more is suspended; ``limits``: what else one query may have
     ("bytes=100MB,reports=1000000"). ``memory``: what a task may have of its own ("512MB"), whatever
     windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
-    each other, by slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what
-    queries share, off, exact, containment or relax; ``join``: the form of joins of three and more
-    parts, binary, multiway or auto. ``regions``: names, or a machine file, for ``region`` of
-    streams and queries; ``share_limit``: rows of state of a join, above which newcomers do not
-    relax it (0: any). ``keep``: how long results stay for other processes ("1h,256MB").
-    ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
-    to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
-    whose processors Spark's workers on this host are bound.
+    each other, by slices of event time (1d, 1mo, "1d,groups=65536"), for ``levada graph export``.
+    ``sharing``: what queries share, off, exact, containment or relax; ``join``: the form of joins
+    of three and more parts, binary, multiway or auto. ``regions``: names, or a machine file, for
+    ``region`` of streams and queries; ``share_limit``: rows of state of a join, above which
+    newcomers do not relax it (0: any). ``keep``: how long results stay for other processes
+    ("1h,256MB"). ``place``: a placement file, by which work goes to executors. ``balance``: whether
+    groups move to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine
+    file, to whose processors Spark's workers on this host are bound.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
         self._memory, self._wish = Memory.of(memory), wish_of(place, master)
-        self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
+        self._slices = check_slices(slices, learned=isinstance(self._wish, Learning))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others

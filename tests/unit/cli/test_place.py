@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
+from levada.engine.placing.wish import read_wish
 from levada.placement.placers import PLACERS
 
 LINKS = [
@@ -180,12 +181,16 @@ def test_where_no_placement_helps_it_is_said_beforehand(
     links = [{"source": a, "target": b, "value": 50} for a in tasks[:12] for b in tasks[12:]]
     whole = {"nodes": [{"name": task} for task in tasks], "links": links}
     (graph / "lines.json").write_text(json.dumps(whole))
-    assert main(["place", "lines.json", "--machines", "4", "--bound", "1%"]) == 0
+    out = ["--out", "p.json", "--bound", "1%"]
+    assert main(["place", "lines.json", "--machines", "4", *out]) == 0
     assert "No placement helps much: refined leaves 75.0% across machines, lots about 75.0%" in (
         capsys.readouterr().err
     )
-    assert main(["place", "g.json", "--machines", "3", "--bound", "1%"]) == 0
+    with pytest.warns(UserWarning, match="p.json was made of a send graph that no placement helps"):
+        assert read_wish(graph / "p.json") is None
+    assert main(["place", "g.json", "--machines", "3", *out]) == 0
     assert "No placement helps" not in capsys.readouterr().err
+    assert read_wish(graph / "p.json") is not None
 
 
 def test_a_slice_with_few_tasks_is_learned_from_without_metis(

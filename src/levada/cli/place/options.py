@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,12 @@ def _join(word: str) -> str:
 
 
 Slice = Annotated[
-    Literal["1d", "1mo"] | None,
+    str | None,
     typer.Option(
         "--slice",
-        help="Count what tasks send each other, by days or months of event time.",
+        metavar="1d|1mo[,groups=N]",
+        help="Count what tasks send each other, by days or months of event time, and by 4,096 "
+        "groups of keys, or up to 65536.",
         rich_help_panel=RUNNING,
     ),
 ]

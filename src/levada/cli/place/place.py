@@ -19,7 +19,7 @@ from levada.engine.telling.summary import table
 from levada.errors import UsageError, near
 from levada.model.arrays import Ints
 from levada.placement import placement as placements
-from levada.placement.cost import Score, distant, score
+from levada.placement.cost import Score, by_lot, distant, in_vain, score
 from levada.placement.graph import Load, SendGraph, Unit, add
 from levada.placement.metis import FEWEST
 from levada.placement.placers import PLACERS, fitting
@@ -28,10 +28,6 @@ from levada.placement.refined import evenest
 
 ROOM = 1.05
 """Times the least RSD that was found, where that is more than what is usual."""
-VAIN, FEW = 0.9, 4
-"""What part of what lots leave across machines a placement leaves that hardly helps; fewer tasks a
-machine say nothing.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
     waiting = "[dim]Placing; the first time, compiling the search[/dim]"
     with Console(stderr=True).status(waiting), quiet():
         answers = _answers(problem, slices[:-1])
-    _tell_vain(problem, answers["refined"].score.share)
+    vain = _tell_vain(problem, answers["refined"].score.share)
     if wish.placer not in answers:
         raise UsageError(
             f"There is no placement by {wish.placer}.", hint=near(wish.placer, answers)
@@ -76,7 +72,7 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
         chosen = answers[wish.placer]
         placements.write(
             out, problem.graph, chosen.place, problem.machines, wish.placer,
-            predicted=chosen.score.share,
+            predicted=chosen.score.share, vain=vain,
         )  # fmt: skip
     if as_json:
         print(json.dumps(tell(problem, answers), ensure_ascii=False))
@@ -199,19 +195,19 @@ def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
     return answers
 
 
-def _tell_vain(problem: Problem, least: float) -> None:
+def _tell_vain(problem: Problem, least: float) -> bool:
     """Says so if a placement brings hardly more together than lots do."""
-    graph, k = problem.graph, problem.machines
-    sent = graph.sent(problem.unit)
-    lots = (1 - 1 / k) * float(sent[graph.source != graph.target].sum() / sent.sum())
-    heavy = problem.floor() > BOUND
-    if not heavy and len(graph.tasks) >= FEW * k and least > VAIN * lots:
+    graph, k, unit = problem.graph, problem.machines, problem.unit
+    vain = problem.floor() <= BOUND and in_vain(graph, k, least, unit)
+    if vain:
         warnings.warn(
             f"No placement helps much: refined leaves {least:.1%} across machines, lots about "
-            f"{lots:.1%}. Where each task sends to most of the others, files that are cut by what "
-            "is grouped or joined on help (docs/placement.md).",
+            f"{by_lot(graph, k, unit):.1%}; a run will not go by it. Where each task sends to most "
+            "of the others, files that are cut by what is grouped or joined on help "
+            "(docs/placement.md).",
             stacklevel=2,
         )
+    return vain
 
 
 def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:

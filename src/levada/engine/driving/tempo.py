@@ -27,7 +27,7 @@ class Tempo:
     ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
     whenever). ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``limits``: of one query.
-    ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
+    ``slices``: those of event time whose send graphs are counted (``runtime.slicing``).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
     placement, where one is learned. ``bound``: to which processors tasks are. ``degree``: who says

@@ -299,7 +299,7 @@ class Epochs:
             self._located(intention.replacement),
             intention.until,
             self.limits.all,
-            bool(intention.slices),
+            intention.slicing.groups,
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
             dict(self.limits.own),
@@ -327,7 +327,7 @@ class Epochs:
         fused = choice.way == ONE
         light = fused and self.pace.is_light
         readers = choice.readers if self.placed is None else context.partitions
-        payloads = bundles(references, readers, apart=context.counted, placed=self.placed)
+        payloads = bundles(references, readers, apart=bool(context.counted), placed=self.placed)
         if intention.static or intention.replacement is not None:
             static = self._static_payloads(intention, context)
             fused, light = fused and len(static) == 1, False

@@ -20,6 +20,7 @@ from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed
+from levada.runtime.slicing import Slicing, slicing_of
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
@@ -63,9 +64,14 @@ class Intention(msgspec.Struct):
     deadly: list[tuple[AnyReference, str]] = []  # what ended a process that read it, and how
     until: int = MAX  # the instant beyond which no report is made
     groups: int = 1  # the version of the group table by which rows go
-    slices: str = ""  # the length of the slices whose send graphs are counted
+    slices: str = ""  # those whose send graphs are counted (``runtime.slicing``)
     balanced: Balanced | None = None  # what the reorganization before it tells
     resized: Resized | None = None  # what the model has decided of the number of partitions
+
+    @property
+    def slicing(self) -> Slicing:
+        """How what tasks send is counted."""
+        return slicing_of(self.slices)
 
 
 class Held(msgspec.Struct):
@@ -273,7 +279,7 @@ class Manifest(msgspec.Struct):
     groups: int = 1  # the version of the group table by which the state lies
     # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
     slices: dict[str, str] = {}
-    sent: Any = None
+    sent: msgspec.Raw = msgspec.Raw(b"null")
     # slice -> files of what was sent to each group; what is in no file yet, of the last slice
     by_group: dict[str, list[str]] = {}
     pending: list[tuple[str, Counted]] = []

@@ -195,7 +195,7 @@ class StageTask:
         arrived: list[Terms] = []
         for blob in blobs:
             frames, meta = unpack(blob)
-            self.controls += msgspec.convert(meta["controls"], list[Control])
+            self.controls += msgspec.convert(meta.get("controls", []), list[Control])
             self.done += msgspec.convert(meta.get("done", []), list[Done])
             self.heard.add(meta.get("heard", ""))
             rows = 0

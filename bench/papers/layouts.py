@@ -53,7 +53,8 @@ def counted(layout: str, stations: int) -> SendGraph:
             rows = {"s": np.tile(own, len(speeds)), "v": speeds[:, own].ravel(), "ts": ts}
             pl.DataFrame(rows).write_csv(root / "W" / f"{i:02}.csv")
         with Engine(
-            spark=False, checkpoint=root / "c", epoch_rows=60 * stations, slices="1mo",
+            spark=False, checkpoint=root / "c", epoch_rows=60 * stations,
+            slices=f"1mo,groups={FINEST}",
             keep_results=False,
         ) as engine:  # fmt: skip
             engine.stream("W", root / "W", schema="s:integer;v:double", files="parallel")

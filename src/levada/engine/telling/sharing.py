@@ -109,7 +109,8 @@ def _shared(
 
 def show_run(told: RunTold) -> str:
     """The text form."""
-    head = f"{told.queries} queries after epoch {told.epoch:,}: {told.operators} operators"
+    queries = f"{told.queries:,} quer{'y' if told.queries == 1 else 'ies'}"
+    head = f"{queries} after epoch {told.epoch:,}: {told.operators:,} operators"
     return "\n".join([f"{head}; apart they would be {told.apart}", *_lines(told)])
 
 

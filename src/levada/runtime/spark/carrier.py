@@ -30,7 +30,9 @@ import mmap
 import os
 import shutil
 import struct
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -43,6 +45,7 @@ _TAIL = struct.Struct("<BII")
 _PLACE_IN_FILE = struct.Struct("<QQ")
 _BY_VALUE, _BY_REFERENCE = 0, 1
 _ALIGN = 64
+OLD = 3600  # s after which what an executor of jobs has left is removed by another one
 FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not there
 
 
@@ -118,11 +121,18 @@ def scratch_here(name: str | None) -> str | None:
 
 
 def _leave(folder: str) -> None:
-    """Removes what jobs before that of a folder have left beside it."""
+    """Removes what jobs before that of a folder have left beside it, and what others have that
+    began no job for long: they have ended, or need it no more.
+    """
     beside, number = os.path.dirname(folder), int(os.path.basename(folder))
-    for name in os.listdir(beside):
-        if int(name) < number:
-            shutil.rmtree(os.path.join(beside, name), ignore_errors=True)
+    gone = [os.path.join(beside, name) for name in os.listdir(beside) if int(name) < number]
+    with os.scandir(os.path.dirname(beside)) as others:
+        for other in others:
+            with suppress(FileNotFoundError):  # another task has removed it
+                if other.path != beside and time.time() - other.stat().st_mtime > OLD:
+                    gone.append(other.path)
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 class Near:
@@ -137,8 +147,8 @@ class Near:
         """The hosts of the executors that tasks prefer, by stage, for the next job; None: all its
         blobs go by value.
         """
-        self._rest -= self._rest > 0
         if not self._by_file or self._rest:
+            self._rest -= self._rest > 0
             return None
         return tuple(tuple(map(_host_of, stage)) for stage in stages)
 

@@ -1,4 +1,4 @@
-"""``python -m bench NAME [--json] [--scale X] [--stepped]``[--targets]``."""
+"""``python -m bench NAME [--json] [--scale X] [--stepped] [--targets]``."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class Name(StrEnum):
     DEGREE = "degree"
     COUNTING = "counting"
     DELAY = "delay"
+    MEMORY = "memory"
 
 
 def main(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -224,12 +225,23 @@ def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
         if offset < 0:
             at = -offset - 1
             value = rows[at : at + kind.itemsize]
-            # pages of zeros that nobody writes to take no memory
-            views[column] = (
-                np.full(described.rows, value.view(kind)[0], kind)
-                if value.any()
-                else np.zeros(described.rows, kind)
-            )
+            views[column] = _all_alike(value.view(kind), described.rows)
         else:
             views[column] = rows[offset : offset + described.rows * kind.itemsize].view(kind)
     return Frame(views, described.rows)
+
+
+_alike = WeakValueDictionary[tuple[str, bytes], Column]()
+
+
+def _all_alike(value: Column, rows: int) -> Column:
+    """A column of one value, which is kept once in this process for all frames that have it: pieces
+    of a window would else take the more memory the longer it is.
+    """
+    own = value.tobytes()
+    kept = _alike.get((value.dtype.str, own))
+    if kept is None or len(kept) < rows:
+        many = 1 << (rows - 1).bit_length()  # as they come ever longer, few are made
+        kept = np.full(many, value[0]) if any(own) else np.zeros(many, value.dtype)  # not -0.0
+        _alike[value.dtype.str, own] = kept
+    return kept[:rows]

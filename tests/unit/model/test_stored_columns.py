@@ -1,6 +1,7 @@
 """A column of one value is stored as one, equal times once; zeros of both signs are two values."""
 
 import numpy as np
+import pytest
 
 from levada.model.frame import Frame, pack, unpack
 
@@ -31,3 +32,14 @@ def test_columns_of_equal_times_are_stored_once() -> None:
         n: c.tolist() for n, c in frame.columns.items()
     }
     assert len(pack({"a": frame.select(["lo0", "m2", "d1"])})) + 100 > len(blob)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 2.5, np.int32(7), np.uint64(2**63)])
+def test_columns_of_one_value_are_kept_once_in_a_process(value: float) -> None:
+    blobs = [pack({"a": Frame({"d": np.full(rows, value)})}) for rows in (5000, 70, 4000)]
+    found = [unpack(blob)[0]["a"]["d"] for blob in blobs]
+    assert [len(column) for column in found] == [5000, 70, 4000]
+    assert all(column.tobytes() == np.full(len(column), value).tobytes() for column in found)
+    assert all(np.shares_memory(found[0], column) for column in found)
+    longer = unpack(pack({"a": Frame({"d": np.full(9000, value)})}))[0]["a"]["d"]
+    assert longer.tobytes() == np.full(9000, value).tobytes()

@@ -12,7 +12,8 @@ detection, the latter with an aggregate that is joined with its stream.
 Each is a step from that above it; ``by_before`` is how many times its events a CPU-second (driver,
 JVMs, workers) those are. All read the same files, by key in 4 of them, in as many epochs over as
 many partitions, on one session of four executors, and all have the number of results that plain
-Python has. Those by hand keep their state in memory and write nothing. A row group has 1,000 rows.
+Python has. Those by hand keep their state in memory and write nothing. A row group has 1,000 rows,
+or as many as ``LEVADA_GROUP`` says: few or many, the second step is good or bad by that.
 ``LEVADA_MASTER=spark://..`` elsewhere. ``--stepped``: those by hand are only counted.
 """
 

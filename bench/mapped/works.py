@@ -4,11 +4,12 @@ Python, sorting or the generator's formula has.
 
 ``by_key``: a key's rows are all in one file, as a placement needs them; else rows go to files in
 turn, so that each file sends to everybody, as BriskStream's shuffle does. A run has ``WARM`` epochs
-that do not count and ``EPOCHS`` that do.
+that do not count and ``EPOCHS`` that do. ``LEVADA_GROUP``: rows of a row group.
 """
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from bench.streaming.all import APPLICATIONS
 WARM, EPOCHS = 4, 8
 FILES = 4
 """Of each stream."""
-GROUP = 1000
+GROUP = int(os.environ.get("LEVADA_GROUP", "1000"))
 """Rows of a row group."""
 SEED = 11
 KEYS = {"Words": "word", "Transactions": "entity", "Readings": "device", "Reports": "car"}

@@ -5,8 +5,11 @@ W3 (Zhang et al., SIGMOD 2019, Fig. 13, for a cluster).
 Each work's tasks (readers of 4 files a stream, 8 partitions a stage) are placed by each, and the
 engine runs each placement (``--place FILE``), and once as it would by itself (``engine``). Told are
 rows a second and a CPU-second, bytes from other executors a row, and what the model had
-``predicted``, of which nothing comes from these runs (``bench.mapped.predicted``). Rows go to files
-in turn, so each task sends as much to each, as the model has it. ``rows_per_s_here`` is the model's
+``predicted``, of which nothing comes from these runs (``bench.mapped.predicted``): bytes by the
+send graph of a run in this process, as ``levada place`` has them, and as the model has them, where
+each task sends as much to each (``in_turn``; rows go to files in turn, but stages that exchange by
+the same key keep them in their partition).
+``rows_per_s_here`` is the model's
 where executors share so many cores as this machine has: **on two cores four executors do not run
 side by side**, so ``rows_per_s``, which has a core for each, cannot be seen here.
 ``off``: the predicted by the measured, less one. Counts are checked against plain Python.
@@ -32,6 +35,7 @@ from bench.mapped.predicted import Case, Costs
 from bench.mapped.works import WORKS, Work, Written
 from bench.result import Result
 from levada.engine.placing.measured import measured
+from levada.placement.graph import SendGraph
 from levada.placement.replicas.scale import Search
 from levada.runtime.spark.executor import SparkExecutor
 
@@ -43,8 +47,12 @@ MAIN = 0.01
 """What part of the most that is read a reader has, at least, to be one of those that are placed."""
 
 
-def model_of(work: Work, written: Written, root: Path, costs: Costs) -> tuple[Case, Any]:
-    """What the model knows of a work, measured in this process; the tasks of each stage."""
+def model_of(
+    work: Work, written: Written, root: Path, costs: Costs
+) -> tuple[Case, list[list[str]], SendGraph]:
+    """What the model knows of a work, measured in this process; the tasks of each stage, and what
+    they have sent each other.
+    """
     engine = partial(runs.ClockedEngine, None)
     told = runs.run(work, written, root, make=engine, options={"slices": placed.SLICE})
     graph = measured(root, None)
@@ -56,7 +64,8 @@ def model_of(work: Work, written: Written, root: Path, costs: Costs) -> tuple[Ca
     stages[0] = [task for task in stages[0] if sent[task] >= MAIN * most]
     calls = calls_of(lines(root), told)
     tasks = [len(own) for own in stages]
-    return predicted.case(calls, told.epochs, told.rows / told.epochs, tasks, costs), stages
+    case = predicted.case(calls, told.epochs, told.rows / told.epochs, tasks, costs)
+    return case, stages, graph
 
 
 def compare(
@@ -67,13 +76,15 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="levada-mappings-") as folder:
         root = Path(folder)
         written = work.write(root, work.size(scale), False)
-        case, stages = model_of(work, written, root / "alone", costs)
+        case, stages, graph = model_of(work, written, root / "alone", costs)
         found: dict[str, Any] = {"count": written.results, "tasks": list(case.tasks)}
         files: dict[str, Path | str] = {}
         for way, counts in predicted.placements(case, search).items():
             found[way] = {"plan": [" ".join(map(str, row)) for row in counts.tolist()]}
             found[way]["predicted"] = predicted.predicted(case, counts, CORES)
             at = predicted.machines(stages, counts)
+            far = predicted.sent_far(graph, at) / written.rows
+            found[way]["predicted"]["remote_bytes_a_row"] = round(far, 1)
             files[way] = placed.write(root / f"{way}.json", way, at)
         if session is None:
             return found

@@ -20,6 +20,7 @@ from bench.mapped.clock import PROBE
 from bench.mapped.runs import MACHINES
 from bench.measure import Tree
 from levada.model.arrays import Longs
+from levada.placement.graph import SendGraph
 from levada.placement.replicas.graph import Graph, Operator, Stream
 from levada.placement.replicas.machine import Machine
 from levada.placement.replicas.models import EPOCHS, Model, estimate
@@ -183,7 +184,7 @@ def remote(of: Case, counts: Longs) -> float:
 
 def predicted(of: Case, counts: Longs, cores: int) -> dict[str, Any]:
     """Rows/s with a core for each executor, and where all of them have so many cores; CPU of an
-    epoch; bytes from elsewhere a row.
+    epoch; bytes from elsewhere a row if each task sends as much to each.
     """
     found = estimate(of.model, of.given, counts)
     rate = float(found.taken[0] @ counts[0])
@@ -199,8 +200,17 @@ def predicted(of: Case, counts: Longs, cores: int) -> dict[str, Any]:
         "rows_per_s_here": round(of.rows / here * 1e9),
         "rows_per_cpu_s": round(of.rows / cpu * 1e9),
         "cpu_ms_an_epoch": round(cpu / 1e6, 1),
-        "remote_bytes_a_row": round(remote(of, counts) / of.rows, 1),
+        "in_turn_bytes_a_row": round(remote(of, counts) / of.rows, 1),
     }
+
+
+def sent_far(graph: SendGraph, at: Mapping[str, int]) -> int:
+    """The bytes that tasks with a machine get from other machines: exchanges by the same key one
+    after the other keep rows in their partition, and then not every task sends to each.
+    """
+    place = np.array([at.get(task, -1) for task in graph.tasks])
+    source, target = place[graph.source], place[graph.target]
+    return int(graph.sent("bytes")[(source >= 0) & (target >= 0) & (source != target)].sum())
 
 
 def machines(stages: Sequence[Sequence[str]], counts: Longs) -> Mapping[str, int]:

@@ -115,6 +115,10 @@ def test_a_work_is_placed_by_the_names_of_its_tasks(
     ends = [(graph.tasks[a], graph.tasks[b]) for a, b in links if graph.tasks[b] in far]
     assert len(ends) == len(stages[0]) * runs.PARTITIONS
     assert all(far[a] != far[b] and near[a] == near[b] for a, b in ends)
+    inner = [i for i, (_, b) in enumerate(links) if graph.tasks[b] in far]
+    assert graph.bytes is not None
+    assert predicted.sent_far(graph, far) == graph.bytes[inner].sum() > 0
+    assert predicted.sent_far(graph, near) == 0
 
 
 def test_which_rows_are_in_one_file() -> None:

@@ -214,14 +214,14 @@ def _placed(work: Work, folder: Path, root: Path, expected: int, scale: float) -
     graph = measured_by_group(root / "learn", None, FINEST)
     found: dict[str, Any] = {}
     for name in ("round_robin", "refined"):
-        found[name], place = _scored(graph, name)
+        found[name], place = scored(graph, name)
         vain = name == "refined" and in_vain(graph, MACHINES, found[name]["predicted"])
         found[name] |= {"vain": True} if vain else {}
         placements.write(root / f"{name}.json", graph, place, MACHINES, name, vain=vain)
     return found
 
 
-def _scored(graph: SendGraph, name: str) -> tuple[dict[str, Any], Any]:
+def scored(graph: SendGraph, name: str) -> tuple[dict[str, Any], Any]:
     """What a placer predicts, and its placement."""
     problem = Problem(graph, MACHINES)
     problem = replace(problem, bound=max(BOUND, evenest(problem)))
@@ -237,7 +237,7 @@ def _units(root: Path) -> dict[str, Any]:
     """
     fine = measured_by_group(root / "learn", None, FINEST)
     found = {
-        f"{groups} groups": _scored(measured_by_group(root / "learn", None, groups), "refined")[0]
+        f"{groups} groups": scored(measured_by_group(root / "learn", None, groups), "refined")[0]
         for groups in GROUPS
     }
     for parts in UNITS:
@@ -245,7 +245,7 @@ def _units(root: Path) -> dict[str, Any]:
             f"partition {group_number(name) % parts}" if is_group(name) else name
             for name in fine.tasks
         )
-        found[f"{parts} partitions"] = _scored(add([replace(fine, tasks=tasks)]), "refined")[0]
+        found[f"{parts} partitions"] = scored(add([replace(fine, tasks=tasks)]), "refined")[0]
     return found
 
 
@@ -258,9 +258,9 @@ def _table(
         place = root / f"{groups}.json" if groups else ""
         if groups:
             graph = measured_by_group(root / "learn", None, groups)
-            scored, at = _scored(graph, "refined")
+            told, at = scored(graph, "refined")
             placements.write(root / f"{groups}.json", graph, at, MACHINES, "refined")
-            found[f"{groups} groups"] = scored
+            found[f"{groups} groups"] = told
         for parts in UNITS:
             given = {"spark": session, "place": place, "partitions": parts}
             count, _ = _run(work, root, root / f"{groups}-{parts}", scale, **given)

@@ -26,14 +26,17 @@ SUSTAINABLE = MODELS["sustainable"]
 
 FIGURES = {
     "Fig. 3": ("measured", "p5, p50, p95 of each operator at three sizes: `levada profile`"),
-    "Fig. 8": ("not measurable here", "time of a tuple by distance; an epoch's parts: `profile`"),
+    "Fig. 8": ("measured", "parts of a row's time by edge and distance, on Spark: `bench edges`"),
     "Fig. 9": ("simulated", "throughput on 1, 2, 4, 8 sockets: `scaling`"),
     "Fig. 10": ("simulated", "the gap to as many single sockets, with distances and without"),
     "Fig. 12": ("simulated", "plans by one distance: `bench rlas`, fix_l and fix_u"),
-    "Fig. 13": ("simulated", "unpinned, first fit, round robin: `bench rlas`, os, ff and rr"),
+    "Fig. 13": (
+        "simulated, measured",
+        "unpinned, first fit, round robin: `bench rlas`, os, ff and rr; on Spark: `bench mappings`",
+    ),
     "Fig. 14": ("simulated", "random plans: `bench rlas`, best_random_pct"),
     "Fig. 15": ("simulated", "who sends to whom: `traffic`"),
-    "Fig. 16": ("not measurable here", "factors of their runtime, in threads of one process"),
+    "Fig. 16": ("measured", "factors of ours, on Spark: `bench factors`"),
     "Table 3": ("re-derived", "cache lines that the estimates are of: `lines_of_table_3`"),
     "Table 4": ("quoted, simulated", "errors of the model; ours: `bench rlas`, error_pct"),
     "Table 7": (

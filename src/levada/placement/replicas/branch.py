@@ -140,9 +140,9 @@ def interchangeable(given: Problem) -> Bools:
 
 @compiled
 def _allowed(a: Arrays, same: Bools, counts: Longs, unit: Longs, place: int) -> bool:
-    """Whether a unit may go to a place: there are cores, and no plan like it is tried elsewhere."""
+    """Whether a unit may go to a place: there is room, and no plan like it is tried elsewhere."""
     used = counts[:, place].sum()
-    if used + unit[1] > a.cores[place]:
+    if used + unit[1] > a.room[place]:
         return False
     if used == 0:
         for other in range(place):
@@ -189,9 +189,9 @@ def _children(
                 _move(counts, units[v], places, q)
             to[n, 0], to[n, 1] = p, q
             bounds[n] = evaluate(tree.model, a, counts, work, True)
-            left = a.cores[p] - counts[:, p].sum()
+            left = a.room[p] - counts[:, p].sum()
             if v >= 0:
-                left += a.cores[q] - counts[:, q].sum() + (100 if p != q else 0)
+                left += a.room[q] - counts[:, q].sum() + (100 if p != q else 0)
                 _move(counts, units[v], q, places)
             keys[n] = -bounds[n] * (1.0 - 1e-9 * left)
             n += 1

@@ -209,9 +209,9 @@ def _epochs(m: Model, a: Arrays, counts: Longs, taken: Doubles, busy: Doubles) -
 def demand(a: Arrays, counts: Longs, taken: Doubles) -> float:
     """How much of the scarcest resource a plan needs; more than 1 is too much.
 
-    Cores (each replica is bound to one, so that their time is never more either), memory traffic
-    of each place, channel between each two. Rates are of tuples taken in: with the output rates
-    that the paper's formulas name, selectivities would be counted twice.
+    Room (each replica is bound to a core, so that their time is never more either, unless they take
+    turns on it), memory traffic of each place, channel between each two. Rates are of tuples taken
+    in: with the output rates that the paper's formulas name, selectivities would be counted twice.
     """
     places = counts.shape[1]
     most = 0.0
@@ -221,7 +221,7 @@ def demand(a: Arrays, counts: Longs, taken: Doubles) -> float:
         for o in range(counts.shape[0]):
             replicas += counts[o, p]
             memory += counts[o, p] * taken[o, p] * a.memory[o]
-        most = max(most, replicas / a.cores[p], memory / a.bandwidth[p, p])
+        most = max(most, replicas / a.room[p], memory / a.bandwidth[p, p])
         for q in range(places):
             if p != q:
                 most = max(most, channel[p, q] / a.bandwidth[p, q])

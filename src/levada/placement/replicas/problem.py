@@ -40,6 +40,7 @@ class Arrays(NamedTuple):
     lines: Doubles  # [e] cache lines of a tuple
     latency: Doubles  # [p + 1, p + 1] ns
     cores: Longs  # [p + 1]
+    room: Longs  # [p + 1] replicas that it holds
     bandwidth: Doubles  # [p + 1, p + 1] bytes/s
     rate: float  # tuples/s that come to the spout to which most comes
     weight: Doubles  # [o] of a spout what comes to it by that; 0 of others
@@ -52,6 +53,7 @@ class Problem:
     graph: Graph
     machine: Machine
     arrays: Arrays
+    turns: int = 1
 
     @property
     def places(self) -> int:
@@ -65,8 +67,13 @@ class Problem:
 
     @property
     def cores(self) -> int:
-        """All cores: the most replicas."""
+        """All cores."""
         return sum(self.machine.cores)
+
+    @property
+    def room(self) -> int:
+        """The most replicas."""
+        return self.cores * self.turns
 
 
 def problem(
@@ -74,10 +81,12 @@ def problem(
     machine: Machine,
     rate: float | Mapping[str, float] = FULL,
     distance: Distance = "real",
+    turns: int = 1,
 ) -> Problem:
     """``rate``: tuples/s that come to each spout, or to which how many. ``distance``: ``farthest``
     has each replica as far as can be from all that feed it, where ever they are, ``none`` beside
-    them (what RLAS_fix(L) and RLAS_fix(U) believe). Raises ``UsageError``.
+    them (what RLAS_fix(L) and RLAS_fix(U) believe). ``turns``: how many replicas may share a core,
+    for the model ``epochs``, where stages take turns. Raises ``UsageError``.
 
     >>> from levada.placement.replicas.applications import word_count
     >>> from levada.placement.replicas.machine import shipped
@@ -101,11 +110,12 @@ def problem(
         lines=np.array([math.ceil(s.size / machine.line) for s in streams], np.float64),
         latency=_with_unplaced(_seen(machine.latency, distance), 0.0),
         cores=np.array([*machine.cores, 1 << 40], np.int64),
+        room=np.array([*(turns * cores for cores in machine.cores), 1 << 40], np.int64),
         bandwidth=_with_unplaced(machine.bandwidth, 1e300),
         rate=fastest,
         weight=np.array([weights.get(op.name, 0.0) for op in graph.operators]),
     )
-    return Problem(graph, machine, arrays)
+    return Problem(graph, machine, arrays, turns)
 
 
 def _rates(graph: Graph, rate: float | Mapping[str, float]) -> dict[str, float]:

@@ -67,7 +67,7 @@ def _propose(a: Arrays, counts: Longs, replicate: bool) -> bool:
     places = counts.shape[1] - 1
     o, p = _pick(counts)
     q = np.random.randint(places)
-    room = counts[:, q].sum() < a.cores[q]
+    room = counts[:, q].sum() < a.room[q]
     draw = np.random.random()
     if replicate and draw < 0.3:
         other = np.random.randint(counts.shape[0])

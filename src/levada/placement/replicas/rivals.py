@@ -22,7 +22,7 @@ from levada.placement.replicas.problem import Problem
 
 def check_room(given: Problem, replication: Longs) -> None:
     """Raises ``UsageError`` if there are more replicas than cores."""
-    if replication.sum() > given.cores:
+    if replication.sum() > given.room:
         raise UsageError(
             f"{replication.sum()} replicas of {given.graph.name} do not fit on the {given.cores} "
             f"cores of {given.machine.name}.",
@@ -62,7 +62,7 @@ def _try(
     for i, o in enumerate(np.repeat(np.arange(given.operators), replication)):
         wide[o, -1] -= 1
         for p in places(i):
-            if wide[:, p].sum() < given.arrays.cores[p]:
+            if wide[:, p].sum() < given.arrays.room[p]:
                 wide[o, p] += 1
                 evaluate(model, given.arrays, wide, work, False)
                 if demand(given.arrays, wide, work[0]) <= relaxed:
@@ -82,7 +82,7 @@ def _unplaced(given: Problem, replication: Longs) -> Longs:
 def scattered(given: Problem, replication: Longs, seed: int) -> Longs:
     """Each replica on a core drawn from all: what a system does that knows no distances."""
     check_room(given, replication)
-    cores = np.repeat(np.arange(given.places), given.machine.cores)
+    cores = np.repeat(np.arange(given.places), given.arrays.room[:-1])
     drawn = np.random.default_rng(seed).permutation(cores)[: replication.sum()]
     counts = np.zeros((given.operators, given.places), np.int64)
     np.add.at(counts, (np.repeat(np.arange(given.operators), replication), drawn), 1)
@@ -114,7 +114,7 @@ def metis(given: Problem, replication: Longs, seed: int) -> Longs | None:
     )
     counts = np.zeros((given.operators, given.places), np.int64)
     for o, part in zip(np.repeat(np.arange(given.operators), replication), parts, strict=True):
-        room = (p for p in _from(part, given.places) if counts[:, p].sum() < given.machine.cores[p])
+        room = (p for p in _from(part, given.places) if counts[:, p].sum() < given.arrays.room[p])
         counts[o, next(room)] += 1
     return counts
 

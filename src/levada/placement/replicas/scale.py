@@ -166,7 +166,7 @@ def scaled(model: Model, given: Problem, search: Search) -> Plan:
 
 
 def _steps(model: Model, given: Problem, search: Search) -> Iterator[Plan]:
-    if given.cores < given.operators:
+    if given.room < given.operators:
         raise UsageError(
             f"{given.machine.name} has {given.cores} cores for the {given.operators} operators of "
             f"{given.graph.name}.",
@@ -176,7 +176,7 @@ def _steps(model: Model, given: Problem, search: Search) -> Iterator[Plan]:
     while True:
         plan = place(model, given, replication, search)
         yield plan
-        left = given.cores - int(replication.sum())
+        left = given.room - int(replication.sum())
         if left == 0 or not (plan.within or search.coarse):
             return
         ratios = oversupply(model, given, plan)
@@ -192,7 +192,7 @@ def _more(
     spout = given.arrays.first[which] == given.arrays.first[which + 1]
     if ratios[which] < ENOUGH or (spout and given.arrays.rate >= FULL):
         return 1
-    ratio = min(float(ratios[which]), float(given.cores))
+    ratio = min(float(ratios[which]), float(given.room))
     if step == "by":
         return math.ceil(ratio)
     return max(math.ceil(int(replication[which]) * ratio) - int(replication[which]), 1)
@@ -267,6 +267,6 @@ def balanced(given: Problem, cost: Doubles) -> Longs:
     operator whose replicas have most to do.
     """
     counts = np.ones(given.operators, np.int64)
-    for _ in range(given.cores - given.operators):
+    for _ in range(given.room - given.operators):
         counts[(cost / counts).argmax()] += 1
     return counts

@@ -14,6 +14,8 @@ from levada.errors import UsageError
 from levada.placement.replicas.graph import Graph, Operator, Stream
 from levada.placement.replicas.models import MODELS, demand, estimate
 from levada.placement.replicas.problem import problem
+from levada.placement.replicas.rivals import first_fit
+from levada.placement.replicas.scale import Search, place
 
 SEEDS = st.integers(0, 2**32)
 TWO = machine(np.array([[0.0, 100.0], [100.0, 0.0]]), 8)
@@ -182,3 +184,18 @@ def test_a_spout_that_nobody_holds_up_is_not_held_up_by_others() -> None:
 def test_wrong_rates_are_told(rates: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         problem(joined(1, 1, 1), TWO, rates)
+
+
+def test_where_stages_take_turns_a_place_has_room_for_as_many_more() -> None:
+    """Four tasks of each stage on two cores: two waves, in turn with the other stage's."""
+    model = MODELS["epochs"]._replace(rows=1000, driver=0.0, stage=0.0, task=1e6)
+    cores = machine(np.array([[0.0, 100.0], [100.0, 0.0]]), 1)
+    bound, turns = (problem(chain(1000, 1000), cores, turns=n) for n in (1, 4))
+    even, each = np.array([[2, 2], [2, 2]]), np.array([4, 4])
+    with pytest.raises(UsageError, match="do not fit on the 2 cores"):
+        first_fit(model, bound, each)
+    plan = place(model, turns, each, Search(nodes=500))
+    assert plan.within and plan.counts.tolist() == even.tolist()
+    stage = 2 * (1e6 + 250 * 1000)
+    assert plan.throughput == pytest.approx(1000 * 1e9 / (2 * stage + 2 * 250 * 50), rel=1e-6)
+    assert first_fit(model, turns, each).tolist() == [[4, 0], [0, 4]]

@@ -8,7 +8,7 @@ is not written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
@@ -39,7 +39,7 @@ else:
     S_co = TypeVar("S_co", covariant=True)
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
-_STREAMS, _UNTIL = attrgetter("streams"), attrgetter("until")
+_STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
 
 
 @dataclass(frozen=True)
@@ -202,6 +202,11 @@ class Plan:
         """The streams of each query, once for all that have the same."""
         return self._layered.kinds(_STREAMS)
 
+    @property
+    def forms(self) -> Collection[Form]:
+        """The forms of results that queries have, each once."""
+        return self._layered.kinds(_FORM)
+
     @cached_property
     def first_end(self) -> int:
         """The first instant after which a query reports no more."""
@@ -211,6 +216,10 @@ class Plan:
     def _layered(self) -> Layered[QueryPlan]:
         assert isinstance(self.queries, Layered), "since it was made"
         return self.queries
+
+    def queries_of(self, names: Iterable[str]) -> list[QueryPlan]:
+        """The queries of these names. Raises ``LookupError`` if one is not here."""
+        return self._layered.of_keys(names)
 
     def queries_after(
         self, came: Mapping[str, QueryPlan], gone: Collection[str]

@@ -8,7 +8,7 @@ is not written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
@@ -216,10 +216,6 @@ class Plan:
     def _layered(self) -> Layered[QueryPlan]:
         assert isinstance(self.queries, Layered), "since it was made"
         return self.queries
-
-    def queries_of(self, names: Iterable[str]) -> list[QueryPlan]:
-        """The queries of these names. Raises ``LookupError`` if one is not here."""
-        return self._layered.of_keys(names)
 
     def queries_after(
         self, came: Mapping[str, QueryPlan], gone: Collection[str]

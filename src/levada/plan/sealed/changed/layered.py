@@ -10,15 +10,7 @@ A version costs by what came and went since the base, and a look-up a second one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    ValuesView,
-)
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, ValuesView
 from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
@@ -81,11 +73,6 @@ class Layered(Mapping[str, V], Generic[V]):
         if self._gone:
             found = found - Counter([of(self._base[key]) for key in self._gone])
         return {*found, *map(of, self._new.values())}
-
-    def of_keys(self, keys: Iterable[str]) -> list[V]:
-        """Its values of these keys. Raises ``KeyError``."""
-        plain = not self._new and not self._gone
-        return list(map(self._base.__getitem__ if plain else self.__getitem__, keys))
 
     def __getitem__(self, key: str) -> V:
         if key in self._new:

@@ -102,7 +102,7 @@ def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
 
 def _rows(plan: Plan, recent: Mapping[str, Sequence[int]]) -> Frame:
     """[solutions, .., reports] of queries as columns, in no order."""
-    queries = plan.queries_of(recent)
+    queries = [plan.queries[name] for name in recent]
     counted = np.array(list(recent.values()), np.int64)
     columns: dict[str, Column] = {
         "node": np.array([query.node for query in queries], np.int64),

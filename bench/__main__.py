@@ -37,6 +37,7 @@ class Name(StrEnum):
     SHARING = "sharing"
     STREAMREUSE = "streamreuse"
     SLICES = "slices"
+    LSBENCH = "lsbench"
     MULTIWAY = "multiway"
     REGISTER = "register"
     KAFKA = "kafka"

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from asking import S, at, query
 from awaiting import until
 from cases.windows import Clause
@@ -20,7 +22,8 @@ from levada.plan.topology.dear import HIGH, LOW, Dear
 from levada.testing.streams import lines, write_lines
 
 HOPPING = Clause("step", 4000, 2000)
-VAIN = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :at :r%d }"
+VAIN = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :at :o%d }"
+SAME = "WINDOW :w { ?a :in :r%d . ?a :k ?z . ?b :l ?z . ?b :to :r%d }"
 ROUTED = "WINDOW :w { ?a :in :r%d . ?a :k ?z }"
 ROOMS = 10
 
@@ -32,7 +35,7 @@ def text(group: str, room: int) -> str:
 
 def second(i: int) -> list[str]:
     """Of each room something on both sides, all with one ?z."""
-    found = [f":a{r} :in :r{r} . :a{r} :k :z . :b{r} :l :z . :b{r} :at :r{r}" for r in range(ROOMS)]
+    found = [f":a{r} :in :r{r} ; :k :z . :b{r} :l :z ; :at :o{r} ; :to :r{r}" for r in range(ROOMS)]
     return [*lines([at(1000 * i + 1, " . ".join(found))])]
 
 
@@ -61,14 +64,14 @@ def run(
         engine.start()
         with (folder / "s.nt").open("a") as file:
             file.writelines(f"{line}\n" for i in range(40) for line in second(i))
-        until(lambda: sum(r.elements for r in engine._records().values()) >= 40 * 4 * ROOMS)
+        until(lambda: sum(r.elements for r in engine._records().values()) >= 40 * 5 * ROOMS)
         before = len(joins(engine))
         found: Query = engine.register(text(group, ROOMS - 1), name="newcomer")
         until(lambda: not engine._registry.changed)
         more = len(joins(engine)) - before
         with (folder / "s.nt").open("a") as file:
             file.writelines(f"{line}\n" for i in range(40, 50) for line in second(i))
-        until(lambda: sum(r.elements for r in engine._records().values()) >= 50 * 4 * ROOMS)
+        until(lambda: sum(r.elements for r in engine._records().values()) >= 50 * 5 * ROOMS)
         told = read_status(folder / "c").relaxed
         engine.stop()
         return [(r.time, sorted(map(str, r.rows))) for r in found.results()], more, told
@@ -84,9 +87,10 @@ def test_a_newcomer_stays_apart_where_most_meets_in_vain(tmp_path: Path) -> None
     assert more >= 1, "it joins what it wants by itself"
 
 
-def test_a_newcomer_shares_what_nothing_meets_in_vain_in(tmp_path: Path) -> None:
-    relaxed, more, told = run(tmp_path / "relax", ROUTED, "relax")
-    apart, _, _ = run(tmp_path / "off", ROUTED, "off")
+@pytest.mark.parametrize("group", [ROUTED, SAME])
+def test_a_newcomer_shares_what_nothing_meets_in_vain_in(group: str, tmp_path: Path) -> None:
+    relaxed, more, told = run(tmp_path / "relax", group, "relax")
+    apart, _, _ = run(tmp_path / "off", group, "off")
     assert relaxed == apart and relaxed
     assert not more and all(one.made == one.wanted and one.work < LOW for one in told) and told
 

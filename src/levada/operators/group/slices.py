@@ -36,7 +36,7 @@ from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times, distinct
 from levada.operators.group import aggregates
 from levada.operators.group.sliced.cells import Cells, told
-from levada.operators.group.sliced.intervals import Intervals, once, positions, spans
+from levada.operators.group.sliced.intervals import Intervals, once, spans
 from levada.operators.group.sliced.nodes import Columns
 from levada.operators.group.sliced.partials import group_columns, lookup, merged, numbered, summed
 from levada.operators.group.sliced.wanted import cells_of, wants_of
@@ -255,8 +255,7 @@ def _spans(reader: Reader, folded: _Folded, told: Frame | None) -> tuple[Ints, T
 def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     """The slices, or their cells, in each member's panes, added up."""
     slices, node = folded.slices, folded.node
-    intervals = Intervals.of(reader, slices.of_times(), node)
-    part, at = _counting(reader, intervals, slices, node)
+    part, at, intervals = _counting(reader, slices, node)
     owner = part if slices.cells is None else slices.cells.nodes.slices[part]
     pane = slices.groups[0][owner] * np.int64(max(intervals.count, 1)) + at
     codes, panes = numbered(pane, len(slices.groups[1]) * intervals.count)
@@ -271,21 +270,19 @@ def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     return Frame(kept | sums, len(panes))
 
 
-def _counting(
-    reader: Reader, intervals: Intervals, slices: Slices, node: PlanNode
-) -> tuple[Longs, Longs]:
+def _counting(reader: Reader, slices: Slices, node: PlanNode) -> tuple[Longs, Longs, Intervals]:
     """(slice or cell, interval): when each counts for whom."""
-    times = slices.times[0]
+    times, ways = slices.times[0], slices.of_times()
     if slices.cells is None:
-        counts = np.diff(intervals.offsets)[times]
-        part = np.repeat(np.arange(len(times)), counts)
-        entry = ranges(intervals.offsets[times], counts)
+        offsets, intervals = Intervals.of_all(reader, ways, node)
+        part = np.repeat(np.arange(len(times)), np.diff(offsets)[times])
+        at = intervals.number[ranges(offsets[times], np.diff(offsets)[times])]
     else:
         part, picked = slices.cells.of(reader)
         chosen, member = fan_out(picked, reader.edge.fan)
         part = part if chosen is None else part[chosen]
-        place = positions(reader, len(node.members))
-        entry = intervals.offsets[times[slices.cells.nodes.slices[part]]] + place[member]
-    at = intervals.number[entry]
+        time = times[slices.cells.nodes.slices[part]].astype(np.int64)
+        entry, intervals = Intervals.of_some(reader, ways, node, time, member)
+        at = intervals.number[entry]
     there = at >= 0
-    return part[there], at[there]
+    return part[there], at[there], intervals

@@ -4,7 +4,9 @@
     { ?x :p ?v FILTER(?v > 5) }   { ?x :p ?v }                 ?v > 5
     FILTER(?y = :a)               -                            ?y = :a
 
-A pattern's subject or object becomes a variable of its own. Of a condition below the join those
+A pattern's subject or object becomes a variable: one of its own, or that of the same term in
+another pattern, so that joins above compare the two and no rows of two queries' terms meet where
+each query has one term in both. Of a condition below the join those
 parts are taken out that compare one variable, which is always bound, with constants: ``<``, ``>``,
 ``=`` with a number, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain strings,
 ``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and ``IN`` with
@@ -15,7 +17,7 @@ where it is. On the way up each keeps the name that its variable has there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from levada.model.expression import Call, Const, Expression, Function, Var
@@ -99,12 +101,20 @@ class Lifting:
         for at in lifted:
             term = places[at]
             assert not isinstance(term, Var), "a term"
-            name = f".c{len(self.found)}"
+            taken = [v.name for v in places if isinstance(v, Var)]
+            name = self._same(term, way, taken) or f".c{len(self.found)}"
             self.found.append(Lifted(name, (term,), source=(*way, at)))
             places[at] = Var(name)
         relaxed = replace(spec, pattern=TriplePattern(*places), lifted=lifted)
         names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
         return replace(op, spec=relaxed, variables=names)
+
+    def _same(self, term: Term, way: tuple[int, ...], taken: Sequence[str]) -> str:
+        """The variable, but for those ``taken``, that stands for a term in another pattern."""
+        for one in self.found:
+            if one.terms == (term,) and one.source[:-1] not in ((), way) and one.name not in taken:
+                return one.name
+        return ""
 
     def _rename(self, op: Op, sources: tuple[str, ...], way: tuple[int, ...]) -> Op:
         """A projection, which keeps what was lifted below it; it is no step of the way."""
@@ -162,8 +172,10 @@ class Lifting:
         sides = tuple([self._side(ends[i], ends[i + 1]) for i in range(len(inputs))])
         assert op.windows is not None, "event times"
         places = tuple(map(self.windows.index, op.windows))
-        new = tuple(v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b))
-        return _over(op, tuple(inputs), new, replace(spec, sides=sides, places=places))
+        new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b)]
+        once = tuple(dict.fromkeys(new))
+        keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
+        return _over(op, tuple(inputs), once, replace(spec, keys=keys, sides=sides, places=places))
 
     def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
         """A set, whose rows are told apart by all that they have."""
@@ -178,7 +190,8 @@ class Lifting:
         keys = [(self.keys.index(one), one.name) for one in own if one.terms]
         ranges = [(self.ranges.index(one), one.name) for one in own if one.tests]
         patterns = {one.source[:-1] for one in own if one.terms}
-        return p.Side(tuple(keys), tuple(ranges), bool(ranges) or len(patterns - {()}) > 1 or any(
+        several = len(patterns - {()}) > 1 and len({one.name for one in own if one.terms}) > 1
+        return p.Side(tuple(keys), tuple(ranges), bool(ranges) or several or any(
             one.terms and not one.source for one in own
         ))  # fmt: skip
 

@@ -39,7 +39,7 @@ else:
     S_co = TypeVar("S_co", covariant=True)
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
-_STREAMS, _UNTIL = attrgetter("streams"), attrgetter("until")
+_STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,11 @@ class Plan:
     def together(self) -> Collection[tuple[str, ...]]:
         """The streams of each query, once for all that have the same."""
         return self._layered.kinds(_STREAMS)
+
+    @property
+    def forms(self) -> Collection[Form]:
+        """The forms of results that queries have, each once."""
+        return self._layered.kinds(_FORM)
 
     @cached_property
     def first_end(self) -> int:

@@ -98,7 +98,7 @@ def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str
     }
     made = (
         (n, c[2])
-        for n, c in counts.items()
+        for n, c in (counts if Form.CONSTRUCT in plan.forms else {}).items()
         if n in plan.queries and plan.queries[n].form is Form.CONSTRUCT
     )
     return found | {n: max(t, found.get(n, MIN)) for n, t in made}

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.intake.static_files import replaced
+from levada.model.collection import collection_paused
 from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
@@ -348,6 +349,7 @@ class Epochs:
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
+    @collection_paused()
     def _manifest(
         self, intention: Intention, context: Context, outcomes: Sequence[bytes]
     ) -> Manifest:

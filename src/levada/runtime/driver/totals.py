@@ -35,6 +35,9 @@ def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
     found: Counts = {}
     several: set[str] = set()
     for d in done:
+        if not found:
+            found.update(d.counts)
+            continue
         for query, (n, low, high, reports) in d.counts.items():
             have = found.get(query)
             if have is None:

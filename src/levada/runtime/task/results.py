@@ -15,6 +15,7 @@ import numpy as np
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
 from levada.model.checked import checked_parts
+from levada.model.collection import collection_paused
 from levada.model.frame import Frame, concat
 from levada.model.limits import Limited
 from levada.model.time import Times, distinct
@@ -100,6 +101,7 @@ class Results:
         )
 
 
+@collection_paused()
 def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     """Per query [solutions, least, greatest report, reports]; the reports (``op``, ``r``) once.
 
@@ -117,9 +119,9 @@ def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     np.minimum.at(least, codes[each], report[each])
     np.maximum.at(most, codes[each], report[each])
     reports = np.bincount(codes[each], minlength=len(first))
-    queries = [node.members[int(op)].query for op in frame["op"][first]]
-    columns = zip(queries, n, least, most, reports, strict=True)
-    found = {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
+    queries = [node.members[op].query for op in frame["op"][first].tolist()]
+    told: list[list[int]] = np.stack([n, least, most, reports], axis=1).tolist()
+    found = dict(zip(queries, told, strict=True))
     return found, Frame({"op": frame["op"][each], "r": report[each]}, len(each))
 
 

@@ -2,8 +2,9 @@
 
 The rows of a time go along the edges of a reader to its members, in the order of these edges; each
 of these *entries* says in which interval rows of that time count for that member, by its number.
-Intervals are numbered in order of time, so partials that are made by number are in the order in
-which windows slide over them.
+Where conditions tell who wants which slice, only the pairs of a time and a member are asked that
+some slice has: of ten thousand members most want none of them. Intervals are numbered in order of
+time, so partials that are made by number are in the order in which windows slide over them.
 """
 
 from __future__ import annotations
@@ -29,11 +30,10 @@ Wanted = Callable[[Longs, Ints], Bools]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Intervals:
-    """The entries of a time are ``number[offsets[t] : offsets[t + 1]]``; -1: it never counts there.
-    Of each interval the member, its begin and end.
+    """The interval of each entry; -1: rows never count there. Of each interval the member, its
+    begin and end.
     """
 
-    offsets: Longs
     number: Longs
     op: Ints
     begin: Times
@@ -45,23 +45,38 @@ class Intervals:
         return len(self.op)
 
     @staticmethod
-    def of(reader: Reader, times: Frame, node: PlanNode) -> Intervals:
-        """When these rows of a producer count for a reader's members."""
+    def of_all(reader: Reader, times: Frame, node: PlanNode) -> tuple[Longs, Intervals]:
+        """When these rows of a producer count for a reader's members; where each row's entries
+        begin, and the last one's end.
+        """
         frame, at = _along(reader, times, node)
-        panes = reader.panes
-        begin, end = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
-        there = np.flatnonzero(begin < end)
-        op, begin, end = frame["op"][there], begin[there], end[there]
-        own = key_of(Frame({"op": op}, len(op)), ())
-        codes, first = group(*beside(*own, begin, end))
-        order = np.argsort(begin[first], kind="stable")
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        number = np.full(frame.n, -1, np.int64)
-        number[there] = rank[codes]
-        first = first[order]
-        offsets = np.searchsorted(at, np.arange(times.n + 1))
-        return Intervals(offsets, number, op[first], begin[first], end[first])
+        return np.searchsorted(at, np.arange(times.n + 1)), _intervals(reader, frame)
+
+    @staticmethod
+    def of_some(
+        reader: Reader, times: Frame, node: PlanNode, at: Longs, op: Ints
+    ) -> tuple[Ints, Intervals]:
+        """When of these rows those at ``at`` count for the members ``op``; the entry of each."""
+        entry, first = group(at.view(np.uint64), op.astype(np.uint64))
+        rows = once(reader.way, times.take(at[first]), node)
+        return entry, _intervals(reader, rows.with_(op=op[first]))
+
+
+def _intervals(reader: Reader, frame: Frame) -> Intervals:
+    """The intervals of these rows of members."""
+    panes = reader.panes
+    begin, end = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
+    there = np.flatnonzero(begin < end)
+    op, begin, end = frame["op"][there], begin[there], end[there]
+    own = key_of(Frame({"op": op}, len(op)), ())
+    codes, first = group(*beside(*own, begin, end))
+    order = np.argsort(begin[first], kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    number = np.full(frame.n, -1, np.int64)
+    number[there] = rank[codes]
+    first = first[order]
+    return Intervals(number, op[first], begin[first], end[first])
 
 
 def spans(
@@ -81,17 +96,6 @@ def spans(
     np.minimum.at(begin, at[there], s[there])
     np.maximum.at(end, at[there], e[there])
     return begin, end
-
-
-def positions(reader: Reader, producers: int) -> Longs:
-    """The place of each of a reader's members among those that read the same producer's."""
-    at, op = np.arange(producers), np.arange(producers, dtype=np.int32)
-    for edge in reader.way:
-        chosen, op = fan_out(op, edge.fan)
-        at = at if chosen is None else at[chosen]
-    found = np.zeros(len(reader.panes.members), np.int64)
-    found[op] = np.arange(len(op)) - np.searchsorted(at, at)
-    return found
 
 
 def _along(reader: Reader, rows: Frame, node: PlanNode) -> tuple[Frame, Longs]:

@@ -152,10 +152,11 @@ class Publication:
         and it may go on ``beside`` the next epoch: what is left to do, by any one thread.
         """
         own = manifest.counts if manifest.epoch > self._before else {}
-        for name, counts in own.items():
-            self.results[name] = self.results.get(name, 0) + counts[0]
-            if self.sink is None:
-                self.reports[name] = self.reports.get(name, 0) + counts[3]
+        results, reports = self.results, self.reports
+        for name, (n, _, _, _) in own.items():
+            results[name] = results.get(name, 0) + n
+        for name, (_, _, _, n) in own.items() if self.sink is None else ():
+            reports[name] = reports.get(name, 0) + n
         waits = beside and self._can_wait(manifest)
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:

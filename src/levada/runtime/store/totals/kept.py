@@ -49,6 +49,9 @@ def keep(
     if plan.version != last.plan:
         for query in [n for n in recent if n not in there or there[n].since > last.plan]:
             del recent[query]
+    if len(counts) > FEW:  # too many for a manifest anyway
+        parts = [_rows(plan, recent), _rows(plan, counts)] if recent else [_rows(plan, counts)]
+        return {}, _written(root, plan, last.totalled, epoch, concat(parts))
     for query, (n, _, _, reports) in counts.items():
         before = recent.get(query, NONE)
         recent[query] = [before[0] + n, before[1] + reports]  # the list is the last manifest's, too
@@ -97,15 +100,15 @@ def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
                 raise
 
 
-def _rows(plan: Plan, recent: Recent) -> Frame:
-    """The totals of late as columns, in no order."""
+def _rows(plan: Plan, recent: Mapping[str, Sequence[int]]) -> Frame:
+    """[solutions, .., reports] of queries as columns, in no order."""
     queries = [plan.queries[name] for name in recent]
     counted = np.array(list(recent.values()), np.int64)
     columns: dict[str, Column] = {
         "node": np.array([query.node for query in queries], np.int64),
         "op": np.array([query.member for query in queries], np.int32),
         "n": counted[:, 0].copy(),
-        "reports": counted[:, 1].copy(),
+        "reports": counted[:, -1].copy(),
     }
     return Frame(columns, len(queries))
 

@@ -22,7 +22,7 @@ from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import evaluate
 from levada.testing.streams import lines
 
-KILLS = int(os.environ.get("LEVADA_KILLS", "3"))
+KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
 S = "http://e/s"
 SPARQL = "PREFIX : <http://e/>\nSELECT ?a ?n WHERE {{ {0} :w {{ ?a :p ?n }} }}"

@@ -3,7 +3,7 @@ is committed in the end is what the naive reference says of each query, each rep
 
 A set of queries lives four times on one checkpoint: before each life a part of its streams comes,
 in the life the engine, the broker or both go (``doomed``); a fifth life, in which nobody does,
-reads to the end. ``make chaos`` has KILLS kills, over a set for each four of them; ``make test``
+reads to the end. ``make chaos`` has a seventh of KILLS, a set for each four; ``make test``
 has none: a broker of its own and three starts of an engine are more than one kill is worth there.
 """
 

@@ -15,8 +15,9 @@ nothing is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import cast
 
@@ -28,11 +29,12 @@ from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows
-from levada.operators.interval.join import Pairs, Side, batched, meet, paired
+from levada.operators.interval.join import Side, meet, paired
 from levada.operators.interval.join_forms import Figures, choose
 from levada.operators.interval.multiway import at_once, keep
 from levada.operators.interval.multiway_inputs import Input, input_of, matches
 from levada.operators.rows import edges as r
+from levada.operators.rows.pairs import Pairs, batched
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout, Span
 from levada.plan.sealed.plan import PlanNode
@@ -180,7 +182,7 @@ def _side_of(side: Input) -> Side:
 def _made(both: _Joined, env: Env, *, keyed: bool) -> Iterator[Frame]:
     """The new rows of a join of two."""
     node, left, right = both.node, both.left, both.right
-    yield from _paired(both, _all_pairs(node, left, right, env), env, keyed=keyed)
+    yield from _paired(both, partial(_all_pairs, node, left, right, env), env, keyed=keyed)
 
 
 def _all_pairs(node: PlanNode[s.Join], left: Side, right: Side, env: Env) -> Iterator[Pairs]:
@@ -189,7 +191,7 @@ def _all_pairs(node: PlanNode[s.Join], left: Side, right: Side, env: Env) -> Ite
 
 
 def _paired(
-    both: _Joined, pairs: Iterator[Pairs], env: Env, *, keyed: bool
+    both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: Env, *, keyed: bool
 ) -> Iterator[Frame]:  # fmt: skip
     node = both.node
     for found in batched(node, pairs, env):
@@ -240,7 +242,7 @@ def _built(node: Node, sides: Sequence[Input], order: Order, env: Env) -> bool:
             right = sides[order[size - 1]]
             met = Side(right.new, right.held[:-1], right.layout, ())
             joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
-            pairs = _old_pairs(key, joined, env, horizons.now)
+            pairs = partial(_old_pairs, key, joined, env, horizons.now)
             made = _run(_paired(joined, pairs, env, keyed=True), both, env.state.theta)
             for part in _in_time(made.rows, quarter(both.windows)):
                 _insert(joined, arranged(part), env, Horizons(horizons.now, horizons.now))

@@ -15,7 +15,7 @@ Cost: by the new rows and the result, a probe per run; never by the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -27,11 +27,11 @@ from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, WindowKind
 from levada.operators.env import Env, Inputs
-from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.divide import own
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.operators.rows import sift
+from levada.operators.rows.pairs import MOST_PAIRS, Pairs, Rows, batched
 from levada.operators.rows.pick import unhidden
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout, slot_columns
@@ -42,27 +42,6 @@ from levada.windows.state import runs, settled
 from levada.windows.state.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
-MOST_PAIRS = 1_000_000  # of one piece of the result
-Rows = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Pairs of row i of a left frame and row j of a right one."""
-
-    a: Frame
-    i: Rows
-    b: Frame
-    j: Rows
-
-    def cut(self, most: int) -> Iterator[Pairs]:
-        """The same in parts of at most so many."""
-        if len(self.i) <= most:
-            yield self
-            return
-        for at in range(0, len(self.i), most):
-            part = slice(at, at + most)
-            yield Pairs(self.a, self.i[part], self.b, self.j[part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +78,14 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
     )
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
-    found = chain(
-        meet(step, own(node, one.new, env), other.met(state), turned=turned),
-        meet(step, own(node, other.new, env), one.old, turned=not turned),
+    both = (
+        (own(node, one.new, env), other.met(state), turned),
+        (own(node, other.new, env), one.old, not turned),
     )
+
+    def found() -> Iterator[Pairs]:
+        return chain.from_iterable(meet(step, new, old, turned=t) for new, old, t in both)
+
     for pairs in batched(node, found, env):
         if (joined := paired(node, step, pairs, left, right)) is not None:
             yield joined
@@ -121,38 +104,6 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
                 ends=side.ends,
                 alive=node.alive,
             )
-
-
-def batched(
-    node: PlanNode[s.Join], found: Iterable[Pairs], env: Env
-) -> Iterator[Sequence[Pairs]]:  # fmt: skip
-    """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row."""
-    batch: list[Pairs] = []
-    rows = total = 0
-    most = MAX if _picked(node, env) else most_rows(node, env.limits)
-    for pairs in found:
-        total += len(pairs.i)
-        if total > most:
-            if node.step.sides and env.shares is not None:
-                some = pairs.a.take(pairs.i[:MOST_PAIRS])
-                raise sift.blame(node, some, env.limits, shares=env.shares, seed=env.pool.seed)
-            raise too_many(node, pairs.a["op"][pairs.i], env.limits)
-        for part in pairs.cut(MOST_PAIRS):
-            if rows and rows + len(part.i) > MOST_PAIRS:
-                yield batch
-                batch, rows = [], 0
-            batch.append(part)
-            rows += len(part.i)
-    if batch:
-        yield batch
-
-
-def _picked(node: PlanNode[s.Join], env: Env) -> bool:
-    """Whether picks alone read the pairs: what these want of them is counted, and not the rest."""
-    if not node.step.sides or env.shares is None:
-        return False
-    nodes = env.shares.plan.nodes
-    return all(isinstance(nodes[c.node].step, s.Pick) for c in node.consumers)
 
 
 def _side(

@@ -90,9 +90,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
     each other, by slices of event time (1d, 1mo, "1d,groups=65536"), for ``levada graph export``.
     ``sharing``: what queries share, off, exact, containment or relax; ``join``: the form of joins
-    of three and more parts, binary, multiway or auto. ``regions``: names, or a machine file, for
-    ``region`` of streams and queries; ``share_limit``: rows of state of a join, above which
-    newcomers do not relax it (0: any). ``keep``: how long results stay for other processes
+    of three and more parts, binary, multiway, auto or replicated. ``regions``: names, or a machine
+    file, for ``region`` of streams and queries; ``share_limit``: rows of state of a join, above
+    which newcomers do not relax it (0: any). ``keep``: how long results stay for other processes
     ("1h,256MB"). ``place``: a placement file, by which work goes to executors. ``balance``: whether
     groups move to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine
     file, to whose processors Spark's workers on this host are bound.

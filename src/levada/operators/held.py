@@ -24,7 +24,7 @@ from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.windows.state.pieces import FOLLOWS, Piece, State
+from levada.windows.state.pieces import AGAIN, ALIKE, FOLLOWS, Piece, State
 
 At = tuple[int, int]  # a node and when a query begins
 
@@ -45,16 +45,18 @@ class Uses:
     of: dict[int, dict[int, Use]]
 
 
-def held(plan: Plan, state: State, watermarks: Times) -> dict[str, int]:
+def held(plan: Plan, state: State, watermarks: Times, partition: int = 0) -> dict[str, int]:
     """The rows that each query has here, where it has any. Operators that are relaxed for several
     queries have no rows of one query: there are none in the modes in which there is this limit.
+    What all partitions have counts in the first ``partition``.
     """
     uses = plan.facts.get(Uses)
     if uses is None:
         uses = plan.facts[Uses] = _uses(plan)
     total = np.zeros(len(uses.names), np.int64)
     for key in state.keys(""):
-        number = "" if FOLLOWS in key else key.split(".", 1)[0]
+        counts = FOLLOWS not in key and AGAIN not in key and not (partition and key.endswith(ALIKE))
+        number = key.split(".", 1)[0] if counts else ""
         node = plan.nodes.get(int(number)) if number.isdigit() else None
         if node is None or node.id not in uses.of or isinstance(node.step, s.Panes):
             continue

@@ -20,6 +20,7 @@ from levada.operators.group.panes import panes, rgroup
 from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces
+from levada.operators.interval.linked.join import linked, linked_in_pieces
 from levada.operators.interval.multiway import multiway, multiway_in_pieces
 from levada.operators.interval.occur import occur
 from levada.operators.interval.recent import recent, recent_in_pieces
@@ -43,6 +44,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Join: join,
     s.MultiwayJoin: multiway,
     s.AdaptiveJoin: adaptive,
+    s.LinkedJoin: linked,
     s.CountWindow: count_window,
     s.Recent: recent,
     s.Session: session,
@@ -80,6 +82,7 @@ IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Fram
     s.Join: join_in_pieces,
     s.MultiwayJoin: multiway_in_pieces,
     s.AdaptiveJoin: adaptive_in_pieces,
+    s.LinkedJoin: linked_in_pieces,
     s.Recent: recent_in_pieces,
 }
 """Those that may make many rows of few, and give them a part at a time."""

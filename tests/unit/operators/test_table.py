@@ -35,7 +35,7 @@ from levada.translation.sparql.translate import translate
 SCHEMA = {"k": "integer", "v": "double"}
 STEPPED, SLIDING = "[RANGE PT4S STEP PT2S]", "[RANGE PT4S]"
 
-ONE_STEP = (JoinForm.MULTIWAY, JoinForm.AUTO)
+ONE_STEP = (JoinForm.MULTIWAY, JoinForm.AUTO, JoinForm.REPLICATED)
 
 
 class Asked(NamedTuple):
@@ -102,10 +102,11 @@ def relaxed() -> Plan:
 
 def in_one_step(form: JoinForm) -> Plan:
     """The plan of a join of three patterns that is one step, or may be."""
+    chain = form is JoinForm.REPLICATED
     topology = Topology({STREAM: StreamFacts()}, joins=form)
     text = (
         f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
-        "WHERE { WINDOW :w { ?s :p ?o . ?s :q ?z . ?s :r ?x } }"
+        f"WHERE {{ WINDOW :w {{ ?s :p ?o . ?s :q ?z . {'?z' if chain else '?s'} :r ?x }} }}"
     )
     topology.add("q", optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
     return topology.seal()

@@ -60,9 +60,10 @@ Join = Annotated[
     typer.Option(
         "--join",
         parser=_join,
-        metavar="binary|multiway|auto",
+        metavar="binary|multiway|auto|replicated",
         help="How three and more parts are joined: two at a time (default), or in one step where "
-        "all have one variable in common; auto: as costs less, which is measured.",
+        "all have one variable in common; auto: as costs less, which is measured; replicated: "
+        "chains and circles in one step, with the parts that are apart at all partitions.",
         rich_help_panel=RUNNING,
     ),
 ]

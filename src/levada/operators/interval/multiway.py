@@ -46,10 +46,11 @@ PART = 1 << 18  # combinations in one piece
 PROBES = 1 << 14  # probe rows at a time
 FEW_PROBES = 256  # that are tried first: how many rows there are for one shows by them
 Rows = npt.NDArray[np.intp]
+Node = PlanNode[s.MultiwayJoin] | PlanNode[s.LinkedJoin]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """Combinations of rows: their key, the instants that they have in common, and by input the
     numbers of their rows.
     """
@@ -86,7 +87,8 @@ def at_once(
     Raises ``ExcessError``.
     """
     for found in _all(node, sides, env, looks):
-        if (rows := _counting(node, _put_together(node, sides, found))).n:
+        read = [ReadRows.of(side, found.rows[i]) for i, side in enumerate(sides)]
+        if (rows := counting(node, put_together(node, read, len(found)))).n:
             yield rows
 
 
@@ -108,7 +110,7 @@ def keep(
 
 def _all(
     node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, looks: Sequence[Doubles]
-) -> Iterator[_Found]:
+) -> Iterator[Found]:
     """All new combinations. Raises ``ExcessError``."""
     total = 0
     for i, side in enumerate(sides):
@@ -116,23 +118,23 @@ def _all(
         for found in _of_new(node, sides, i, env, order_of(sides, i, look)):
             total += len(found)
             if total > most_rows(node, env.limits):
-                raise too_many(node, _members(side, found.rows[i]), env.limits)
+                raise too_many(node, members_of(side, found.rows[i]), env.limits)
             yield found
 
 
 def _of_new(
     node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], i: int, env: Env,
     order: Sequence[int],
-) -> Iterator[_Found]:  # fmt: skip
+) -> Iterator[Found]:  # fmt: skip
     """The combinations whose first new row is of input ``i``, by probing others in an order."""
-    parts: Iterable[_Found] = (_of_rows(node, sides[i], i, env),) if order else ()
+    parts: Iterable[Found] = (of_rows(node, sides[i], i, env),) if order else ()
     for j in order:
-        met = _meet(parts, list(sides[j].met(new=j > i)), j)
-        parts = _together(_bounded(node, sides[i], i, met, env.limits))
+        met = meet(parts, list(sides[j].met(new=j > i)), j)
+        parts = together(bounded(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
 
-def _of_rows(node: PlanNode, side: Input, i: int, env: Env) -> _Found:
+def of_rows(node: PlanNode, side: Input, i: int, env: Env) -> Found:
     """The new rows of an input that meet others here, as combinations of one: in the order of
     buckets, so that large runs are read from front to back.
     """
@@ -140,10 +142,10 @@ def _of_rows(node: PlanNode, side: Input, i: int, env: Env) -> _Found:
     keep = own_here(node, side.new, env)
     at = np.arange(len(order)) if keep is None else np.flatnonzero(keep[order])
     number = side.starts[-2] + order[at].astype(np.int64)
-    return _Found(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
+    return Found(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
 
 
-def _meet(parts: Iterable[_Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[_Found]:
+def meet(parts: Iterable[Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[Found]:
     """Combinations with each row of input ``j`` that has their key and counts with them, so many at
     a time that they make some ``PART`` new ones.
     """
@@ -151,43 +153,45 @@ def _meet(parts: Iterable[_Found], met: Sequence[tuple[int, Run]], j: int) -> It
         for start, run in met:
             at, piece = 0, min(PROBES, PART // run.rows.n + FEW_PROBES)
             while at < len(part):
-                found = _meet_run(_sliced(part, at, at + piece), start, run, j)
+                found = _meet_run(sliced(part, at, at + piece), start, run, j)
                 yield found
                 at += piece
                 # what follows is as dense as what was
                 piece = min(PROBES, max(piece * PART // max(len(found), 1), 1))
 
 
-def _meet_run(part: _Found, start: int, run: Run, j: int) -> _Found:
+def _meet_run(part: Found, start: int, run: Run, j: int) -> Found:
     b = run.stored
     probes, places = run.met(part.k, part.h, part.s, part.e)
     if run.groups is not None:
         keep = run.groups[run.rows[col.PLACE][run.at(places)]]
         probes, places = probes[keep], places[keep]
-    left = _taken(part, probes.astype(np.intp))
+    left = taken(part, probes.astype(np.intp))
     begin = b.s[places]
     end = b.e[places] if len(b.e) == len(b.s) else begin + b.longest
     number = start + run.order[places].astype(np.int64)
     s_, e = np.maximum(left.s, begin), np.minimum(left.e, end)
-    return _Found(left.k, left.h, s_, e, {**left.rows, j: number})
+    return Found(left.k, left.h, s_, e, {**left.rows, j: number})
 
 
-def _taken(found: _Found, at: Rows) -> _Found:
+def taken(found: Found, at: Rows) -> Found:
+    """The combinations at these places."""
     rows = {i: number[at] for i, number in found.rows.items()}
-    return _Found(found.k[at], found.h[at], found.s[at], found.e[at], rows)
+    return Found(found.k[at], found.h[at], found.s[at], found.e[at], rows)
 
 
-def _sliced(found: _Found, first: int, end: int) -> _Found:
+def sliced(found: Found, first: int, end: int) -> Found:
+    """The combinations from one place to another."""
     cut = slice(first, end)
     rows = {i: number[cut] for i, number in found.rows.items()}
-    return _Found(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
+    return Found(found.k[cut], found.h[cut], found.s[cut], found.e[cut], rows)
 
 
-def _together(parts: Iterable[_Found]) -> Iterator[_Found]:
+def together(parts: Iterable[Found]) -> Iterator[Found]:
     """Small parts as larger ones: of each run there are some, and each costs a probe of all runs of
     the next input.
     """
-    some: list[_Found] = []
+    some: list[Found] = []
     rows = 0
     for part in parts:
         if rows and rows + len(part) > PART:
@@ -200,48 +204,47 @@ def _together(parts: Iterable[_Found]) -> Iterator[_Found]:
         yield _one(some)
 
 
-def _one(parts: Sequence[_Found]) -> _Found:
+def _one(parts: Sequence[Found]) -> Found:
     if len(parts) == 1:
         return parts[0]
     every = [(p.k, p.h, p.s, p.e) for p in parts]
     k, h, s_, e = (np.concatenate(each) for each in zip(*every, strict=True))
     rows = {i: np.concatenate([p.rows[i] for p in parts]) for i in parts[0].rows}
-    return _Found(k, h, s_, e, rows)
+    return Found(k, h, s_, e, rows)
 
 
-def _bounded(
-    node: PlanNode, side: Input, i: int, parts: Iterable[_Found], limits: QueryLimits
-) -> Iterator[_Found]:
+def bounded(
+    node: PlanNode, side: Input, i: int, parts: Iterable[Found], limits: QueryLimits
+) -> Iterator[Found]:
     """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
     total, most = 0, most_rows(node, limits)
     for part in parts:
         total += len(part)
         if total > most:
-            raise too_many(node, _members(side, part.rows[i]), limits)
+            raise too_many(node, members_of(side, part.rows[i]), limits)
         yield part
 
 
-def _members(side: Input, number: Longs) -> Ints:
+def members_of(side: Input, number: Longs) -> Ints:
     """The members of new rows."""
     members: Ints = side.new.rows["op"][number - side.starts[-2]]
     return members
 
 
-def _put_together(node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], found: _Found) -> Frame:
-    """The result rows of combinations."""
+def put_together(node: Node, read: Sequence[ReadRows], n: int, at: int = 0) -> Frame:
+    """The result rows of ``n`` combinations, which are where those of input ``at`` are."""
     step, layout = node.step, node.layout
-    read = [_Rows.of(side, found.rows[i]) for i, side in enumerate(sides)]
-    columns: dict[str, Column] = {n: read[0].column(n) for n in ("op", col.PLACE)}
+    columns: dict[str, Column] = {name: read[at].column(name) for name in ("op", col.PLACE)}
     for out, (i, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
             columns[name] = read[i].column(f"{name[0]}{at}")
     for w, places in enumerate(step.windows):
-        columns.update(_times(layout, w, read, places))
-    return Frame(columns, len(found))
+        columns.update(times_of(layout, w, read, places))
+    return Frame(columns, n)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class ReadRows:
     """Rows of an input by their numbers: of each run which ones, and where they go (``order``)."""
 
     side: Input
@@ -249,16 +252,16 @@ class _Rows:
     order: Rows | None
 
     @staticmethod
-    def of(side: Input, number: Longs) -> _Rows:
+    def of(side: Input, number: Longs) -> ReadRows:
         """The rows of these numbers."""
         run = (np.searchsorted(side.starts, number, "right") - 1).astype(np.int16)
         if (run == run[:1]).all():
             at = int(run[0]) if len(run) else len(side.held) - 1
-            return _Rows(side, [(side.held[at], number - side.starts[at])], None)
+            return ReadRows(side, [(side.held[at], number - side.starts[at])], None)
         order = np.argsort(run, kind="stable")
         ends = np.searchsorted(run[order], np.arange(len(side.held) + 1))
         cuts = [(i, order[a:b]) for i, (a, b) in enumerate(pairwise(ends.tolist())) if b > a]
-        return _Rows(
+        return ReadRows(
             side, [(side.held[i], number[rows] - side.starts[i]) for i, rows in cuts], order
         )
 
@@ -279,8 +282,8 @@ def _column(frame: Frame, name: str) -> Column:
     return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
 
 
-def _times(
-    layout: Layout, w: int, read: Sequence[_Rows], places: tuple[int, ...]
+def times_of(
+    layout: Layout, w: int, read: Sequence[ReadRows], places: tuple[int, ...]
 ) -> dict[str, Column]:
     """min of lo, max of hi, max of prev over the inputs that carry the window."""
     own = [(rows, rows.side.layout.windows[at], at)
@@ -296,7 +299,7 @@ def _times(
     return columns
 
 
-def _counting(node: PlanNode[s.MultiwayJoin], joined: Frame) -> Frame:
+def counting(node: Node, joined: Frame) -> Frame:
     """The rows that count at some instant: outer instants are wider than exact ones for windows on
     close or in the past, and for repeated triples.
     """

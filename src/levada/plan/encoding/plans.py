@@ -47,6 +47,7 @@ STEPS: dict[str, type] = {
     "join": s.Join,
     "multiway join": s.MultiwayJoin,
     "adaptive join": s.AdaptiveJoin,
+    "linked join": s.LinkedJoin,
     "report": s.Report,
     "panes": s.Panes,
     "report join": s.ReportJoin,

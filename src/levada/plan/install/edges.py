@@ -10,8 +10,9 @@ from levada.plan.install.facets import Needs, add, input_needs, read_of_all
 from levada.plan.install.leaves import is_static
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL
 from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
-from levada.plan.sealed.shapes import Edge, Shape
+from levada.plan.sealed.shapes import TO_ALL, Edge, Shape
 
 
 class Installed(NamedTuple):
@@ -125,7 +126,7 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
             below.append(Span(span.hi, span.prev or op.spec.makes_set(i)))
     if not below:
         return Span(False, False)
-    several = isinstance(op.spec, p.Join | p.MultiwayJoin) and len(below) > 1
+    several = isinstance(op.spec, p.Join | p.MultiwayJoin | p.LinkedJoin) and len(below) > 1
     absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
     own = several or absent or op.spec.has_instants
     return Span(own or any(b.hi for b in below), any(b.prev for b in below))
@@ -148,6 +149,8 @@ def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
     by = (
         None
         if exchange is None
+        else TO_ALL
+        if exchange == ALL
         else tuple([read.names.index(v) for v in exchange if v])
         if exchange != HOME
         else ()

@@ -27,6 +27,7 @@ from levada.model.term import XSD, Literal
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
+from levada.plan.physical.partitioning import ALL
 from levada.plan.physical.traits import Plain
 from levada.plan.sealed.layout import NOTHING, Facet
 
@@ -150,7 +151,7 @@ def emit_needs(op: Op) -> Needs:
 def input_needs(op: Op, out: Needs) -> list[Needs]:
     """The needs of each input, given those of the output."""
     wanted = _wanted(op, out)
-    exchanged = [[v for v in (e or ()) if v] for e in op.exchange]
+    exchanged = [[v for v in (e or ()) if v and e != ALL] for e in op.exchange]
     needs = [merge(w, _ids(tuple(x))) for w, x in zip(wanted, exchanged, strict=True)]
     return [_trim(n, i) for n, i in zip(needs, op.inputs, strict=True)]
 
@@ -176,6 +177,11 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [
                 merge(out, _ids(i.variables if is_raw else keys))
                 for i, is_raw in zip(op.inputs, raw, strict=True)
+            ]
+        case p.LinkedJoin(shared, raw, _):
+            return [
+                merge(out, _ids(i.variables if is_raw else own))
+                for i, own, is_raw in zip(op.inputs, shared, raw, strict=True)
             ]
         case p.ReportJoin(kind, _, shared, condition, _):
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})

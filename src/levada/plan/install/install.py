@@ -32,6 +32,7 @@ from levada.plan.install.timing import Timing
 from levada.plan.lowering.merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL
 from levada.plan.sealed.layout import NOTHING, Facet
 from levada.plan.sealed.shapes import Member, Shape
 
@@ -258,5 +259,9 @@ def _read(op: Op, i: int) -> Key:
     if isinstance(op.spec, p.Union) and op.windows is not None and child.windows is not None:
         windows = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
     exchange = op.exchange[i]
-    by = exchange if exchange in (None, HOME) else tuple([names.index(v) for v in exchange if v])
+    by = (
+        exchange
+        if exchange in (None, HOME, ALL)
+        else tuple([names.index(v) for v in exchange if v])
+    )
     return slots, windows, by

@@ -157,7 +157,7 @@ class Steps:
                 return s.Occur(wide, by_sides(sides, ins)), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
-            case p.Join() | p.MultiwayJoin():
+            case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
                 family = spec.family if isinstance(spec, p.Join) else ""
                 return self._join(op, spec, names, ins), self._windows(op, family)
             case p.Emit():
@@ -191,16 +191,24 @@ class Steps:
     def _join(
         self,
         op: Op,
-        spec: p.Join | p.MultiwayJoin,
+        spec: p.Join | p.MultiwayJoin | p.LinkedJoin,
         names: tuple[str, ...],
         ins: list[tuple[str, ...]],
-    ) -> s.Join | s.MultiwayJoin:
+    ) -> s.Join | s.MultiwayJoin | s.LinkedJoin:
         assert op.windows is not None, "event times"
         own = [rows.windows or () for rows in op.inputs]
         windows = [tuple([o.index(w) if w in o else -1 for o in own]) for w in op.windows]
+        first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
+        if isinstance(spec, p.LinkedJoin):
+            names_ = sorted({v for own in spec.shared for v in own}, key=op.variables.index)
+            linked = zip(spec.shared, ins, strict=True)
+            shared = tuple(
+                [tuple([(names_.index(v), each.index(v)) for v in own]) for own, each in linked]
+            )
+            out = tuple([first[v] for v in names])
+            return s.LinkedJoin(shared, out, tuple(windows), spec.raw, spec.copied)
         if isinstance(spec, p.MultiwayJoin):
             keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
-            first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
             step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
             return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
         sides, out, fills = key_sides(spec.keys, names, ins)

@@ -16,14 +16,28 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
+from levada.plan.sealed.kinds import JoinForm
 
 Cost = tuple[bool, int, int]
 
 
-def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
-    """Joins all parts, each filter as soon as its variables are there."""
+def join_all(
+    parts: Sequence[Op],
+    conjuncts: Sequence[Expression] = (),
+    joins: JoinForm = JoinForm.BINARY,
+) -> Op:
+    """Joins all parts, each filter as soon as its variables are there; two at a time, but for those
+    that this form of joins puts together before.
+    """
     pending = list(conjuncts)
-    order = _Order([_filter_rows(part, pending, parts) for part in parts])
+    parts = [_filter_rows(part, pending, parts) for part in parts]
+    if joins is JoinForm.REPLICATED and len(parts) > 2:
+        # here: only who asks for it loads it
+        from levada.plan.physical.linked import linked
+
+        parts = linked(parts)
+        parts = [_filter_rows(part, pending, parts) for part in parts]
+    order = _Order(parts)
     rank = 0
     while len(order.parts) > 1:
         left, right = order.next()

@@ -58,8 +58,9 @@ def lower(
     which form they are where that can be chosen.
     """
     show_empty = empty_reports or not query.windows
-    found = _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
-    if joins is JoinForm.BINARY:
+    leaves = Leaves(query, streams, frozenset(replaceable))
+    found = _Lowering(query, leaves, joins).query(show_empty)
+    if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return found
     # here: only who asks for it loads it
     from levada.plan.physical.multiway import multiway
@@ -70,10 +71,10 @@ def lower(
 class _Lowering:
     """The levels of a query, one within the other."""
 
-    def __init__(self, query: a.Query, leaves: Leaves) -> None:
+    def __init__(self, query: a.Query, leaves: Leaves, joins: JoinForm) -> None:
         self.q = query
         self.leaves = leaves
-        self.shared = Shared(Analysis.over(query.windows))
+        self.shared = Shared(Analysis.over(query.windows), joins=joins)
 
     def query(self, show_empty: bool) -> Lowered:
         """The whole query; ``show_empty``: with empty reports."""

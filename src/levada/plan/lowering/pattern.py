@@ -26,6 +26,7 @@ from levada.plan.physical import build, build_changes, build_joins, build_report
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place
+from levada.plan.sealed.kinds import JoinForm
 
 Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""
@@ -34,12 +35,13 @@ Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What all levels of a query share: what its parts are, and the numbers of fresh variables and
-    of what draws values.
+    of what draws values; ``joins``: their form.
     """
 
     analysis: Analysis
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
+    joins: JoinForm = JoinForm.BINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class PatternLowering:
             case a.Came():
                 return self.leaves.came(node)
             case a.Bgp(source, patterns):
-                return join_all(self.leaves.bgp(source, patterns))
+                return join_all(self.leaves.bgp(source, patterns), (), self.shared.joins)
             case a.Entailed():
                 return self.leaves.entailed(node, node.source)
             case a.Join(left, right):
@@ -252,13 +254,13 @@ class PatternLowering:
         timed = [op for op in found if op.windows is not None]
         reported = [self.report(op) for op in found if op.windows is None]
         if not reported and not paths:
-            return join_all(timed, conditions)
+            return join_all(timed, conditions, self.shared.joins)
         static = [op for op in timed if self._is_static(op)]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}
         early = [c for c in conditions if variables(c) and set(variables(c)) <= always]
         if moving:
-            reported = [self.report(join_all(moving, early)), *reported]
+            reported = [self.report(join_all(moving, early, self.shared.joins)), *reported]
         whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])
         for group in connected(static):
             whole = build_reports.rjoin(whole, join_all(group))

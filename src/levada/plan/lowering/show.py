@@ -21,6 +21,7 @@ from levada.model import expression as expressions
 from levada.model.term import Term
 from levada.plan.lowering.merge import PLACES
 from levada.plan.physical.operators import Applied, Op
+from levada.plan.physical.partitioning import ALL
 
 _TERMS = get_args(Term)
 _EXPRESSIONS = get_args(expressions.Expression)
@@ -47,7 +48,8 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
         by = op.exchange[i] if i < len(op.exchange) else None
         if by is not None:
             keys = " ".join(f"?{name}" for name in by if name) or "operator"
-            yield f"{'  ' * (depth + 1)}exchange by {keys}"
+            way = "to all" if by == ALL else f"by {keys}"
+            yield f"{'  ' * (depth + 1)}exchange {way}"
         yield from operator_lines(child, depth + 1)
 
 

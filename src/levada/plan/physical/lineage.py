@@ -38,7 +38,7 @@ def _time_of(op: Op, name: str) -> int | None:
     if isinstance(op.spec, p.Scan):
         column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
         return op.windows[0] if column == p.TIME and op.windows else None
-    if isinstance(op.spec, (p.Filter, p.Join, p.MultiwayJoin, p.Occur)):
+    if isinstance(op.spec, (p.Filter, p.Join, p.MultiwayJoin, p.LinkedJoin, p.Occur)):
         for child in op.inputs:
             if name in child.variables:
                 return _time_of(child, name)

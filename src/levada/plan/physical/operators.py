@@ -29,6 +29,9 @@ from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.term import Term
 from levada.plan.physical import traits as t
+from levada.plan.physical.joins import AdaptiveJoin as AdaptiveJoin
+from levada.plan.physical.joins import LinkedJoin as LinkedJoin
+from levada.plan.physical.joins import MultiwayJoin as MultiwayJoin
 from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import CountWindow as CountWindow
 from levada.plan.physical.leaves import Entailed as Entailed
@@ -142,25 +145,6 @@ class Join(t.Pairing):
     def makes_set(self, i: int) -> bool:
         """A raw one."""
         return self.raw[i]
-
-
-@dataclass(frozen=True, slots=True)
-class MultiwayJoin(t.Pairing):
-    """Rows of all inputs with equal keys whose intervals have an instant in common, put together in
-    one step; but for the keys no two inputs share a variable. ``raw``: as of a join.
-    """
-
-    keys: tuple[str, ...]
-    raw: tuple[bool, ...]
-
-    def makes_set(self, i: int) -> bool:
-        """A raw one."""
-        return self.raw[i]
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptiveJoin(MultiwayJoin):
-    """The same, in one step or two at a time as costs less, which is found while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +324,7 @@ Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
     | SubqueryWindow | StaticSubplan | Recent
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
-    | MultiwayJoin
-    | AdaptiveJoin
+    | MultiwayJoin | AdaptiveJoin | LinkedJoin
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

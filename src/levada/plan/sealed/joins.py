@@ -10,12 +10,15 @@ their inputs they can tell the same of a row there, so that no row stays that no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.traits import OwnWindows, Places, Sides, Traits
 
+T = TypeVar("T")
 GIVEN, MADE, WANTED, PICKED = range(4)
 """What is counted of a relaxed join: rows that it was given, pairs that it has made, those of them
 that some pick wants, rows that picks have.
@@ -108,6 +111,42 @@ class MultiwayJoin(Traits):
 @dataclass(frozen=True, slots=True)
 class AdaptiveJoin(MultiwayJoin):
     """The same, in one step or two at a time as costs less, which is found while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedJoin(Traits):
+    """Inputs that are joined by different variables, in one step. ``shared``: of each input the
+    (number, slot) of its variables that others have, too; ``out``, ``windows``, ``raw`` as of
+    ``MultiwayJoin``.
+
+    ``copied``: which inputs are *alike* in all partitions, since their rows go to all. The others
+    are there by one key, so that each combination is found in one partition.
+    """
+
+    shared: tuple[tuple[tuple[int, int], ...], ...]
+    out: tuple[tuple[int, int], ...]
+    windows: tuple[tuple[int, ...], ...]
+    raw: tuple[bool, ...]
+    copied: tuple[bool, ...]
+
+    def row_windows(self, i: int, width: int) -> Places:
+        """Those of its input."""
+        places = [each[i] for each in self.windows]
+        return tuple([places.index(w) for w in range(width)])
+
+
+def is_alike(step: object, i: int) -> bool:
+    """Whether all partitions have the rows of an input of a step."""
+    return isinstance(step, LinkedJoin) and step.copied[i]
+
+
+def of_groups(step: object, frames: Sequence[T | None], given: Sequence[T]) -> Sequence[T]:
+    """What a step is ``given`` but for the ``frames`` of inputs that all partitions have: no group
+    has them.
+    """
+    if not isinstance(step, LinkedJoin):
+        return given
+    return [f for f, alike in zip(frames, step.copied, strict=True) if f is not None and not alike]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,14 @@ class Shown(StrEnum):
 
 class JoinForm(StrEnum):
     """How three and more parts are joined: two at a time, what is joined kept as state; or at once,
-    where that can be; or, there, as costs less, which is measured.
+    where that can be; or, there, as costs less, which is measured; or chains and circles at once,
+    with some of their parts at all partitions.
     """
 
     BINARY = "binary"
     MULTIWAY = "multiway"
     AUTO = "auto"
+    REPLICATED = "replicated"
 
 
 def join_form_of(word: str) -> JoinForm:

@@ -16,12 +16,15 @@ from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.leaves import Way
 from levada.plan.sealed.steps import Step
 
+TO_ALL = (-1,)
+"""As ``Edge.exchange``: all rows go to all partitions."""
+
 
 class Edge(NamedTuple):
     """How an input's rows become a consumer's: by slot and by window (-1: unbound, absent).
 
     ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the
-    member, None local.
+    member, ``TO_ALL``, None local.
     """
 
     slots: tuple[int, ...]

@@ -19,6 +19,7 @@ from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
+from levada.plan.sealed.joins import LinkedJoin as LinkedJoin
 from levada.plan.sealed.joins import MultiwayJoin as MultiwayJoin
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
@@ -351,6 +352,7 @@ Step = (
     | Hold
     | Join
     | MultiwayJoin
+    | LinkedJoin
     | AdaptiveJoin
     | Report
     | Panes

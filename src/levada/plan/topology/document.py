@@ -24,7 +24,7 @@ from levada.errors import UsageError, near
 from levada.plan.topology.show import SharedEdge, SharedMember, SharedNode
 
 _STAGE = re.compile(r'"stage"\s*:\s*"topology"')
-_GROUPING = re.compile(r"local|home|field\(\d+(,\d+)*\)")
+_GROUPING = re.compile(r"local|home|all|field\(\d+(,\d+)*\)")
 MOST = 1 << 53
 
 
@@ -126,7 +126,7 @@ class _Reader:
             )
         grouping = self._text(edge, "grouping", at)
         if not _GROUPING.fullmatch(grouping):
-            hint = "Say local, home or field(0,1)."
+            hint = "Say local, home, all or field(0,1)."
             raise UsageError(f"{at}: there is no grouping {grouping}.", hint=hint)
         return SharedEdge(producer, consumer, grouping, self._text(edge, "why", at, due=False))
 

@@ -4,6 +4,7 @@ way, and why an exchange is there or is spared.
     local          rows stay in their task
     field (slots)  rows go to the partition of these slots' terms: equal keys meet
     home           all rows of a member go to one partition
+    all            all rows go to all partitions
 
 Rows that an exchange has brought together by some keys are together by these until the next one
 (KATTS' compatible fields: Fischer, Scharrenbach, Bernstein 2013, 3.2). So an operator above that
@@ -17,11 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from levada.plan.sealed.shapes import Edge
+from levada.plan.sealed.shapes import TO_ALL, Edge
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.topology import Topology
 
-Kind = Literal["local", "field", "home"]
+Kind = Literal["local", "field", "home", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def kind_of(edge: Edge) -> Kind:
     """How the rows of an edge are grouped."""
     if edge.exchange is None:
         return "local"
+    if edge.exchange == TO_ALL:
+        return "all"
     return "field" if edge.exchange else "home"
 
 
@@ -73,6 +76,8 @@ def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> st
             return "each row by itself, where it is read"
         brought = _brought(topology, producer)
         return f"no exchange: its rows are together {brought} already"
+    if kind == "all":
+        return "they are few, and meet rows wherever these are"
     together = "all rows of a member" if kind == "home" else "rows with equal terms there"
     if below.shape.stage == 0:
         return f"{together} must meet, and every reader has some"
@@ -84,6 +89,8 @@ def _brought(topology: Topology, number: int) -> str:
     node = topology.nodes[number]
     for producer, (_, edge) in zip(node.inputs, node.shape.inputs, strict=True):
         kind = kind_of(edge)
+        if kind == "all":
+            continue  # the others say where its rows are
         if kind == "home":
             return "at their member's home"
         if kind == "field":

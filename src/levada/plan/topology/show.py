@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 
 from levada.model.names import shown
 from levada.plan.sealed.kinds import JoinKind
-from levada.plan.sealed.shapes import Edge, Member
+from levada.plan.sealed.shapes import TO_ALL, Edge, Member
 from levada.plan.sealed.steps import Join, Step
 from levada.plan.topology.groupings import channels
 from levada.plan.topology.topology import Topology
@@ -222,6 +222,8 @@ def _flags(step: Step) -> tuple[str, ...]:
 def _exchange(edge: Edge) -> str:
     if edge.exchange is None:
         return ""
+    if edge.exchange == TO_ALL:
+        return " to all"
     return f" by {','.join(map(str, edge.exchange)) or 'home'}"
 
 

@@ -57,7 +57,7 @@ def _reasons(op: Op, outer: str) -> Iterator[str]:
     """Why each join is none that could be shared; ``outer``: what is above says why."""
     if isinstance(op.spec, p.Join):
         yield outer or _own(op)
-    if isinstance(op.spec, p.MultiwayJoin):
+    if isinstance(op.spec, p.MultiwayJoin | p.LinkedJoin):
         yield outer or TOGETHER
     if isinstance(op.spec, p.ReportJoin) and op.spec.kind is JoinKind.INNER:
         yield outer or REPORTS
@@ -132,7 +132,7 @@ def _parts(op: Op) -> Iterator[str]:
             yield _NAME.sub("?", show(condition))
         case p.Extend(expression):
             yield f"BIND {_NAME.sub('?', show(expression))}"
-        case p.Join() | p.MultiwayJoin() | p.Rename() | p.Occur():
+        case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur():
             pass
         case other:
             yield type(other).__name__

@@ -51,8 +51,8 @@ def _bounded(context: Context, stage: int, partition: int) -> Bounded | None:
 def _moved(
     context: Context, partition: int, had: Callable[[int], Part | None]
 ) -> tuple[Part | None, list[Part]] | None:
-    """From whom a partition takes the instants of elements, and from whom groups; None: it has
-    what it had.
+    """From whom a partition takes what all have alike, and from whom groups; None: it has what it
+    had.
     """
     before, now = load_groups(context.lies), load_groups(context.groups)
     takes = list(_takes(before, now, partition))

@@ -33,6 +33,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.heavy.copies import Copies
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
+from levada.plan.sealed.shapes import TO_ALL
 from levada.plan.sealed.shares import Shares, shares_of
 from levada.plan.sealed.sliced.readers import readers_of
 from levada.runtime.context import Context, Control, Counted, Done, heads_of, load_groups
@@ -187,6 +188,9 @@ class Exchange:
         """Cuts rows by their target."""
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
+        if slots == TO_ALL:
+            self._to_all(Address(What.ROWS, consumer.node, consumer.input), frame)
+            return
         target = self.plan.nodes[consumer.node].of(s.Panes)
         panes = None if target is None else fold(target, frame, self.pool, FEWER)
         if target is None or panes is None:
@@ -195,6 +199,12 @@ class Exchange:
         elif panes.n:
             counted = self.counter is not None and col.PLACE in frame
             self._put_panes(consumer, panes, of_one_group(target, frame) if counted else None)
+
+    def _to_all(self, to: Address, frame: Frame) -> None:
+        """To each partition all rows; they are of no group, and counted for none."""
+        rows = frame.with_(**{col.PLACE: np.zeros(frame.n, np.uint16)})
+        for boxes in self.frames:
+            boxes.setdefault(to, []).append(rows)
 
     def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
         """Cuts partials by their target."""

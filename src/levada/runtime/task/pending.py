@@ -24,8 +24,9 @@ from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, Times
+from levada.plan.sealed.joins import is_alike
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.windows.state.pieces import Piece, State, due_together
+from levada.windows.state.pieces import ALIKE, Piece, State, due_together
 
 MOST_ROWS = 1 << 20
 """A piece with so many rows is put together with no other."""
@@ -41,7 +42,8 @@ class Input(NamedTuple):
 
     def key(self, stream: int) -> str:
         """Under which key a stream's rows wait."""
-        return f"pending.{self.node.id}.{self.at}.{stream}"
+        alike = ALIKE if is_alike(self.node.step, self.at) else ""
+        return f"pending.{self.node.id}.{self.at}.{stream}{alike}"
 
 
 def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> None:
@@ -52,8 +54,8 @@ def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> Non
     for node_id, at in sorted({*inputs, *waiting}):
         node, streams = plan.nodes.get(node_id), waiting.get((node_id, at), [])
         if node is None:
-            for stream in streams:
-                state.replace(f"pending.{node_id}.{at}.{stream}", [])
+            for key in state.keys(f"pending.{node_id}.{at}."):
+                state.replace(key, [])
             continue
         producer = plan.nodes[node.inputs[at]]
         if not producer.layout.windows or producer.stage > 0:
@@ -69,7 +71,7 @@ def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
     """The streams whose rows wait, by node and input."""
     found: dict[tuple[int, int], list[int]] = {}
     for key in sorted(state.keys("pending.")):
-        node, at, stream = map(int, key.split(".")[1:])
+        node, at, stream = map(int, key.rstrip(ALIKE).split(".")[1:])
         found.setdefault((node, at), []).append(stream)
     return found
 

@@ -30,6 +30,7 @@ from levada.operators.held import held
 from levada.operators.table import IN_PIECES, evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.heavy.divisible import divisible
+from levada.plan.sealed.joins import of_groups
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.shares import shares_of
 from levada.runtime.context import (
@@ -305,7 +306,8 @@ class StageTask:
         self.touched += rows
         self.held.give(given)
         if self.context.measured == ROWS:
-            self.given.count_given(given, joins=node.id in divisible(self.plan).joins)
+            own = of_groups(node.step, frames, given)
+            self.given.count_given(own, joins=node.id in divisible(self.plan).joins)
         made = self._made(node, frames)
         first = next(made, None)
         if first is None:
@@ -370,7 +372,7 @@ class StageTask:
             shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
         )  # fmt: skip
         if self.context.limited.any("state"):
-            done.held = held(self.plan, self.state, self.progress.new)
+            done.held = held(self.plan, self.state, self.progress.new, self.partition)
         done.hear(self.controls, self.heard)
         done.files, done.state = self.state.files(), self.state.file or None
         if self.state.changed:

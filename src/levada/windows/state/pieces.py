@@ -32,6 +32,12 @@ FOLLOWS = "~"
 """In a key, of what follows from what is kept under other keys: it does not move with groups, and
 counts for nobody.
 """
+ALIKE = "="
+"""At the end of a key, of what all partitions have alike (``plan/sealed/joins.LinkedJoin``): who
+has none takes it from one of them.
+"""
+AGAIN = "+"
+"""In a key, of rows that are kept under another key as well, by which they count."""
 LARGE = 4
 """What part of theta a piece has that gets a file of its own."""
 

@@ -13,8 +13,8 @@ all of them: else lists would grow by the number of owners at each move. All new
 old lists in the same order, so what they share later stands in the same order everywhere.
 
 What follows from other pieces (``FOLLOWS``) is taken from nobody; its operator makes it again.
-What all partitions have alike comes from one of them (the instants of elements); texts come from
-all, since no text says whose it is.
+What all partitions have alike comes from one of them (the instants of elements, rows that have gone
+to all); texts come from all, since no text says whose it is.
 
 Cost: by the number of pieces; no row is read.
 """
@@ -28,7 +28,7 @@ import msgspec
 
 from levada.model.arrays import Bools
 from levada.windows.state.group_sets import decode, encode
-from levada.windows.state.pieces import FOLLOWS, TERMS, TIMES, Head, Piece
+from levada.windows.state.pieces import ALIKE, FOLLOWS, TERMS, TIMES, Head, Piece
 
 ALL = ""  # of a set: all groups that there are
 PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
@@ -53,25 +53,31 @@ class Part(NamedTuple):
 
 
 def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
-    """The list of a new owner. ``alike``: whose instants of elements it takes; ``parts``: from whom
-    it takes groups, in the order of their numbers.
+    """The list of a new owner. ``alike``: from whom it takes what all have alike;
+    ``parts``: from whom it takes groups, in the order of their numbers.
     """
     sets = Sets()
     found: dict[str, list[Piece]] = {}
     for part in parts:
         for key, pieces in part.head.pieces.items():
-            if not key.startswith(TIMES) and FOLLOWS not in key:
+            if not _is_alike(key) and FOLLOWS not in key:
                 own = found.setdefault(key, [])
                 if key == TERMS:
                     own += _texts(part, own, pieces)
                 else:
                     _merge(own, _rows(part, part.of(key), pieces, sets), sets)
     if alike is not None:
-        for key, pieces in alike.head.pieces.items():
-            if key.startswith(TIMES):
-                found[key] = list(_named(alike, pieces))
+        same = {key: pieces for key, pieces in alike.head.pieces.items() if _is_alike(key)}
+        found |= {key: list(_named(alike, pieces)) for key, pieces in same.items()}
+        if any(key.endswith(ALIKE) for key in same):
+            there = found.setdefault(TERMS, [])
+            there += _texts(alike, there, alike.head.pieces.get(TERMS, ()))
     serial = max((part.head.serial for part in (*parts, *([alike] if alike else []))), default=0)
     return Head({key: pieces for key, pieces in found.items() if pieces}, serial, sets.texts[1:])
+
+
+def _is_alike(key: str) -> bool:
+    return key.startswith(TIMES) or key.endswith(ALIKE)
 
 
 class Sets:

@@ -1,0 +1,1 @@
+"""Joins of chains and circles of inputs in one step."""

@@ -1,0 +1,48 @@
+"""Joins of many inputs in one step, by variable names: of stars (``MultiwayJoin``,
+``AdaptiveJoin``), and of chains and circles (``LinkedJoin``).
+
+What a join of two is stands in ``operators``; these are put in its place (``multiway``,
+``linked``), with the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.plan.physical import traits as t
+
+
+@dataclass(frozen=True, slots=True)
+class MultiwayJoin(t.Pairing):
+    """Rows of all inputs with equal keys whose intervals have an instant in common, put together in
+    one step; but for the keys no two inputs share a variable. ``raw``: as of a join.
+    """
+
+    keys: tuple[str, ...]
+    raw: tuple[bool, ...]
+
+    def makes_set(self, i: int) -> bool:
+        """A raw one."""
+        return self.raw[i]
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveJoin(MultiwayJoin):
+    """The same, in one step or two at a time as costs less, which is found while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedJoin(t.Pairing):
+    """Rows of all inputs that agree on what they share, put together in one step. ``shared``: of
+    each input the variables that others have, too; ``copied``: whose rows go to all partitions. The
+    others are together by one of these variables, or there is one such input. ``raw``: as of a
+    join.
+    """
+
+    shared: tuple[tuple[str, ...], ...]
+    raw: tuple[bool, ...]
+    copied: tuple[bool, ...]
+
+    def makes_set(self, i: int) -> bool:
+        """A raw one."""
+        return self.raw[i]

@@ -117,7 +117,7 @@ def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     np.minimum.at(least, codes[each], report[each])
     np.maximum.at(most, codes[each], report[each])
     reports = np.bincount(codes[each], minlength=len(first))
-    queries = [node.members[int(op)].query for op in frame["op"][first]]
+    queries = [node.members.query_at(int(op)) for op in frame["op"][first]]
     columns = zip(queries, n, least, most, reports, strict=True)
     found = {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
     return found, Frame({"op": frame["op"][each], "r": report[each]}, len(each))

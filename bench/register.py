@@ -7,9 +7,9 @@
 A row is a query, seconds are CPU's. ``register``: until ``register_each`` returns; ``plan``: the
 first plan, sealed and written, and the epoch with it; ``worker``: the plan, read by a process that
 has none; ``memory``: what the process holds more than before, driver and worker together, by
-queries. Then one query more comes: ``one_driver`` is from ``register`` until its plan is written,
-``one_worker`` until a worker that had the plan before has the new one; ``plans``: the bytes of all
-plans and catalogs, by queries.
+queries; kernels and modules are loaded before. Then one query more comes: ``one_driver`` is from
+``register`` until its plan is written, ``one_worker`` until a worker that had the plan before has
+the new one; ``plans``: the bytes of all plans and catalogs, by queries.
 """
 
 from __future__ import annotations
@@ -43,11 +43,21 @@ def side(kind: str, queries: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="levada-register-") as folder:
         path = Path(folder) / "s.nt"
         path.write_text("<e:a> <e:p> <e:c1> 1 .\n")
+        _load(path, _text(text, table[-1]), sharing)
         with Engine(
             spark=False, checkpoint=Path(folder) / "c", partitions=1, seed=7, sharing=sharing
         ) as engine:
             engine.stream("e:s", path)
             return _measured(engine, kind, text, table, queries)
+
+
+def _load(path: Path, text: str, sharing: str) -> None:
+    """Runs a query to its end, so that kernels and modules are there and count for nobody."""
+    with Engine(spark=False, partitions=1, seed=7, sharing=sharing) as engine:
+        engine.stream("e:s", path)
+        engine.register(text)
+        engine.start(once=True)
+        engine.await_end()
 
 
 def _measured(

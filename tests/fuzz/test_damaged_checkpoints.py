@@ -17,7 +17,7 @@ from mutate import cases, mutated
 from levada.emission.formats import Format
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
-from levada.runtime.context import load_plan, load_setup
+from levada.runtime.context import cached_plan, load_setup
 from levada.runtime.driver.epoch import Epochs
 from levada.sinks.files import FileSink
 
@@ -55,7 +55,7 @@ def write(folder: Path) -> None:
 
 def run(data: Path, root: Path) -> None:
     """From the checkpoint below ``root`` to the end, results beside it."""
-    load_plan.cache_clear()
+    cached_plan.cache_clear()
     load_setup.cache_clear()
     sink = FileSink(root / "out", Format.NDJSON)
     with Engine(spark=False, checkpoint=root / "ck", letters=root / "out", sink=sink,

@@ -9,7 +9,7 @@ makes one checks that (``engine/many``), who plans one checks its plan likewise
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
@@ -36,14 +36,38 @@ _COMPARING = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How texts of a template read: ``pieces``, and between them terms (``which``), each with what
+    stands before and behind it; a ``sign`` of a number is in the piece.
+    """
+
+    pieces: tuple[str, ...]
+    which: tuple[int, ...]
+    around: tuple[tuple[str, str], ...]
+    signs: tuple[str, ...]
+
+    def text(self, terms: Sequence[Term]) -> str:
+        """The text of these terms."""
+        parts = [self.pieces[0]]
+        for i, number in enumerate(self.which):
+            term, (before, behind) = terms[number], self.around[i]
+            said = term.lexical if isinstance(term, Literal) else str(term)[1:-1]
+            parts += [before, said.removeprefix(self.signs[i]), behind, self.pieces[i + 1]]
+        return "".join(parts)
+
+
 @dataclass(frozen=True, eq=False)
 class Template:
-    """The meaning of a text over ``marks``, and its ``twin`` over ``others``."""
+    """The meaning of a text over ``marks``, and its ``twin`` over ``others``; ``wording``: its
+    texts'.
+    """
 
     query: a.Query
     marks: tuple[Term, ...]
     twin: a.Query
     others: tuple[Term, ...]
+    wording: Wording
 
     def filled(self, terms: tuple[Term, ...]) -> a.Query:
         """The meaning over these terms, in the order of the marks."""
@@ -60,6 +84,11 @@ class Row(NamedTuple):
 
     template: Template
     terms: tuple[Term, ...]
+
+    @property
+    def text(self) -> str:
+        """A text that means it; that which was asked may be written in another way."""
+        return self.template.wording.text(self.terms)
 
 
 def substituted(value: T, terms: Mapping[Term, Term]) -> T:

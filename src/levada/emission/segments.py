@@ -110,7 +110,7 @@ def _of_node(
     ops, starts = np.unique(frame["op"], return_index=True)
     stops = [*starts[1:], frame.n]
     for op, start, stop in zip(ops.tolist(), starts.tolist(), stops, strict=True):
-        query = plan.queries.get(node.members[op].query)
+        query = plan.queries.get(node.members.query_at(op))
         if query is None or query.member != op:
             continue
         if wanted is None or query.name in wanted:

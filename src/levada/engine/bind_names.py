@@ -58,7 +58,7 @@ def _match(
     except UnknownNameError:
         for said in own:
             with suppress(UnknownNameError):
-                other = shown(match_streams([said], known.streams, known.others)[said])
+                other = shown(match_streams([said], known.streams, known.others())[said])
                 if other not in known.streams:
                     check_maker(said, other, known)
         for said in own:

@@ -27,8 +27,8 @@ class Known:
     graph); None in their place: whichever a text names is there. ``replaceable``: those of them
     that may be replaced while the engine runs.
     ``queries``: the queries by name, as their texts say. ``makers``: those that make a stream, by
-    each name that it can be asked for by; ``others`` in the same way those that make none, for what
-    is said of them. ``said``: the streams by the names that queries have called them so far.
+    each name that it can be asked for by. ``said``: the streams by the names
+    that queries have called them so far.
     ``regions``: those of the engine (None: it knows); ``of_streams``: those that streams name.
     ``joins``: of which form joins are where that can be chosen.
     """
@@ -39,7 +39,6 @@ class Known:
     ontology: Ontology = field(default_factory=lambda: Ontology(()))
     queries: dict[str, a.Query] = field(default_factory=dict)
     makers: dict[str, list[str]] = field(default_factory=dict)
-    others: dict[str, list[str]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     joins: JoinForm = JoinForm.BINARY
     regions: Regions | None = field(default_factory=Regions)
@@ -48,21 +47,25 @@ class Known:
     def add_query(self, name: str, query: a.Query) -> None:
         """One more query, which makes a stream if it is a CONSTRUCT."""
         self.queries[name] = query
-        table = self._table(query)
-        for word in _words(name, query):
-            table.setdefault(word, []).append(name)
+        if query.form is Form.CONSTRUCT:
+            for word in _words(name, query):
+                self.makers.setdefault(word, []).append(name)
 
     def remove_query(self, name: str) -> None:
         """Forgets a query."""
         query = self.queries.pop(name)
-        table = self._table(query)
-        for word in _words(name, query):
-            table[word].remove(name)
-            if not table[word]:
-                del table[word]
+        for word in _words(name, query) if query.form is Form.CONSTRUCT else ():
+            self.makers[word].remove(name)
+            if not self.makers[word]:
+                del self.makers[word]
 
-    def _table(self, query: a.Query) -> dict[str, list[str]]:
-        return self.makers if query.form is Form.CONSTRUCT else self.others
+    def others(self) -> dict[str, list[str]]:
+        """As ``makers``, those that make no stream, for what is said of them."""
+        found: dict[str, list[str]] = {}
+        for name, query in self.queries.items():
+            for word in _words(name, query) if query.form is not Form.CONSTRUCT else ():
+                found.setdefault(word, []).append(name)
+        return found
 
 
 def _words(name: str, query: a.Query) -> list[str]:

@@ -108,6 +108,8 @@ class Query(Tabular):
     has been taken out.
     """
 
+    __slots__ = ("__weakref__", "_engine", "_lifetime", "_query", "name")
+
     def __init__(self, registered: Registered, engine: Owner) -> None:
         self.name = registered.name
         self._lifetime = registered.lifetime

@@ -69,7 +69,7 @@ class Registry:
             graphs=frozenset(), ontology=ontology_, joins=planning.joins, regions=planning.regions
         )
         self.queries: dict[str, Registered] = {}
-        self._folded: dict[str, str] = {}  # their names, by what a disk that is blind to case sees
+        self._folded: dict[str, str] = {}  # names that a disk blind to case sees as others
         self.dropped: set[str] = set()
         self.mortal: list[Registered] = []
         self.begins: Callable[[a.Query], int] | None = None
@@ -148,7 +148,8 @@ class Registry:
         for asked in batch:
             name = asked.name
             meaning = rows[name] if name in rows else prepare(asked, self.known).optimized
-            self.queries[name] = replace(self.queries[name], meaning=meaning)
+            said = _said(asked.text, meaning)
+            self.queries[name] = replace(self.queries[name], said=said, meaning=meaning)
 
     def add(self, batch: Sequence[Asked]) -> list[Registered]:
         """Queries that come together, all or none; in the order given, whichever reads which."""
@@ -178,7 +179,7 @@ class Registry:
                 raise
             self.queries |= found
             self.mortal += mortal
-            self._folded |= {name.casefold(): name for name in found}
+            self._folded |= {f: name for name in found if (f := name.casefold()) != name}
             self._registered += len(found)
             self.changed = True
             return [found[asked.name] for asked in batch]
@@ -234,7 +235,7 @@ class Registry:
         for asked in batch:
             with note(asked.name):
                 folded = check_query_name(asked.name).casefold()
-                other = names.get(folded) or self._folded.get(folded)
+                other = names.get(folded) or self._named(folded)
                 if other == asked.name:
                     hint = "Unregister it first, or choose another name."
                     raise UsageError(f"There is a query {asked.name} already.", hint=hint)
@@ -245,6 +246,10 @@ class Registry:
                         "name: choose another one.",
                     )
                 names[folded] = asked.name
+
+    def _named(self, folded: str) -> str | None:
+        """The query whose name a disk that is blind to case sees so."""
+        return folded if folded in self.queries else self._folded.get(folded)
 
     def _under(self, batch: Sequence[Asked]) -> list[Asked]:
         """The queries with the engine's entailment where they say none."""
@@ -287,7 +292,8 @@ class Registry:
         with self.lock:
             found = self.found(name, lifetime)
             self._check_unread(name)
-            del self.queries[name], self._folded[name.casefold()]
+            del self.queries[name]
+            self._folded.pop(name.casefold(), None)
             self.known.remove_query(name)
             if found.lifetime.query is None:
                 found.lifetime.end(0)
@@ -342,8 +348,14 @@ def _registered_rows(batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[st
         if row is not None:
             at = id(row.template)
             dialect = spoken[at] if at in spoken else spoken.setdefault(at, asked.spoken)
-            found[asked.name] = Registered(asked.name, asked.text, dialect, asked.options, row)
+            said = _said(asked.text, row)
+            found[asked.name] = Registered(asked.name, said, dialect, asked.options, row)
     return found
+
+
+def _said(text: str, meaning: a.Query | Row) -> str | None:
+    """A text that is kept: one that a row's meaning says as it is, is not."""
+    return None if isinstance(meaning, Row) and meaning.text == text else text
 
 
 def _tell(query: Prepared, warning: QueryWarning) -> None:

@@ -121,7 +121,7 @@ class Env:
 
     def show(self, node: PlanNode, member: int, reports: npt.NDArray[np.int64]) -> None:
         """Notes the due reports of a member's query, which shows empty ones."""
-        self.shown.setdefault(node.members[member].query, []).extend(reports.tolist())
+        self.shown.setdefault(node.members.query_at(member), []).extend(reports.tolist())
 
 
 Operator = Callable[[PlanNode[Any], Inputs, Env], Frame | None]

@@ -4,6 +4,7 @@ are files that workers cache per version.
 
 from __future__ import annotations
 
+import threading
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ from levada.streams.stream_config import StreamConfig
 
 TIMES, ROWS = 1, 2
 """What tasks tell of their load: how long they took, also the rows of each group."""
+
+
+_LOADING = threading.RLock()
 
 
 class StreamState(msgspec.Struct):
@@ -258,12 +262,19 @@ def _decode(data: bytes) -> Context:
     return msgspec.json.decode(data, type=Context)
 
 
-@lru_cache(maxsize=4)
 def load_plan(path: str) -> Plan:
     """A sealed plan from its file; cached per process, with the one that it comes after, if it is
-    written as what is new in it. Raises ``CheckpointError``.
+    written as what is new in it. Threads that want the same one wait for it. Raises
+    ``CheckpointError``.
     """
-    return read_plan(Path(path), lambda base: load_plan(str(base)))
+    with _LOADING:
+        return cached_plan(path)
+
+
+@lru_cache(maxsize=4)
+def cached_plan(path: str) -> Plan:
+    """``load_plan`` in one thread."""
+    return read_plan(Path(path), lambda base: cached_plan(str(base)))
 
 
 @lru_cache(maxsize=4)

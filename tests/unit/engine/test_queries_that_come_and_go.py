@@ -33,7 +33,7 @@ def sizes(engine: Engine) -> list[int]:
         len(sealer._edges), len(sealer._sealed), len(registry.queries), len(registry._folded),
         len(registry.known.queries), len(driver._catalog._lifetime),
         len(topology.relaxations.alike), len(topology.relaxations._of),
-        len(sealer._columns), len(registry.known.others), len(registry.known.makers),
+        len(sealer._columns), len(registry.known.makers),
     ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from levada.plan.encoding.plans import RECORDS, STEPS, VALUES, encode_plan, read
 from levada.plan.encoding.registry import Registry
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.layout import Facet, Layout, Span
+from levada.plan.sealed.members.table import MemberTable
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.catalog_file import CATALOGS, encode_catalog, read_catalog
@@ -85,7 +86,7 @@ def test_a_plan_comes_back_as_it_was(plan: Plan, path: Path) -> None:
     for number, node in plan.nodes.items():
         other = again.nodes[number]
         assert (other.step, other.layout, other.members) == (node.step, node.layout, node.members)
-        assert type(other.layout) is Layout and type(other.members) is tuple
+        assert type(other.layout) is Layout and type(other.members) is MemberTable
         assert all(type(slot) is Facet for slot in other.layout.slots)
         np.testing.assert_array_equal(other.windows.range, node.windows.range)
         assert other.home.dtype == node.home.dtype and other.home.flags.writeable

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from levada.algebra.nodes import Query
 from levada.algebra.schema import Regime
-from levada.algebra.template import Row, Template, elsewhere, substituted, terms_in
+from levada.algebra.template import Row, Template, Wording, elsewhere, substituted, terms_in
 from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.many.constants import Constants, constants_of, mark, term_of
@@ -137,7 +137,25 @@ def _template(
         return None  # of which text that is a mistake, each tells by itself
     if not stays or substituted(first, dict(zip(marks, others, strict=True))) != second:
         return None
-    return Template(first, marks, second, others), meant
+    return Template(first, marks, second, others, _wording(text.constants, meant)), meant
+
+
+def _wording(constants: Constants, holes: Sequence[_Hole]) -> Wording:
+    """How texts read that have these holes."""
+    at = {place: number for number, hole in enumerate(holes) for place in hole.places}
+    pieces, which = [constants.pieces[0]], list[int]()
+    around, signs = list[tuple[str, str]](), list[str]()
+    for place, token in enumerate(constants.tokens):
+        after = constants.pieces[place + 1]
+        if place not in at:
+            pieces[-1] += token + after
+            continue
+        hole = holes[at[place]]
+        pieces.append(after)
+        which.append(at[place])
+        around.append((token[0], token[-1]) if hole.kind in "is" else ("", ""))
+        signs.append(hole.sign)
+    return Wording(tuple(pieces), tuple(which), tuple(around), tuple(signs))
 
 
 def _prepared(text: _Text, holes: Sequence[_Hole], known: Known, *, twin: bool) -> Prepared:

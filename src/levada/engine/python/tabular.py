@@ -41,6 +41,8 @@ class Table:
 class Tabular(ABC):
     """What has results."""
 
+    __slots__ = ()
+
     @abstractmethod
     def _table(self) -> Table:
         """The results there are."""

@@ -197,7 +197,10 @@ def _many(
 
 def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
     """The patterns of all members of a node, as records."""
-    texts = [[None if t is None else str(t) for t in m.constants] for m in node.members]
+    texts = [
+        [None if t is None else str(t) for t in constants]
+        for constants in node.members.each_constants()
+    ]
     code = _repeats(node.step.positions)
     return records_of([(a, b, c) for a, b, c in texts], [code] * len(texts), seed)
 

@@ -22,7 +22,7 @@ def within(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
     if not frame.n or int(frame["r"].max()) <= plan.first_end:
         return frame
     members, each = np.unique(frame["op"], return_inverse=True)
-    queries = [node.members[member].query for member in members.tolist()]
+    queries = [node.members.query_at(member) for member in members.tolist()]
     ends = np.array([_end(plan, query) for query in queries], np.int64)
     return frame.where(frame["r"] <= ends[each])
 

@@ -105,11 +105,7 @@ def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
 
 def parameters(node: PlanNode) -> list[Column]:
     """The members' constants, one column per parameter with a row per member."""
-    width = max((len(m.constants) for m in node.members), default=0)
-    return [
-        _constants([m.constants[i] if i < len(m.constants) else None for m in node.members])
-        for i in range(width)
-    ]
+    return [_constants(column) for column in node.members.columns_of_constants()]
 
 
 def _constants(terms: Sequence[Term | None]) -> Column:
@@ -132,7 +128,7 @@ def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
 
 def _name_seeds(node: PlanNode) -> npt.NDArray[np.uint64]:
     """What stands for the name of each member's query."""
-    return np.array([name_seed(m.query) for m in node.members], np.uint64)
+    return np.array([name_seed(name) for name in node.members.each_query()], np.uint64)
 
 
 def _draw(node: PlanNode) -> tuple[tuple[int, ...], int] | None:

@@ -16,8 +16,8 @@ def identities(node: PlanNode, seed: int) -> Words:
     the checkpoint's.
     """
     table = np.zeros((len(node.members), 3, 2), np.uint64)
-    for i, member in enumerate(node.members):
-        for position, term in enumerate(member.constants):
+    for i, constants in enumerate(node.members.each_constants()):
+        for position, term in enumerate(constants):
             if term is not None:
                 table[i, position] = _identity(str(term), seed)
     return table

@@ -115,7 +115,7 @@ def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
 
 def _finder(node: PlanNode[s.Pick], seed: int) -> Finder:
     members = np.flatnonzero(node.alive).astype(np.int32)
-    below = np.array([node.members[m].inputs[0] for m in members], np.int32)
+    below = node.members.inputs[0][members]
     asked = Asked(members, below, members.astype(np.int64))
     step = node.step
     slots = {test.range: test.slot for test in step.tests}

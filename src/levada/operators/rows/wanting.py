@@ -147,7 +147,7 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
                 constants = node.known(parameters)[i]
                 found[i] = by_value(constants, seed, partial(identify, seed=seed))
                 continue
-            texts = [str(member.constants[i]) for member in node.members]
+            texts = [str(constants[i]) for constants in node.members.each_constants()]
             found[i] = identify(pl.Series(texts, dtype=pl.String), seed)
     return found
 

@@ -21,9 +21,10 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.changed.change import PlanChange, Revised
 from levada.plan.sealed.group_table import DividedTable, Division, GroupTable, Heavy
 from levada.plan.sealed.layout import Layout, Span
-from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan
+from levada.plan.sealed.members.table import MemberTable
+from levada.plan.sealed.plan import Consumer, FanOut, Manner, Plan, PlanNode, QueryPlan
 from levada.plan.sealed.schedules import Schedule, Schedules
-from levada.plan.sealed.shapes import Edge, Member
+from levada.plan.sealed.shapes import Edge
 from levada.plan.sealed.window_table import WindowTable
 
 STEPS: dict[str, type] = {
@@ -86,9 +87,10 @@ VALUES: dict[str, type] = STEPS | {
     "key": s.Key,
     "comparison": s.Comparison,
     "side": s.Side,
+    "manner": Manner,
 }
 RECORDS: dict[str, type] = {
-    "member": Member,
+    "members": MemberTable,
     "schedule": Schedule,
     "schedules": Schedules,
     "window table": WindowTable,

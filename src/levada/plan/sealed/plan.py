@@ -22,8 +22,9 @@ from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.time import MAX, Window
 from levada.plan.sealed.changed.layered import Layered
 from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.members.table import MemberTable
 from levada.plan.sealed.schedules import Schedules
-from levada.plan.sealed.shapes import Edge, Member
+from levada.plan.sealed.shapes import Edge
 from levada.plan.sealed.steps import Step
 from levada.plan.sealed.window_table import WindowTable
 
@@ -79,7 +80,7 @@ class PlanNode(Generic[S_co]):
     inputs: tuple[int, ...]
     input_layouts: tuple[Layout, ...]
     consumers: tuple[Consumer, ...]
-    members: tuple[Member, ...]
+    members: MemberTable
     alive: npt.NDArray[np.bool_]
     windows: WindowTable
     schedules: Schedules
@@ -143,32 +144,96 @@ class PlanNode(Generic[S_co]):
         new = self.fresh if first else np.zeros(len(self.members), np.bool_)
         if replaced:
             new = new | np.array(
-                [not frozenset(m.reread_graphs).isdisjoint(replaced) for m in self.members],
+                [not frozenset(g).isdisjoint(replaced) for g in self.members.each_reread_graph()],
                 np.bool_,
             )
         return new & self.alive
 
 
 @dataclass(frozen=True, slots=True)
-class QueryPlan:
-    """What emission, sinks and status must know of a query; ``clock``: what says in place of its
-    windows when it reports. ``until``: the last instant at which it does.
+class Manner:
+    """What very many queries have in common; ``clock``: what says in place of its windows when a
+    query reports. ``until``: the last instant at which it does.
     """
 
-    name: str
     form: Form
     output: Output
     variables: tuple[str, ...]
     template: tuple[TriplePattern, ...]
     streams: tuple[str, ...]
-    node: int
-    member: int
     start: int
     empty_reports: bool
     windows: tuple[WindowOn, ...] = ()
     clock: Window | None = None
     since: int = 0  # the first plan version that has it
     until: int = MAX
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What emission, sinks and status must know of a query: its name, the last of its operators,
+    and its ``manner``, which queries that came together share.
+    """
+
+    name: str
+    node: int
+    member: int
+    manner: Manner
+
+    @property
+    def form(self) -> Form:
+        """The form of its results."""
+        return self.manner.form
+
+    @property
+    def output(self) -> Output:
+        """What it reports of them."""
+        return self.manner.output
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of a solution."""
+        return self.manner.variables
+
+    @property
+    def template(self) -> tuple[TriplePattern, ...]:
+        """The triples that a CONSTRUCT makes."""
+        return self.manner.template
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that it reads."""
+        return self.manner.streams
+
+    @property
+    def start(self) -> int:
+        """Elements before it do not count."""
+        return self.manner.start
+
+    @property
+    def empty_reports(self) -> bool:
+        """Whether it reports what is empty, too."""
+        return self.manner.empty_reports
+
+    @property
+    def windows(self) -> tuple[WindowOn, ...]:
+        """Its windows."""
+        return self.manner.windows
+
+    @property
+    def clock(self) -> Window | None:
+        """What says in place of these when it reports."""
+        return self.manner.clock
+
+    @property
+    def since(self) -> int:
+        """The first plan version that has it."""
+        return self.manner.since
+
+    @property
+    def until(self) -> int:
+        """The last instant at which it reports."""
+        return self.manner.until
 
 
 @dataclass(frozen=True)
@@ -242,7 +307,7 @@ def whose(plan: Plan, node: int, member: int) -> list[str]:
 
     def uses(at: int, own: int) -> bool:
         found = plan.nodes[at]
-        below = zip(found.inputs, found.members[own].inputs, strict=True)
+        below = zip(found.inputs, found.members.inputs_at(own), strict=True)
         return (at, own) == (node, member) or any(uses(i, m) for i, m in below)
 
     return [name for name, query in plan.queries.items() if uses(query.node, query.member)]

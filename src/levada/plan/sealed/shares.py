@@ -74,7 +74,7 @@ class Shares:
         """Whether a node's picks are of joins whose picks have several windows."""
         node = self.plan.nodes[pick]
         (below,) = node.inputs
-        joins = {node.members[m].inputs[0] for m in np.flatnonzero(node.alive).tolist()}
+        joins = {*node.members.inputs[0][node.alive].tolist()}
         step = self.plan.nodes[below].step
         if not isinstance(step, s.Join):  # the GROUP BYs above ask when rows count
             return False
@@ -88,7 +88,7 @@ class Shares:
         join = self.plan.nodes[node].step
         assert isinstance(join, s.Join), "a join"
         for at, own in self.above.get((node, member), ()):
-            found[self.plan.nodes[at].members[own].windows[join.places[window]]] = None
+            found[self.plan.nodes[at].members.windows_at(own)[join.places[window]]] = None
         return found
 
 
@@ -113,7 +113,7 @@ def widened(plan: Plan) -> Plan:
 def _widened(node: PlanNode[s.Join], shares: Shares) -> PlanNode[s.Join]:
     table = node.windows.copied()
     for member in np.flatnonzero(node.alive).tolist():
-        for j, window in enumerate(node.members[member].windows[: len(node.step.places)]):
+        for j, window in enumerate(node.members.windows_at(member)[: len(node.step.places)]):
             found = shares.windows(node.id, member, j)
             if window == Window(WindowKind.ALL) and found:
                 table.put(j, member, longest(found))
@@ -129,12 +129,13 @@ def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
         if node.inputs and node.inputs[0] in sets and isinstance(node.step, s.Panes | s.Pick):
             row = node.step.rows[0] if isinstance(node.step, s.Panes) else 0
             for member in np.flatnonzero(node.alive).tolist():
-                own = node.members[member]
-                found[node.inputs[0]].setdefault(own.inputs[0], {})[own.windows[row]] = None
+                below = int(node.members.inputs[0, member])
+                windows = node.members.windows_at(member)
+                found[node.inputs[0]].setdefault(below, {})[windows[row]] = None
     wide: dict[int, PlanNode] = {}
-    for number, windows in found.items():
+    for number, by_member in found.items():
         table = plan.nodes[number].windows.copied()
-        for member, own_windows in windows.items():
+        for member, own_windows in by_member.items():
             table.put(0, member, longest(own_windows))
         wide[number] = replace(plan.nodes[number], windows=table)
     return wide
@@ -172,14 +173,14 @@ def _joins_below(plan: Plan, pick: At) -> Iterator[At]:
 
 def _below(plan: Plan, at: At) -> Iterator[At]:
     node = plan.nodes[at[0]]
-    yield from zip(node.inputs, node.members[at[1]].inputs, strict=True)
+    yield from zip(node.inputs, node.members.inputs_at(at[1]), strict=True)
 
 
 def picked(plan: Plan, number: int, member: int) -> Terms:
     """What a pick wants of the patterns below it, of which one may stand at several places."""
     node = plan.nodes[number]
     assert isinstance(node.step, s.Pick), "a pick"
-    constants = node.members[member].constants
+    constants = node.members.constants_at(member)
     of: dict[tuple[int, ...], list[Term]] = {}
     for key in node.step.keys:
         if key.source:
@@ -191,6 +192,6 @@ def picked(plan: Plan, number: int, member: int) -> Terms:
     for way, terms in of.items():
         at, own = number, member
         for i in way:
-            at, own = plan.nodes[at].inputs[i], plan.nodes[at].members[own].inputs[i]
+            at, own = plan.nodes[at].inputs[i], int(plan.nodes[at].members.inputs[i, own])
         found[at, own] = (*found.get((at, own), ()), tuple(terms))
     return found

@@ -9,6 +9,7 @@ were there before.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +24,9 @@ from levada.plan.encoding.registry import Registry
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.members.table import MemberTable
 from levada.plan.sealed.plan import QueryPlan
-from levada.plan.sealed.shapes import Edge, Member, Shape
+from levada.plan.sealed.shapes import Edge, Shape
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.members import CatalogNode, Members
 from levada.plan.topology.topology import Topology
@@ -43,7 +45,7 @@ class KeptNode:
     edges: tuple[Edge, ...]
     layout: Layout
     generation: int
-    members: tuple[Member, ...]
+    members: MemberTable
     at: Longs
     born: Longs
 
@@ -141,15 +143,14 @@ def _collected(
 
 def _count_uses(topology: Topology) -> None:
     """How often each member is used: by the members that read it, by queries."""
-    uses = {n: np.zeros(len(node.members.rows), np.int64) for n, node in topology.nodes.items()}
+    uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.nodes.items()}
     for node in topology.nodes.values():
         for i, below in enumerate(node.inputs):
-            at = np.array([member.inputs[i] for member in node.members.index], np.int64)
-            np.add.at(uses[below], at, 1)
+            np.add.at(uses[below], node.members.those_there().inputs[i], 1)
     for query in topology.queries.values():
         uses[query.node][query.member] += 1
     for n, node in topology.nodes.items():
-        node.members.uses = uses[n].tolist()
+        node.members.uses = array("q", uses[n].tolist())
 
 
 def _keep(number: int, node: CatalogNode) -> KeptNode:
@@ -162,7 +163,7 @@ def _keep(number: int, node: CatalogNode) -> KeptNode:
         tuple(edge for _, edge in shape.inputs),
         shape.layout,
         shape.generation,
-        tuple(members.index),
+        members.those_there(),
         np.array(members.living(), np.int64),
         np.array(members.born, np.int64),
     )
@@ -180,9 +181,14 @@ def _restore(topology: Topology, kept: KeptNode) -> None:
 
 
 def _members(kept: KeptNode) -> Members:
-    at = kept.at.tolist()
-    rows: list[Member | None] = [None] * len(kept.born)
-    for number, member in zip(at, kept.members, strict=True):
-        rows[number] = member
-    index = dict(zip(kept.members, at, strict=True))
-    return Members(index, rows, [0] * len(rows), kept.born.tolist())
+    there = dict(zip(kept.at.tolist(), kept.members, strict=True))
+    if len(there) != len(kept.at) or not there:
+        raise ValueError("a member for each number")
+    found, first = Members(), next(iter(there.values()))
+    for at, version in enumerate(kept.born.tolist()):
+        found.add(there.pop(at, first), version)
+    if there:
+        raise LookupError("a member behind the last place")
+    for at in sorted({*range(found.places)} - {*kept.at.tolist()}):
+        found.drop(at)
+    return found

@@ -12,11 +12,15 @@ many costs a small node.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from levada.model.arrays import Bools
+from levada.plan.sealed.members.growing import Growing
+from levada.plan.sealed.members.table import MemberTable
 from levada.plan.sealed.shapes import Member, Shape
 
 FULL = 2048  # places that a node of before has, which takes no new members
@@ -24,85 +28,118 @@ EMPTY = 512  # empty places that are not worth a new node
 SHARE = 4  # nor so many for each living member
 
 
-_NUMBERS: list[int] = []
-_ALONE: list[tuple[int]] = []
-
-
-def number(at: int) -> int:
-    """The number, which all nodes have in common as one object: they have members of the same."""
-    while at >= len(_NUMBERS):
-        _NUMBERS.append(len(_NUMBERS))
-        _ALONE.append((_NUMBERS[-1],))
-    return _NUMBERS[at]
-
-
-def inputs_of(numbers: list[int]) -> tuple[int, ...]:
-    """A member's inputs: those of one number are one object.
-
-    >>> inputs_of([5]) is inputs_of([5]), inputs_of([5, 6])
-    (True, (5, 6))
-    """
-    if len(numbers) == 1:
-        return _ALONE[number(numbers[0])]
-    return tuple(numbers)
-
-
-@dataclass
 class Members:
-    """A table of members; ``born``: the plan version of each; ``changed``: since the last version
-    that was sealed.
+    """A table of members; ``uses``: how often each is used; ``born``: the plan version of each;
+    ``changed``: since the last version that was sealed.
     """
 
-    index: dict[Member, int] = field(default_factory=dict)
-    rows: list[Member | None] = field(default_factory=list)
-    uses: list[int] = field(default_factory=list)
-    born: list[int] = field(default_factory=list)
-    changed: bool = True
+    __slots__ = ("_held", "_there", "born", "changed", "uses")
+
+    def __init__(self) -> None:
+        self._held, self._there = Growing(), 0
+        self.uses, self.born = array("q"), array("q")
+        self.changed = True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Members):
+            return NotImplemented
+        same = self.uses == other.uses and self.born == other.born
+        return same and self.rows == other.rows
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def index(self) -> Mapping[Member, int]:
+        """Those that are there with their numbers, ascending."""
+        return _Index(self._held, self._there)
+
+    @property
+    def places(self) -> int:
+        """How many places there are, empty ones among them."""
+        return len(self._held)
+
+    @property
+    def rows(self) -> list[Member | None]:
+        """A member for each place, None where it is empty."""
+        return [self._held[at] if there else None for at, there in enumerate(self._held.alive)]
+
+    def find(self, member: Member) -> int:
+        """The number of a member; -1: it is not there."""
+        return self._held.find(member)
 
     def add(self, member: Member, version: int) -> int:
         """The number of a member that is new."""
-        at = self.index[member] = number(len(self.rows))
         self.changed = True
-        self.rows.append(member)
+        self._there += 1
         self.uses.append(0)
         self.born.append(version)
-        return at
+        return self._held.add(member)
 
     def drop(self, at: int) -> None:
         """Leaves a place empty."""
-        member = self.rows[at]
-        assert member is not None, "a member goes once"
-        del self.index[member]
-        self.rows[at] = None
+        assert self._held.alive[at], "a member goes once"
+        self._held.leave(at)
+        self._there -= 1
         self.changed = True
 
     def __getitem__(self, at: int) -> Member:
-        member = self.rows[at]
-        assert member is not None, "a member that is there"
-        return member
+        assert self._held.alive[at], "a member that is there"
+        return self._held[at]
+
+    def __bool__(self) -> bool:
+        return self._there > 0
 
     def spent(self, version: int) -> bool:
         """Whether new members of this plan version had better go to a new node: too many are gone,
         or so many are there that each version would say them all again.
         """
-        if len(self.rows) >= FULL and self.born[0] < version:
+        if self.places >= FULL and self.born[0] < version:
             return True
-        return len(self.rows) - len(self.index) >= max(EMPTY, SHARE * len(self.index))
+        return self.places - self._there >= max(EMPTY, SHARE * self._there)
 
     def living(self) -> list[int]:
         """The numbers of those that are there, ascending."""
-        return list(self.index.values())
+        return self._held.living()
 
-    def table(self) -> tuple[Member, ...]:
+    def kinds(self, *fields: str) -> tuple[list[Member], list[int]]:
+        """Those that are there by these fields: one of each kind, and the kind of each."""
+        index: dict[object, int] = {}
+        of = [index.setdefault(key, len(index)) for key in self._held.kinds(fields)]
+        living, firsts = self.living(), dict[int, int]()
+        for at, kind in zip(living, of, strict=True):
+            firsts.setdefault(kind, at)
+        return [self._held[at] for at in firsts.values()], of
+
+    def table(self) -> MemberTable:
         """A member for each place; empty ones show the first that is there."""
-        first = next(iter(self.index))
-        return tuple(first if m is None else m for m in self.rows)
+        there = self.alive()
+        return self._held.table(np.where(there, np.arange(len(there)), there.argmax()).tolist())
 
-    def alive(self) -> npt.NDArray[np.bool_]:
+    def those_there(self) -> MemberTable:
+        """The members that are there."""
+        return self._held.table(self.living())
+
+    def alive(self) -> Bools:
         """Which places are not empty."""
-        alive = np.zeros(len(self.rows), np.bool_)
-        alive[self.living()] = True
-        return alive
+        return self._held.mask()
+
+
+class _Index(Mapping[Member, int]):
+    """The members of a table with their numbers."""
+
+    def __init__(self, held: Growing, size: int) -> None:
+        self._held, self._size = held, size
+
+    def __getitem__(self, member: Member) -> int:
+        if (at := self._held.find(member)) < 0:
+            raise KeyError(member)
+        return at
+
+    def __iter__(self) -> Iterator[Member]:
+        return (self._held[at] for at, there in enumerate(self._held.alive) if there)
+
+    def __len__(self) -> int:
+        return self._size
 
 
 @dataclass

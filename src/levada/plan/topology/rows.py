@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from levada.algebra.template import Row, Template, substituted, terms_in
 from levada.model.collection import collection_paused
@@ -27,7 +27,6 @@ from levada.plan.install.relax import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
-from levada.plan.topology.members import inputs_of
 from levada.plan.topology.topology import Topology
 
 MARK, TWIN = "\0mark", "\0twin"  # names that no query has
@@ -54,7 +53,7 @@ class _Operator(NamedTuple):
         if self.holes:
             pairs = zip(constants, self.holes, strict=True)
             constants = tuple([t if hole < 0 else terms[hole] for t, hole in pairs])
-        found = own.over(inputs_of([made[place][1] for place in own.inputs]), constants)
+        found = own.over(tuple([made[place][1] for place in own.inputs]), constants)
         return found._replace(query=name) if self.named else found
 
 
@@ -77,12 +76,17 @@ def add_rows(
     alone = asked or len(rows) == 1
     planned = None if alone else _planned(topology, template, start, empty_reports)
     if planned is not None:
-        planned.query = replace(planned.query, until=until)
+        planned.query = _with(planned.query, until=until)
     for name, row in rows:
         if planned is None:
             one(name, template.filled(row.terms), start)
         else:
             planned.install(topology, name, row.terms)
+
+
+def _with(query: QueryPlan, **said: Any) -> QueryPlan:
+    """The query, with something else in what it has in common with others."""
+    return replace(query, manner=replace(query.manner, **said))
 
 
 def _planned(
@@ -175,7 +179,8 @@ class _Planned:
         query = self.query
         if query.template or topology.sharing is Sharing.RELAX:
             by = dict(zip(self.marks, terms, strict=True))
-            query = replace(query, template=substituted(query.template, by))
+            if query.template:
+                query = _with(query, template=substituted(query.template, by))
             topology.relaxations.note_as(name, self.relaxations, MARK, by)
         topology.put(name, query, *made[-1])
 

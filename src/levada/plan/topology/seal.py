@@ -21,6 +21,7 @@ from levada.plan.sealed.window_table import WindowTable
 from levada.plan.topology.members import CatalogNode
 
 Nodes = Mapping[int, CatalogNode]
+_TIMED = ("windows", "streams", "start", "show_empty", "nonempty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,11 @@ class _Columns:
     def of(node: CatalogNode) -> _Columns:
         """Those of a node."""
         table = node.members.table()
-        starts = np.array([m.start if m.windows else MIN for m in table], np.int64)
-        below = [np.array([m.inputs[i] for m in table], np.int64) for i in range(len(node.inputs))]
-        return _Columns(starts, tuple(below), np.array(node.members.born, np.int64))
+        windows = np.array([bool(own) for own in table.windows], np.bool_)
+        starts = np.where(windows, np.array(table.start, np.int64), MIN)
+        below = tuple(table.inputs.astype(np.int64))
+        whole = np.broadcast_to(starts, len(table)).copy()
+        return _Columns(whole, below, np.array(node.members.born, np.int64))
 
 
 class Sealer:
@@ -120,7 +123,7 @@ class Sealer:
                 zip(node.inputs, node.shape.inputs, strict=True)
             ):
                 if n in changed or producer in changed:
-                    fan = self._fan(n, node, i, len(nodes[producer].members.rows))
+                    fan = self._fan(n, node, i, nodes[producer].members.places)
                     edges[n, i] = Consumer(n, i, edge, fan, node.shape.stage)
                 else:
                     edges[n, i] = self._edges[n, i]
@@ -151,7 +154,7 @@ class Sealer:
 
     def _home(self, number: int, node: CatalogNode, found: Mapping[int, PlanNode]) -> Longs:
         """What is exchanged by itself is at home there; what follows in place has the same home."""
-        members = np.arange(len(node.members.rows), dtype=np.int64)
+        members = np.arange(node.members.places, dtype=np.int64)
         for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
             if edge.exchange == ():
                 return home_number(number, members)
@@ -162,10 +165,10 @@ class Sealer:
 
 def _whole(number: int, node: CatalogNode, streams: Mapping[str, int], home: Longs) -> PlanNode:
     """A node as its members say it."""
-    living = tuple(node.members.index)
-    rows = len(node.members.rows)
+    living, kinds = node.members.kinds(*_TIMED)
+    rows = node.members.places
     places = np.zeros(rows, np.int64)
-    places[node.members.living()] = np.arange(len(living))
+    places[node.members.living()] = kinds
     return PlanNode(
         number,
         node.shape.step,

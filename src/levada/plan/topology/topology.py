@@ -32,7 +32,7 @@ from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
-from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.plan.sealed.plan import Manner, Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
 from levada.plan.topology.choices.journal import Journal
@@ -128,19 +128,21 @@ class Topology:
         self._newcomers.append((name, installer, root))
         self.queries[name] = QueryPlan(
             name,
-            query.form,
-            query.output,
-            query.variables,
-            query.template,
-            tuple(dict.fromkeys(w.stream for w in query.windows)),
             -1,
             -1,
-            start,
-            empty_reports,
-            query.windows,
-            query.reports.clock,
-            self.version + 1,
-            until,
+            Manner(
+                query.form,
+                query.output,
+                query.variables,
+                query.template,
+                tuple(dict.fromkeys(w.stream for w in query.windows)),
+                start,
+                empty_reports,
+                query.windows,
+                query.reports.clock,
+                self.version + 1,
+                until,
+            ),
         )
 
     def plan_by(self, planning: Planning) -> None:
@@ -204,7 +206,7 @@ class Topology:
         """
         node = self.index[shape]
         self._count(node, member, 1)
-        self.queries[name] = replace(query, name=name, node=node, member=member)
+        self.queries[name] = QueryPlan(name, node, member, query.manner)
         self._sealer.came[name] = None
 
     def remove(self, name: str) -> None:
@@ -270,8 +272,8 @@ class Topology:
         """The node's own shape and the member's number; made if they are not there."""
         alike = self.alike.get(shape, [])
         for number in alike:
-            at = self.nodes[number].members.index.get(member)
-            if at is not None:
+            at = self.nodes[number].members.find(member)
+            if at >= 0:
                 return self.nodes[number].shape, at
         node = self.nodes[alike[-1]] if alike else None
         if node is None or node.members.spent(self.version + 1):
@@ -311,7 +313,7 @@ class Topology:
         if after == 0:
             table.drop(member)
             self._common.forget(entry.shape, member)
-            if not table.index:
+            if not table:
                 self._drop(node)
         for i, m in zip(entry.inputs, inputs, strict=True):
             self._count(i, m, change)

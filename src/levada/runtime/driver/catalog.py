@@ -12,7 +12,7 @@ checkpoint with data starts behind the largest event time that its streams have 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -31,6 +31,7 @@ from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen
 from levada.runtime.driver.publishing.ends import check_end, end_of
+from levada.runtime.driver.publishing.identities import Identities
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
 from levada.runtime.store.checkpoint import Checkpoint
@@ -40,14 +41,24 @@ from levada.streams.stream_config import StreamConfig
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A query as it was registered, and where it stands."""
+    """A query as it was registered, and where it stands. ``said``: its text, None where that is
+    the one by its meaning.
+    """
 
     name: str
-    text: str
+    said: str | None
     dialect: str
     options: QueryOptions
     meaning: a.Query | Row
     lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        if self.said is None:
+            assert isinstance(self.meaning, Row), "a row of a template has a text"
+            return self.meaning.text
+        return self.said
 
     @property
     def query(self) -> a.Query:
@@ -67,22 +78,6 @@ class Registered:
             return said
         # what it means follows from the ontology
         return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
-
-
-@dataclass(frozen=True)
-class Identities(Mapping[str, str]):
-    """The identities of queries, said when they are asked for."""
-
-    queries: Mapping[str, Registered]
-
-    def __getitem__(self, name: str) -> str:
-        return self.queries[name].identity
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.queries)
-
-    def __len__(self) -> int:
-        return len(self.queries)
 
 
 class Catalog:

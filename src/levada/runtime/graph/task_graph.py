@@ -140,9 +140,9 @@ def _feeds(plan: Plan) -> dict[int, tuple[str, ...]]:
         if node.stage:
             continue
         names = {name for below in node.inputs for name in found[below]}
-        for member in (m for m, alive in zip(node.members, node.alive, strict=True) if alive):
-            if not node.inputs:
-                names |= {stream or STATIC for stream in member.streams} or {STATIC}
+        there = zip(node.members.each_stream(), node.alive, strict=True)
+        for streams in {own for own, alive in there if alive} if not node.inputs else ():
+            names |= {stream or STATIC for stream in streams} or {STATIC}
         found[number] = tuple(sorted(names))
     return found
 

@@ -27,7 +27,7 @@ from pyspark import TaskContext
 from pyspark.serializers import FramedSerializer, NoOpSerializer, write_int, write_long
 
 from levada.errors import EngineError
-from levada.runtime.context import load_plan
+from levada.runtime.context import cached_plan
 from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.carrier import Carrier, Sender, receive
 
@@ -86,7 +86,7 @@ def _settle() -> None:
     task, 20 ms with 500 shapes.
     """
     global _plans
-    loaded = load_plan.cache_info().misses
+    loaded = cached_plan.cache_info().misses
     if loaded != _plans:
         _plans = loaded
         gc.collect()

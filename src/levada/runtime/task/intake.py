@@ -375,7 +375,7 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
 
 def _of_stream(node: PlanNode, name: str) -> Bools:
     """The members of a node that read a stream."""
-    return np.array([m.streams == (name,) for m in node.members], np.bool_)
+    return np.array([own == (name,) for own in node.members.each_stream()], np.bool_)
 
 
 @lru_cache(maxsize=8)

@@ -119,7 +119,7 @@ def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     np.minimum.at(least, codes[each], report[each])
     np.maximum.at(most, codes[each], report[each])
     reports = np.bincount(codes[each], minlength=len(first))
-    queries = [node.members[op].query for op in frame["op"][first].tolist()]
+    queries = [node.members.query_at(op) for op in frame["op"][first].tolist()]
     told: list[list[int]] = np.stack([n, least, most, reports], axis=1).tolist()
     found = dict(zip(queries, told, strict=True))
     return found, Frame({"op": frame["op"][each], "r": report[each]}, len(each))

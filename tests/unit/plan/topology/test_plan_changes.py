@@ -82,7 +82,7 @@ def test_a_chain_of_versions_is_what_was_sealed(
         assert encode_plan(cold) == whole and encode_plan(warm) == whole
         again, identities = read_catalog(catalog)
         assert identities == dict.fromkeys(topology.queries, "x")
-        assert {n: (v.members.uses, v.members.rows) for n, v in again.nodes.items()} == {
+        assert {n: (list(v.members.uses), v.members.rows) for n, v in again.nodes.items()} == {
             n: (_uses(v.members), v.members.rows) for n, v in topology.nodes.items()
         }
         assert again.queries == topology.queries and list(again.queries) == list(topology.queries)

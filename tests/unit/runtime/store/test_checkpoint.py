@@ -14,7 +14,7 @@ from awaiting import PATIENCE
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError, OvertakenError
-from levada.runtime.context import load_plan
+from levada.runtime.context import cached_plan
 from levada.runtime.store.checkpoint import FORMAT, Checkpoint
 from levada.runtime.store.reign.commits import Reign
 from levada.runtime.store.state_files import map_
@@ -304,7 +304,7 @@ def test_a_damaged_plan_is_told(stream: Any, ck: Any, ending: str, queries: Any)
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     for path in (ck / "plans").glob(f"*.{ending}"):
         path.write_bytes(path.read_bytes()[:40])
-    load_plan.cache_clear()
+    cached_plan.cache_clear()
     with pytest.raises(CheckpointError, match=r"cannot be read"):
         run(ck, {S: {"path": stream}}, queries)
 

@@ -20,7 +20,7 @@ from levada.errors import CheckpointError
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plans import encode_groups, encode_plan, read_groups, read_plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
-from levada.runtime.context import SETUPS, Setup, load_plan, load_setup
+from levada.runtime.context import SETUPS, Setup, cached_plan, load_setup
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.statics import Statics
@@ -220,7 +220,7 @@ def test_bits_of_any_file_do_not_change_what_an_engine_says(
             sorted(p for p in (folder / "ck").rglob("*") if p.is_file() and p.stat().st_size)
         )
         flip(path, drawn.randrange(bits(path)))
-        load_plan.cache_clear()
+        cached_plan.cache_clear()
         load_setup.cache_clear()
         try:
             assert same_queries(right, start(folder)) is None, path

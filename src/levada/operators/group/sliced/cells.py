@@ -56,7 +56,7 @@ class Wanting:
             if pick is None or pick.id in first:
                 continue
             members = np.flatnonzero(pick.alive).astype(np.int32)
-            below = np.array([pick.members[m].inputs[0] for m in members], np.int32)
+            below = pick.members.inputs[0][members]
             slots = [reader.way[0].edge.slots[key.slot] for key in pick.step.keys]
             keys = np.argsort(slots, kind="stable").tolist()
             asked = Asked(members, below, members.astype(np.int64) + number)

@@ -341,12 +341,12 @@ def _above(node: PlanNode[s.Panes], shares: Shares) -> _Above:
     """Who reads whom, through a pick or not."""
     nodes = shares.plan.nodes
     members = np.flatnonzero(node.alive).astype(np.int32)
-    below = [node.members[m].inputs[0] for m in members.tolist()]
+    below = node.members.inputs[0][members]
     source = nodes[node.inputs[0]]
     if (pick := source.of(s.Pick)) is not None:
-        below = [pick.members[m].inputs[0] for m in below]
+        below = pick.members.inputs[0][below]
         source = nodes[source.inputs[0]]
-    of = np.array(below, np.int64)
+    of = below.astype(np.int64)
     order = np.argsort(of, kind="stable")
     offsets = np.searchsorted(of[order], np.arange(len(source.members) + 1))
     return _Above(offsets, members[order], of[order])

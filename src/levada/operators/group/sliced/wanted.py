@@ -100,9 +100,9 @@ def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:
 def _wants(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants:
     own = np.flatnonzero(panes.alive)
     read = np.zeros(len(panes.members), np.int64)
-    read[own] = [panes.members[m].inputs[0] for m in own.tolist()]
+    read[own] = panes.members.inputs[0][own]
     members = np.unique(read[own]).astype(np.int32)
-    below = np.array([pick.members[m].inputs[0] for m in members.tolist()], np.int32)
+    below = pick.members.inputs[0][members]
     asked = Asked(members, below, members.astype(np.int64))
     wants = entries(pick, asked, range(len(pick.step.keys)), 0, seed)
     index = Index.build(wants, by_number=True)

@@ -140,7 +140,9 @@ def _readers(plan: Plan) -> list[PlanNode]:
 
 def _changing(node: PlanNode, context: Context) -> Bools:
     """The members that are told what a replacement changes."""
-    touched = np.array([not context.replaced.isdisjoint(m.graphs) for m in node.members], np.bool_)
+    touched = np.array(
+        [not context.replaced.isdisjoint(g) for g in node.members.each_graph()], np.bool_
+    )
     return (
         touched
         & node.alive
@@ -155,11 +157,14 @@ def _patterns(
     """The patterns of the chosen members, by the graphs that they read."""
     nodes = [plan.nodes[n] for n in chosen]
     choices = {
-        m.graphs for n in nodes for m, mine in zip(n.members, chosen[n.id], strict=True) if mine
+        own
+        for n in nodes
+        for own, mine in zip(n.members.each_graph(), chosen[n.id], strict=True)
+        if mine
     }
     for graphs in sorted(choices, key=str):
         own = [
-            np.array([m.graphs == graphs for m in n.members], np.bool_) & chosen[n.id]
+            np.array([g == graphs for g in n.members.each_graph()], np.bool_) & chosen[n.id]
             for n in nodes
         ]
         patterns = patterns_of(nodes, own, seed)

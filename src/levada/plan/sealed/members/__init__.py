@@ -1,0 +1,1 @@
+"""Members of a node by columns."""

@@ -5,8 +5,10 @@ prints what became of them as JSON. ``python placing.py PLANS QUERY``, in a fold
 
 from __future__ import annotations
 
+import io
 import json
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import levada
+from levada.cli import main as commands
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job
 from levada.runtime.places import Places, Tally
@@ -22,6 +25,7 @@ from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.spark.session import start_session, stop_session
 
 MACHINES, PAYLOADS, PARTS = 4, 6, 5
+MASTER = f"local-cluster[{MACHINES},1,1024]"
 FUNCTIONS = ("spark_jobs:matrix_intake", "spark_jobs:matrix_stage")
 # executors of one host read each other's files; as on several hosts, they do not here. Where tasks
 # are wanted they wait for room, also on a machine that is busy
@@ -143,10 +147,20 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
         return rows, engine.status()
 
 
+def probe() -> dict[str, Any]:
+    """What ``levada machine probe`` finds of the cluster, shown again."""
+    commands.main(["machine", "probe", "--master", MASTER, "--out", "m.yaml"])
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        commands.main(["machine", "show", "m.yaml", "--json"])
+    told: dict[str, Any] = json.loads(shown.getvalue())
+    return told
+
+
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
     task_count.CALLS = 0  # a job in one task sends nothing
-    session = start_session("local-cluster[4,1,1024]", config=APART, scratch=Path("spark"))
+    session = start_session(MASTER, config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)
     seen = Seen(session)
@@ -166,6 +180,7 @@ def main(plans: int, text: str) -> None:
         "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
     found["by file"] = by_file(session, seen)
+    found["probe"] = probe()
     stop_session(session)
     print(json.dumps(found))
 

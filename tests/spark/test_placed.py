@@ -62,6 +62,11 @@ def test_placed_tasks(tmp_path: Path) -> None:
     assert near["left"] == ["1"], "a job takes away what those before it have left"
     assert near["lost"] == [True, True], "a job whose files are lost is run again by value"
     assert near["after"], "and so are the next"
+    probed = found["probe"]
+    assert [place.partition("/")[2] for place in probed["places"]] == list("0123")
+    assert probed["cores"] == [1] * MACHINES
+    assert any(map(any, probed["latency"])), "it takes time to get to another executor"
+    assert all(width > 0 for row in probed["bandwidth"] for width in row)
     without = found["without"]
     assert without["same"]
     assert without["there"] == [True] * 4 + [False] * 2

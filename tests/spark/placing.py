@@ -9,7 +9,7 @@ import io
 import json
 import sys
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 import levada
 from levada.cli import main as commands
+from levada.engine.placing.carried import read_edges
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job
 from levada.runtime.places import Places, Tally
@@ -122,7 +123,7 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
     losing = replace(job, functions=(FUNCTIONS[0], "spark_jobs:losing_stage"), places=together)
     lost = [executor.run(losing) == right, (scratch / "lost").exists()]
     return {"same": same, "remote": remote, "left": left, "lost": lost,
-            "after": executor._near.hosts(()) is None}  # fmt: skip
+            "missed": executor.missed(), "after": executor._near.hosts(()) is None}  # fmt: skip
 
 
 def without_executors(executor: SparkExecutor) -> dict[str, Any]:
@@ -177,6 +178,8 @@ def main(plans: int, text: str) -> None:
         "bytes": [told.remote, told.read],
         "blobs": told.blobs,
         "remote": seen.bytes(),
+        "carried": asdict(status.carried),
+        "edges": sorted({edge.state for edge in read_edges(Path("b"))}),
         "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
     found["by file"] = by_file(session, seen)

@@ -5,15 +5,19 @@ prints what became of them as JSON. ``python placing.py PLANS QUERY``, in a fold
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from dataclasses import replace
+from contextlib import redirect_stdout
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import levada
+from levada.cli import main as commands
+from levada.engine.placing.carried import read_edges
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job
 from levada.runtime.places import Places, Tally
@@ -22,6 +26,7 @@ from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.spark.session import start_session, stop_session
 
 MACHINES, PAYLOADS, PARTS = 4, 6, 5
+MASTER = f"local-cluster[{MACHINES},1,1024]"
 FUNCTIONS = ("spark_jobs:matrix_intake", "spark_jobs:matrix_stage")
 # executors of one host read each other's files; as on several hosts, they do not here. Where tasks
 # are wanted they wait for room, also on a machine that is busy
@@ -118,7 +123,7 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
     losing = replace(job, functions=(FUNCTIONS[0], "spark_jobs:losing_stage"), places=together)
     lost = [executor.run(losing) == right, (scratch / "lost").exists()]
     return {"same": same, "remote": remote, "left": left, "lost": lost,
-            "after": executor._near.hosts(()) is None}  # fmt: skip
+            "missed": executor.missed(), "after": executor._near.hosts(()) is None}  # fmt: skip
 
 
 def without_executors(executor: SparkExecutor) -> dict[str, Any]:
@@ -143,10 +148,20 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
         return rows, engine.status()
 
 
+def probe() -> dict[str, Any]:
+    """What ``levada machine probe`` finds of the cluster, shown again."""
+    commands.main(["machine", "probe", "--master", MASTER, "--out", "m.yaml"])
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        commands.main(["machine", "show", "m.yaml", "--json"])
+    told: dict[str, Any] = json.loads(shown.getvalue())
+    return told
+
+
 def main(plans: int, text: str) -> None:
     """All of it on one session."""
     task_count.CALLS = 0  # a job in one task sends nothing
-    session = start_session("local-cluster[4,1,1024]", config=APART, scratch=Path("spark"))
+    session = start_session(MASTER, config=APART, scratch=Path("spark"))
     session.sparkContext.addPyFile(str(Path(__file__).with_name("spark_jobs.py")))
     executor = SparkExecutor(session)
     seen = Seen(session)
@@ -163,9 +178,12 @@ def main(plans: int, text: str) -> None:
         "bytes": [told.remote, told.read],
         "blobs": told.blobs,
         "remote": seen.bytes(),
+        "carried": asdict(status.carried),
+        "edges": sorted({edge.state for edge in read_edges(Path("b"))}),
         "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
     found["by file"] = by_file(session, seen)
+    found["probe"] = probe()
     stop_session(session)
     print(json.dumps(found))
 

@@ -61,7 +61,13 @@ def test_placed_tasks(tmp_path: Path) -> None:
     assert max(near["remote"][1:]) < 0.1 * near["remote"][0], "most bytes go by file on one host"
     assert near["left"] == ["1"], "a job takes away what those before it have left"
     assert near["lost"] == [True, True], "a job whose files are lost is run again by value"
+    assert near["missed"] == [1, 16], "which is told"
     assert near["after"], "and so are the next"
+    probed = found["probe"]
+    assert [place.partition("/")[2] for place in probed["places"]] == list("0123")
+    assert probed["cores"] == [1] * MACHINES
+    assert any(map(any, probed["latency"])), "it takes time to get to another executor"
+    assert all(width > 0 for row in probed["bandwidth"] for width in row)
     without = found["without"]
     assert without["same"]
     assert without["there"] == [True] * 4 + [False] * 2
@@ -73,6 +79,10 @@ def test_placed_tasks(tmp_path: Path) -> None:
     each = (engine["remote"] - engine["bytes"][0]) / engine["blobs"]
     # a small blob has a shorter head in Java's serialization: 114 bytes each, exactly
     assert HEAD - 15 <= each <= HEAD + 5, "Spark sees what tasks tell, and what it adds to a blob"
+    carried = engine["carried"]
+    assert carried["shuffled"] >= engine["blobs"] > 0 == carried["filed"] == carried["missed"]
+    assert carried["shuffled_bytes"] >= engine["bytes"][1]
+    assert engine["edges"] == ["fused", "network"]
     executors, cores, tasks, stayed = engine["homes"]
     assert (executors, cores) == (MACHINES, MACHINES)
     assert tasks >= 2 * MACHINES

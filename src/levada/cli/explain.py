@@ -113,12 +113,14 @@ def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
     """How the epochs of a run were placed, with what was predicted and what it took, where their
-    tasks went and who has sent to whom, what bounds them, and to which processors they are bound;
-    also drawn as a ``picture``. Raises ``CheckpointError`` and ``UsageError``.
+    tasks went, how rows get along each edge, who has sent to whom, what bounds them, and to which
+    processors they are bound; also drawn as a ``picture``. Raises ``CheckpointError`` and
+    ``UsageError``.
     """
     # here: to explain a query the data path is not loaded
     from levada.cli.place import flows
     from levada.cli.status import places
+    from levada.engine.placing.carried import edge_rows, read_edges
     from levada.engine.placing.flows import read_flows
     from levada.engine.telling import choices
     from levada.engine.telling.status import read_status
@@ -130,20 +132,24 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
             f"The run on {checkpoint} has not told what its epochs cost.",
             hint="Run it with this version of Levada.",
         )
-    sent = read_flows(checkpoint)
+    sent, edges = read_flows(checkpoint), read_edges(checkpoint)
     if picture is not None:
         from levada.cli.place import picture as pictures
 
         pictures.write(picture, costs, pictures.read_flow(checkpoint), sent)
     if as_json:
-        where = {"placed": status.placed, "pinned": status.pinned, "sent": sent}
+        where = {"placed": status.placed, "pinned": status.pinned, "sent": sent,
+                 "carried": status.carried}  # fmt: skip
         told = {key: None if each is None else asdict(each) for key, each in where.items()}
-        return _json({"stage": "placement", **asdict(costs), **told})
+        ways = [asdict(edge) for edge in edges]
+        return _json({"stage": "placement", **asdict(costs), **told, "edges": ways})
     lines = [*choices.sentences(costs), *places(status)]
     for table in choices.candidates(costs):
         lines += flows.aligned(table)
     if costs.parts:  # else nothing has been measured by parts yet
         lines += flows.aligned([choices.PART, *choices.rows(costs)])
+    if edges:
+        lines += flows.aligned(edge_rows(edges), 3)
     return "\n".join([*lines, *flows.lines(sent)])
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from levada.engine.delivery.lag import OutputStatus
 from levada.engine.driving.tempo import wall
+from levada.engine.placing.carried import carried
 from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
@@ -122,6 +123,7 @@ def tell(status: Status) -> dict[str, object]:
         "standby": [asdict(one) for one in status.standby],
         "away": [asdict(one) for one in status.away],
         "balance": None if status.balance is None else asdict(status.balance),
+        "carried": None if status.carried is None else asdict(status.carried),
         "executors": None if status.executors is None else asdict(status.executors),
         "epochs": None if status.costs is None else asdict(status.costs),
     }
@@ -230,10 +232,13 @@ def _told(output: OutputStatus) -> Iterator[str]:
 
 
 def places(status: Status) -> Iterator[str]:
-    """Where work goes: what became of a placement, and to which processors tasks are bound."""
+    """Where work goes: what became of a placement, how blobs went from task to task, and to which
+    processors tasks are bound.
+    """
     if status.placed is not None:
         yield placed(status.placed)
         yield from lessons(status.placed.lessons)
+    yield from carried(status.carried)
     if (bound := status.pinned) is not None:
         yield f"Tasks are bound by {bound.name}: {told(bound.places)}."
 

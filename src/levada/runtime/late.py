@@ -12,6 +12,7 @@ fail is raised by ``check``, on the thread that asks.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from levada.runtime.homes import Homes
@@ -119,6 +120,15 @@ def homes_of(executor: Executor) -> Homes | None:
     found = executor.now if isinstance(executor, Late) else executor
     homes: Homes | None = getattr(found, "homes", None)
     return homes
+
+
+def missed_by(executor: Executor) -> tuple[int, int]:
+    """How many jobs since this was asked last have not found a file, and how many of the next ones
+    go by value for that.
+    """
+    found = executor.now if isinstance(executor, Late) else executor
+    tell: Callable[[], tuple[int, int]] = getattr(found, "missed", lambda: (0, 0))
+    return tell()
 
 
 def cores_of(executor: Executor) -> int:

@@ -133,3 +133,13 @@ def cores(master: str) -> int:
     if (found := _LOCAL_CLUSTER.fullmatch(master)) is not None:
         return int(found[1]) * int(found[2])
     return os.cpu_count() or 1
+
+
+def executors(master: str) -> int:
+    """How many executors a master will have, if it says so; else 0.
+
+    >>> executors("local-cluster[4,2,1024]"), executors("spark://host:7077")
+    (4, 0)
+    """
+    found = _LOCAL_CLUSTER.fullmatch(master)
+    return int(found[1]) if found is not None else 0

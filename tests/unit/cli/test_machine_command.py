@@ -75,3 +75,41 @@ def test_where_a_probe_cannot_be_written_is_a_sentence(
         probe(tmp_path / "none" / "m.yaml", as_json=False)
     assert main(["machine", "probe", "--by", "rack"]) == 2
     assert "rack" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("none", "tasks run in one place"),
+        ("local[2]", "tasks run in one place"),
+        ("sc://host", "does not run on Spark Connect"),
+        ("host:7077", "host:7077 is no master of a cluster"),
+        ("local-cluster[2,1,1024] --by core", "do not go together"),
+        ("local-cluster[2,1,1024] --out none/m.yaml", "none is no folder to write to"),
+    ],
+)
+def test_what_is_no_cluster_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], master: str, said: str
+) -> None:
+    assert main(["machine", "probe", "--master", *master.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_machine_file_has_distances_for_placers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    graph, file = tmp_path / "g.json", tmp_path / "m.yaml"
+    links = [{"source": "0", "target": str(i), "value": 10} for i in (1, 2, 3)]
+    nodes = [{"name": str(i)} for i in range(4)]
+    graph.write_text(json.dumps({"nodes": nodes, "links": links}))
+    file.write_text(
+        "places: [h/0, h/1]\nclock: 1\nline: 1024\ncores: 1\nlatency: [[0, 7], [3, 0]]\n"
+        "bandwidth: [[9, 5], [5, 9]]\n"
+    )
+    asked = ["place", str(graph), "--distance", str(file), "--bound", "200%", "--json"]
+    assert main([*asked, "--machines", "2"]) == 0
+    placers = json.loads(capsys.readouterr().out)["placers"]
+    # uniform deals tasks out in turn: 1 and 3 are on the other machine, 7 from the first
+    assert placers["uniform"]["distant"] == pytest.approx(2 / 3 * 7)
+    assert main([*asked, "--machines", "3"]) == 2
+    assert "m.yaml has 2 places for 3 machines" in capsys.readouterr().err

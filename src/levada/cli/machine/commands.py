@@ -42,12 +42,25 @@ def _probe(
             "--by", help="What a place is; else a NUMA node, or a socket if there is one."
         ),
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="Probe the executors of a Spark cluster: what a blob takes from each to each.",
+        ),
+    ] = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Write a machine file of this machine: where its processors are, and what they cost each other
-    as measured; of what is assumed a sentence tells.
+    as measured; or of a cluster's executors. Of what is assumed a sentence tells.
     """
+    if master is not None:
+        from levada.cli.machine.cluster import probe_cluster
+
+        probe_cluster(out, master, as_json=as_json, by=by)
+        return
     from levada.cli.machine.probe import probe
 
     probe(out, as_json=as_json, by=by)

@@ -32,6 +32,11 @@ def probe(out: Path | None, *, as_json: bool, by: By | None = None, root: Path =
     machine, assumed = probed(root, by)
     for sentence in assumed:
         warnings.warn(sentence, stacklevel=2)
+    put(out, machine, assumed, as_json=as_json)
+
+
+def put(out: Path | None, machine: Machine, assumed: Sequence[str], *, as_json: bool) -> None:
+    """Writes a machine file, or prints it. Raises ``UsageError``."""
     text = _json(machine) if as_json else written(machine, assumed)
     if out is None:
         print(text, end="")

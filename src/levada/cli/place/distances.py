@@ -1,4 +1,6 @@
-"""Distances of machines from a file: JSON, a list of numbers for each machine."""
+"""Distances of machines from a file: JSON, a list of numbers for each machine; or a machine file,
+whose latencies they are.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +12,44 @@ import numpy as np
 
 from levada.errors import UsageError
 from levada.model.arrays import Doubles
+from levada.placement.replicas.machine import read_machine
 
 MOST = 1e15
-_HINT = "Give a JSON list with a list of numbers for each machine."
+_HINT = "Give a JSON list with a list of numbers for each machine, or a machine file."
+_YAML = (".yaml", ".yml")
 
 
 def read_distances(path: Path, machines: int) -> Doubles:
     """How far each machine (a row) is from each. Raises UsageError that names the file, the row
     and the number.
     """
+    if path.suffix in _YAML:
+        return _latencies(path, machines)
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} holds no table of distances: {error}.", hint=_HINT) from error
+    if isinstance(rows, dict):
+        return _latencies(path, machines)
     _check_many(rows, machines, f"{path}, the table")
     for i, row in enumerate(rows):
         _check_many(row, machines, f"{path}, row {i}")
         for j, value in enumerate(row):
             _check(value, i == j, f"{path}, row {i}, number {j}")
     return np.array(rows, np.float64).reshape(machines, machines)
+
+
+def _latencies(path: Path, machines: int) -> Doubles:
+    """Those of a machine file, place by place in its order."""
+    machine = read_machine(path)
+    if len(machine.places) != machines:
+        raise UsageError(
+            f"{path} has {len(machine.places)} places for {machines} machines.",
+            hint=f"Say --machines {len(machine.places)}, or give a file of as many places.",
+        )
+    return machine.latency
 
 
 def _check_many(found: Any, machines: int, where: str) -> None:

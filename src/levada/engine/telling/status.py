@@ -19,6 +19,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from levada.engine.delivery.lag import OutputStatus, outputs_of
+from levada.engine.placing.carried import CarriedStatus, carried_status
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
@@ -145,6 +146,7 @@ class Status:
     that came while an engine ran. ``over``: until when (ms) queries reported that the program gave
     and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
     joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
+    ``carried``: how blobs went from task to task.
     """
 
     epoch: int
@@ -166,6 +168,7 @@ class Status:
     over: dict[str, int] = field(default_factory=dict)
     relaxed: tuple[RelaxedStatus, ...] = ()
     forms: tuple[FormStatus, ...] = ()
+    carried: CarriedStatus | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -241,6 +244,7 @@ def status_of(
         pinned=_pinned(manifest.bound),
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
         relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
+        carried=carried_status(manifest.carried),
     )  # fmt: skip
 
 

@@ -64,6 +64,16 @@ def read_layout(
     )
 
 
+def clock_of(root: Path, allowed: Collection[int], cpus: str = "") -> tuple[float, tuple[str, ...]]:
+    """The clock of these processors in GHz, as ``read_layout`` has it, and what of it is assumed.
+
+    >>> clock_of(Path("/none"), [0], "cpu MHz : 2600.0")[0]
+    2.6
+    """
+    reader = _Reader(root, frozenset(allowed))
+    return reader.clock(cpus), tuple(reader.assumed)
+
+
 def numbers(text: str) -> tuple[int, ...]:
     """The numbers of a list as the kernel writes it. Raises ValueError.
 

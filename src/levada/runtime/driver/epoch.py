@@ -36,7 +36,7 @@ from levada.runtime.driver.records import (
     going_on,
     largest_time,
     records_of,
-    tell_homes,
+    tell_executors,
     tell_places,
     told_in,
 )
@@ -45,7 +45,7 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import ONE, bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import homes_of, is_here, runs_here
+from levada.runtime.late import is_here, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
@@ -391,7 +391,7 @@ class Epochs:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
         tell_places(manifest, last, self.placed, self.tally, done)
-        tell_homes(manifest, last, homes_of(self.executor), done)
+        tell_executors(manifest, last, self.executor, done)
         self.admission.room.see(intention.references, done)
         manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
         manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)

@@ -17,9 +17,10 @@ from levada.runtime.driver.unread_files import reasons_of
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed, tell
 from levada.runtime.graph.send_graph import slice_of
-from levada.runtime.homes import Homes
+from levada.runtime.late import homes_of, missed_by
+from levada.runtime.local import Executor
 from levada.runtime.places import Tally
-from levada.runtime.store.manifest import Intention, Manifest, Preferences, StreamRecord
+from levada.runtime.store.manifest import Carried, Intention, Manifest, Preferences, StreamRecord
 
 
 def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
@@ -164,12 +165,21 @@ def tell_places(
         )
 
 
-def tell_homes(
-    manifest: Manifest, last: Manifest, homes: Homes | None, done: Sequence[Done]
+def tell_executors(
+    manifest: Manifest, last: Manifest, executor: Executor, done: Sequence[Done]
 ) -> None:
-    """Where stage tasks have run, since the beginning of this run on a cluster."""
-    manifest.homes = last.homes
-    if homes is not None:
+    """Where stage tasks have run, since the beginning of this run on a cluster, and how blobs have
+    come to them.
+    """
+    manifest.homes, before = last.homes, last.carried or Carried()
+    stages = {stage: list(counts) for stage, counts in before.stages.items()}
+    for told in done:
+        if told.carried:
+            counts = stages.get(told.stage, [0] * 4)
+            stages[told.stage] = [a + b for a, b in zip(counts, told.carried, strict=True)]
+    missed, rest = missed_by(executor)
+    manifest.carried = Carried(stages, before.missed + missed, rest)
+    if (homes := homes_of(executor)) is not None:
         homes.ran((d.stage, d.partition, d.at) for d in done if d.stage)
         manifest.homes = msgspec.structs.replace(homes.told)
 

@@ -258,9 +258,27 @@ def of(root: str, manifest: Manifest, slice_: str) -> Iterator[Block]:
 
 def _added_up(found: list[Packed]) -> list[Packed]:
     """The same, each task and node once."""
-    if len({(sender, told.node, told.of) for sender, told in found}) == len(found):
-        return found
-    return [_of_block(block) for block in together(map(_block, found))]
+    parts: dict[tuple[str, int, int], list[Packed]] = {}
+    for each in found:
+        parts.setdefault((each[0], each[1].node, each[1].of), []).append(each)
+    return [own[0] if len(own) == 1 else _summed(own) for own in parts.values()]
+
+
+def _summed(own: Sequence[Packed]) -> Packed:
+    """What is of one task and node. Numbers of all groups are added as they are, without looking
+    for those that got something: four times as fast.
+    """
+    sender, first = own[0]
+    if first.sources:
+        return _of_block(_sum(list(map(_block, own))))
+    total = np.zeros(first.of, np.int64)
+    for _, told in own:
+        rows = column_of(told.rows, told.width)
+        if told.groups:
+            total[column_of(told.groups, 2)] += rows  # a group is in it once
+        elif told.rows:  # else no group got any
+            total += rows
+    return sender, _packed(first.node, total, sum(told.size for _, told in own))
 
 
 def _size(found: Sequence[Packed]) -> int:

@@ -14,6 +14,7 @@ numbers a blob; a file an epoch, which costs half a millisecond of CPU, where th
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -78,15 +79,24 @@ def _day(number: int) -> str:
 
 class Arrivals:
     """What a task gets: [rows, bytes, blobs] by the senders' names, where these are in the heads of
-    its blobs, and by the executors at which they ran (``places``).
+    its blobs, and by the executors at which they ran (``places``). ``carried``: how these came, as
+    ``Done`` has it.
     """
 
     def __init__(self) -> None:
         self.senders: dict[str, list[int]] = {}
         self.places: dict[str, list[int]] = {}
+        self.carried: list[int] = []
 
     def count(self, head: Mapping[str, Any], rows: int, blob: Any) -> None:
-        """Counts a blob by its head."""
+        """Counts a blob by its head, and by what it is a view of: a file that is mapped, or what
+        Spark has handed over; one that is none came from a call in this process.
+        """
+        if isinstance(blob, memoryview):
+            at = 0 if isinstance(blob.obj, mmap.mmap) else 2
+            self.carried = self.carried or [0] * 4
+            self.carried[at] += 1
+            self.carried[at + 1] += blob.nbytes
         for key, counts in ((FROM, self.senders), (AT, self.places)):
             if key in head:
                 _add(counts, head[key], (rows, memoryview(blob).nbytes, 1))

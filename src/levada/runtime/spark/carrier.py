@@ -142,6 +142,7 @@ class Near:
 
     def __init__(self, *, by_file: bool) -> None:
         self._by_file, self._rest, self._pause = by_file, 0, FIRST_PAUSE
+        self._missed = 0
 
     def hosts(self, stages: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...] | None:
         """The hosts of the executors that tasks prefer, by stage, for the next job; None: all its
@@ -154,7 +155,13 @@ class Near:
 
     def missed(self) -> None:
         """A file was not there."""
+        self._missed += 1
         self._rest, self._pause = self._pause, min(2 * self._pause, MOST_PAUSE)
+
+    def told(self) -> tuple[int, int]:
+        """How many jobs have missed a file since this was asked last; how many go by value now."""
+        missed, self._missed = self._missed, 0
+        return missed, self._rest
 
 
 def _host_of(location: str) -> str:

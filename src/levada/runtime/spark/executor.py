@@ -120,6 +120,12 @@ class SparkExecutor:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def missed(self) -> tuple[int, int]:
+        """How many jobs since this was asked last have not found a file of another executor of the
+        host, and how many of the next ones go by value for that.
+        """
+        return self._near.told()
+
     def _staged(self, job: Job, carrier: Carrier) -> JavaObject:
         """The RDD of outcomes of a job, stage after stage."""
         intake, stage = job.functions

@@ -26,6 +26,7 @@ from levada.runtime.store.checkpoint import FORMAT
 
 HERE = "levada.runtime.spark.sight"
 SHARED = "Every host must see it under this path: put it on storage that all of them share."
+EVERYWHERE = "Every host needs this version under the path of Python that PYSPARK_PYTHON says."
 TOGETHER = 0.2  # s that a task takes, so that each executor gets one
 ROUNDS = 5  # as long as executors come
 
@@ -65,7 +66,7 @@ def _ask(executor: Executor, seen: bytes, tasks: int) -> None:
     except LostTaskError as error:
         raise EngineError(
             f"An executor cannot run Levada {version()}: {error.message}",
-            hint="Every host needs this version under the path of Python that PYSPARK_PYTHON says.",
+            hint=EVERYWHERE,
         ) from error
     except LevadaError:
         raise

@@ -57,7 +57,7 @@ class TaskFailure(Exception):  # noqa: N818 (its text is what matters; nobody ca
     """Carries another exception through Spark in its text."""
 
 
-def _carrying_failures(
+def carrying_failures(
     run: Callable[[Any, int, Iterable[bytes]], Iterable[Any]],
 ) -> Callable[..., Iterator[Any]]:
     """A task's call whose exceptions leave it as ``TaskFailure``."""
@@ -102,7 +102,7 @@ class IntakeTask:
     carrier: Carrier
     partitions: int
 
-    @_carrying_failures
+    @carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Call intake on each payload and address its blobs."""
         intake = resolve(self.function)
@@ -121,7 +121,7 @@ class StageTask:
     partitions: int
     stage: int
 
-    @_carrying_failures
+    @carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Read the partition's blobs, call stage and address its blobs."""
         sent = resolve(self.function)(self.context, self.stage, split, receive(records))
@@ -136,7 +136,7 @@ class LastStageTask:
     function: str
     stage: int
 
-    @_carrying_failures
+    @carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
         """Read the partition's blobs and call stage; what it sends are outcomes."""
         for target, blob in resolve(self.function)(
@@ -151,7 +151,7 @@ class FusedTask:
 
     job: Job
 
-    @_carrying_failures
+    @carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
         """Run the job in this process."""
         return iter(LocalExecutor().run(replace(self.job, payloads=list(records))))

@@ -181,6 +181,17 @@ class Preferences(msgspec.Struct):
     between: list[list[float]] = []
 
 
+class Carried(msgspec.Struct):
+    """How blobs have come to the tasks of each stage (``stages``): [blobs by file, their bytes,
+    blobs through Spark's shuffle, their bytes]. ``missed``: how many jobs did not find such a file,
+    and were run again by value; ``rest``: so many of the next ones go by value for that.
+    """
+
+    stages: dict[int, list[int]] = {}
+    missed: int = 0
+    rest: int = 0
+
+
 class Bound(msgspec.Struct):
     """To which processors the tasks of a run are bound: those of each place, in the order of the
     machine file ``name``; a task of partition p to place p modulo the places.
@@ -293,6 +304,7 @@ class Manifest(msgspec.Struct):
     # files of totals, and how many queries each is of (``store.totals``)
     totalled: list[tuple[str, int]] = []
     homes: Stayed | None = None  # of the last run on a cluster
+    carried: Carried | None = None  # since the beginning of the checkpoint
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
     # late
     met: dict[str, list[int]] = {}

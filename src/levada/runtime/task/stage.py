@@ -368,7 +368,7 @@ class StageTask:
         done = Done(
             self.stage, self.partition, at=executor_here(), rows_in=self.touched,
             received=self.arrivals.senders, came=self.arrivals.places,
-            rows_state=self.state.touched, most_held=self.held.peak,
+            carried=self.arrivals.carried, rows_state=self.state.touched, most_held=self.held.peak,
             shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
         )  # fmt: skip
         if self.context.limited.any("state"):

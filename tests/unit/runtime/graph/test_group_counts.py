@@ -54,6 +54,33 @@ def wanted(found: dict[str, list[tuple[str, int]]], groups: int = USUAL) -> Sent
     )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_added_up_as_they_are_packed_are_those_of_their_groups(seed: int) -> None:
+    """Numbers of all groups, groups with numbers, and pairs; against the unpacked ones."""
+    rng = np.random.default_rng(seed)
+    pending = []
+    for _ in range(12):
+        rows = np.zeros(USUAL, np.int64)
+        np.add.at(rows, rng.integers(0, USUAL, int(rng.choice((3, 400, 60_000)))), rng.integers(9))
+        pending.append((f"s{rng.integers(2)}", group_counts._packed(1, rows, int(rows.sum()))))
+    for _ in range(3):
+        pairs = np.unique(rng.integers(0, 1 << 32, 50))
+        told = group_counts._of_pairs(1, pairs, rng.integers(1, 9, len(pairs)), 7, USUAL)
+        pending.append((group_counts.BY_GROUP, told))
+    added = group_counts._added_up(pending)
+    assert len(added) == 3
+    for one, other in zip(
+        map(group_counts._block, added),
+        group_counts.together(map(group_counts._block, pending)),
+        strict=True,
+    ):
+        assert (one.sender, one.node, one.size, one.of) == other[:2] + other[4:5] + other[6:]
+        assert np.array_equal(one.groups, other.groups) and np.array_equal(one.rows, other.rows)
+        assert (one.sources is None) == (other.sources is None)
+        if one.sources is not None and other.sources is not None:
+            assert np.array_equal(one.sources, other.sources)
+
+
 @pytest.mark.parametrize(("most", "little"), [(2, 0), (16, 0), (2, 500), (16, 1 << 20)])
 def test_groups_get_what_stands_in_the_files(most: int, little: int, tmp_path: Path) -> None:
     found = write(tmp_path / "s", days=2)

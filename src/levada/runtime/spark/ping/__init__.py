@@ -1,0 +1,1 @@
+"""What a blob takes from each executor of a cluster to each other, measured through Spark."""

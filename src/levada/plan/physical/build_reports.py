@@ -100,12 +100,28 @@ def group(
         stage, exchange, placed = grouped(op, keys)
         spec: p.Spec = p.Panes(keys, aggregates, enumerated)
     else:
-        op = report(op, enumerated, by=keys)
+        distinct = () if keys else _distinct(aggregates)
+        op = report(op, enumerated, by=keys or distinct * _is_free(op))
         stage, exchange, placed = grouped(op, keys)
-        spec = p.RGroup(keys, aggregates, enumerated)
+        apart = bool(distinct) and op.stage > 0 and op.placed == distinct
+        spec = p.RGroup(keys, aggregates, enumerated, apart)
     return Op(
         spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
     )
+
+
+def _distinct(aggregates: Sequence[p.AggregateSpec]) -> tuple[str, ...]:
+    """The one variable of which DISTINCT aggregates see each value once: where rows with equal
+    values are together, the aggregates of the tasks add up.
+    """
+    among = {s.arg for s in aggregates if s.distinct}
+    (name,) = among if len(among) == 1 else (None,)
+    return () if name is None else (name,)
+
+
+def _is_free(op: Op) -> bool:
+    """Whether rows must move before they are reported, in any case."""
+    return op.windows is not None and op.stage == 0
 
 
 def is_number(s: p.AggregateSpec, op: Op) -> bool:

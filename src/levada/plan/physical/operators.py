@@ -226,11 +226,12 @@ class Closure(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class RGroup(t.Grouping):
-    """Groups of report rows."""
+    """Groups of report rows. ``apart``: equal values of DISTINCT aggregates come from one task."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
     enumerated: bool
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

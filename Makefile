@@ -27,7 +27,7 @@ FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test check lint parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ lint: $(PACKAGES)
 cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
 	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py
 
-chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 2 or 3)
+chaos: setup  ## kills the driver, and brokers, at random points, KILLS times (20; in `make test` 2 or 3)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
 
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
@@ -60,7 +60,7 @@ nightly: setup  ## CASES random cases (10,000) for each property, against the re
 	@LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
 	@LEVADA_CASES=20 $(PY) -m pytest tests/spark/test_placed.py tests/spark/test_learned.py
 	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/unit/runtime/test_many_epochs.py -s
-	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/kafka/test_kafka_malformed.py
+	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/kafka/test_kafka_malformed.py -s
 
 fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"
@@ -69,12 +69,14 @@ fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one 
 soak: setup  ## SOAK (1h; in `make test` 40s) at half load on Spark, killed again and again: what grows?
 	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest tests/soak -s
 
-sinks: setup  ## SINKS (30m) at half load, whose output, a PostgreSQL, is away for a sixth of it: what stays behind?
+sinks: setup  ## SINKS (30m) at half load, whose output, a topic (SINK=postgres: a table), is away for a sixth of it: what stays behind?
 	@SINKS=$(SINKS) $(PY) -m pytest tests/soak/test_sinks.py -s
 
+parts:  ## what tests want beside Python: brokers, PostgreSQL, Chromium, promtool, packages of npm; as root, Debian's
+	@sh tests/parts.sh
+
 browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-get install chromium)
-	@$(PY) -m pip install --quiet playwright
-	@LEVADA_BROWSER=1 $(PY) -m pytest tests/browser
+	@$(PY) -m pytest tests/browser -rs
 
 conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench; others' clients
 	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance tests/clients

@@ -50,6 +50,7 @@ class Name(StrEnum):
     ELASTIC = "elastic"
     BALANCE = "balance"
     CHOICE = "choice"
+    DEGREE = "degree"
     COUNTING = "counting"
     DELAY = "delay"
 

@@ -30,6 +30,8 @@ def run(scale: float, stepped: bool) -> Result:
     more = {
         "table_3_lines": paper.lines_of_table_3(),
         "table_3_errors": paper.errors_of_table_3(),
+        "table_7": {str(r): rate for r, rate in paper.compression("WC", "A", search).items()},
+        "table_7_quoted": {str(r): rate for r, rate in paper.TABLE_7.items()},
         "figures": {name: ": ".join(told) for name, told in paper.FIGURES.items()},
     }
     return Result("briskstream", {"count": len(found), **found}, more=more)

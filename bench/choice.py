@@ -36,31 +36,31 @@ STATIONS = 100
 Streams = dict[str, dict[str, Any]]
 
 
-def _tuples(folder: Path, names: str, rows: int) -> Streams:
+def _tuples(folder: Path, names: str, rows: int, epochs: int) -> Streams:
     """Streams of so many rows an epoch together, a file each epoch."""
     each = rows // len(names)
     for seed, name in enumerate(names):
         stream = events(
-            seed, each * EPOCHS, 100_000 if len(names) > 1 else 1000, rate=each / 10_000
+            seed, each * epochs, 100_000 if len(names) > 1 else 1000, rate=each / 10_000
         )
         write(folder / name, stream, each)
     return {name: {"source": folder / name} for name in names}
 
 
-def _triples(folder: Path, rows: int) -> Streams:
+def _triples(folder: Path, rows: int, epochs: int) -> Streams:
     """Days of weather; an observation is three triples."""
-    minutes = rows * EPOCHS // (3 * STATIONS) + 1
+    minutes = rows * epochs // (3 * STATIONS) + 1
     write_timed(folder / "w.nt", Weather(STATIONS, 0, -(-minutes // 1440)))
     return {STREAM: {"source": folder / "w.nt", "element": "subject", "closed": "element"}}
 
 
-def work(name: str, folder: Path, rows: int) -> tuple[Streams, str, str]:
+def work(name: str, folder: Path, rows: int, epochs: int = EPOCHS) -> tuple[Streams, str, str]:
     """The streams, the query and its language."""
     if name == "w1":
-        return _tuples(folder, "AB", rows), w1(10_000).replace("B.w", "B.v"), "cql"
+        return _tuples(folder, "AB", rows, epochs), w1(10_000).replace("B.w", "B.v"), "cql"
     if name == "w2":
-        return _tuples(folder, "S", rows), W2, "cql"
-    return _triples(folder, rows), query(), "rspql"
+        return _tuples(folder, "S", rows, epochs), W2, "cql"
+    return _triples(folder, rows, epochs), query(), "rspql"
 
 
 def _run(asked: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int, list[Choice]]:

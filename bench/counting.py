@@ -1,20 +1,22 @@
 """``counting``: what it costs to count what tasks send (``--slice``), in CPU seconds.
 
 W1, W2 and W3 (``bench.choice``), ``ROWS`` in an epoch, without Spark, so that all of it is in one
-process; with and without in turn, ``TIMES`` times, the first two of which are warm-up. Two ways to
-say what it costs:
+process; with and without in turn, ``TIMES`` times, the first two of which are warm-up.
+``LEVADA_SLICES`` says what is counted (1d). Two ways to say what it costs:
 
     inside   of the runs with counting, the part of their CPU time that is within the calls that
              count (``CALLS``), and that counts take on their way with outcomes and manifests,
              which is done once more here to be measured, by the number of times that it is done
-    more     the median CPU time with counting by that without, less one: what single runs differ
-             by is some times as much
+    more     the CPU time of an epoch with counting by that of the same epoch in the run without
+             that stands beside it, less one: the median of all such pairs, and their quartiles,
+             which say how much more single epochs differ. Nothing is measured within these runs
 
 There is no baseline.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -25,13 +27,17 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
+import numpy as np
 
 from bench.choice import STREAM, Streams, work
 from bench.result import Result, check_count
 from levada import Engine
 from levada.runtime.context import Done
+from levada.runtime.driver.epoch import Epochs
+from levada.runtime.store.manifest import Intention
 
-ROWS, TIMES, WARM = 100_000, 12, 2
+ROWS, TIMES, WARM, WARM_EPOCHS = 100_000, 10, 2, 3
+SLICES = os.environ.get("LEVADA_SLICES", "1d")
 TASK = "levada.runtime.task."
 CALLS = {
     "rows": TASK + "exchange.Exchange._count",
@@ -109,49 +115,66 @@ def _found(where: str) -> Callable[..., Any]:
     return call
 
 
-def _cpu(streams: Streams, text: str, dialect: str, rows: int, slices: str) -> tuple[int, float]:
-    """One run: how many results, and its CPU seconds from the start on."""
+def _cpu(
+    work: tuple[Streams, str, str], rows: int, slices: str, inside: Inside
+) -> tuple[int, list[float]]:
+    """One run: how many results, and the CPU seconds of its epochs (tasks, and the driver's part up
+    to the commit), without those of measuring.
+    """
+    streams, text, dialect = work
+    spent: list[float] = []
+    run = Epochs.run
+
+    def timed(self: Epochs, intention: Intention) -> Any:
+        began, extra = time.thread_time(), inside.extra
+        try:
+            return run(self, intention)
+        finally:
+            spent.append(time.thread_time() - began - (inside.extra - extra))
+
     elements = rows // 3 if STREAM in streams else rows
-    with Engine(
+    engine = Engine(
         spark=False, partitions=2, epoch_rows=elements, keep_results=False, slices=slices
-    ) as engine:
+    )
+    with patch.object(Epochs, "run", timed), engine:
         for name, options in streams.items():
             engine.stream(name, **options)
         engine.register(text, name="q", dialect=dialect)
-        began = time.process_time()
         engine.start(once=True)
         engine.await_end()
-        spent = time.process_time() - began
         assert engine._driver is not None, "it has been started"
         return engine._driver.last.results, spent
 
 
 def compare(name: str, rows: int) -> dict[str, Any]:
     """One workload, with and without in turn."""
-    runs: dict[str, list[float]] = {"": [], "1d": []}
+    runs: dict[str, list[list[float]]] = {"": [], SLICES: []}
     parts: list[dict[str, float]] = []
     counts = set()
     with tempfile.TemporaryDirectory(prefix="levada-counting-") as folder:
-        streams, text, dialect = work(name, Path(folder), rows)
-        for _ in range(TIMES):
-            for slices, spent in runs.items():
+        given = work(name, Path(folder), rows)
+        for time_ in range(TIMES):
+            for slices in list(runs)[:: -1 if time_ % 2 else 1]:
+                count, spent = _cpu(given, rows, slices, Inside())
+                runs[slices].append(spent)
+                counts.add(count)
+            if time_ >= WARM and time_ % 2:
                 inside = Inside()
                 with inside.watching():
-                    count, cpu = _cpu(streams, text, dialect, rows, slices)
-                cpu -= inside.extra
-                spent.append(round(cpu, 3))
-                if slices:
-                    parts.append({what: s / cpu for what, s in inside.spent.items()})
-                counts.add(count)
+                    count, spent = _cpu(given, rows, SLICES, inside)
+                parts.append({what: s / sum(spent) for what, s in inside.spent.items()})
     check_count(name, len(counts), 1)
-    off, on = (statistics.median(spent[WARM:]) for spent in runs.values())
-    shares = {what: round(statistics.median(p[what] for p in parts[WARM:]), 5) for what in parts[0]}
+    off, on = (np.array(spent)[WARM:, WARM_EPOCHS:] for spent in runs.values())
+    low, more, high = (np.quantile(on / off, (0.25, 0.5, 0.75)) - 1).round(4).tolist()
+    shares = {what: round(statistics.median(p[what] for p in parts), 5) for what in parts[0]}
     return {
         "count": counts.pop(),
         "inside": round(sum(shares.values()), 5),
         "parts": shares,
-        "more": round(on / off - 1, 4),
-        "runs": list(runs.values()),
+        "more": more,
+        "quartiles": [low, high],
+        "pairs": on.size,
+        "epoch_ms": [round(float(np.median(side)) * 1e3, 2) for side in (off, on)],
     }
 
 

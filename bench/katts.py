@@ -7,12 +7,13 @@ is predicted from a graph; nothing is run on machines. ``rows`` are placements h
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bench.papers import katts as paper
+from bench.papers import layouts
 from bench.papers.katts import MACHINES
 from bench.result import CountError, Result
 from levada.cli.place.quiet import quiet
@@ -25,6 +26,8 @@ from levada.placement.refined import refined
 
 KEYS, FILES, GROUPS = 100_000, 12, 65_536
 BOUNDS = (0.01, 0.024, 0.05)
+FEWER = (2, 4, 8, 16)
+"""Machines besides KATTS' 12."""
 
 
 def zipf(keys: int, seed: int = 0) -> SendGraph:
@@ -70,10 +73,25 @@ def opengov(graphs: Sequence[SendGraph]) -> dict[str, Any]:
         "learned": {
             f"prev{n}": {
                 "metis": paper.mean(paper.from_before(metis.cut, graphs, n, 0.05)),
+                "metis_vol": paper.mean(paper.from_before(metis.vol, graphs, n, 0.05)),
                 "refined": paper.mean(paper.from_before(refined, graphs, n, 0.028)),
             }
             for n in (1, 2, 3)
         },
+        "machines": {str(k): machines(graphs[0], k) for k in FEWER},
+    }
+
+
+def machines(graph: SendGraph, many: int) -> dict[str, float]:
+    """``refined`` and METIS' cut on another number of machines, the first month, in per cent."""
+    found = {
+        name: score(graph, placer(Problem(graph, many, bound=0.024)), many)
+        for name, placer in (("refined", refined), ("metis", metis.cut))
+    }
+    return {
+        f"{name}_{key}": round(100 * getattr(scored, key), 2)
+        for name, scored in found.items()
+        for key in ("share", "rsd")
     }
 
 
@@ -105,12 +123,20 @@ def _table(scale: float) -> Result:
             "metis": timed(metis.cut, [big], [1.0]),
         }
     }
+    more["figures"] = {name: ": ".join(told) for name, told in paper.FIGURES.items()}
+    more["figure_5"] = layouts.figure_5()
     if not paper.DATA.exists():
         return Result("katts", {}, more=more | {"absent": paper.ABSENT})
     graphs = paper.slices("opengov")
     more |= {"opengov": opengov(graphs), "srbench": srbench(paper.slices("srbench"))}
     more["published"] = {name: paper.published(name) for name in paper.SETS}
-    more["table_1"] = {month: str(row) for month, row in paper.table_1().items()}
-    more["quoted"] = paper.QUOTED
+    more["savings"] = paper.savings(more["published"])
+    more["table_1"] = {name: _rows(paper.table_1(name)) for name in paper.SETS}
+    more["quoted"], more["quoted_rsd"] = paper.QUOTED, paper.QUOTED_RSD
+    more["quoted_table_1"] = {name: _rows(paper.QUOTED_TABLE_1[name]) for name in paper.SETS}
     found = more["opengov"]
     return Result("katts", found["bounds"]["2.4%"], found["metis"], more=more)
+
+
+def _rows(table: Mapping[str, Sequence[float]]) -> dict[str, str]:
+    return {name: str(row) for name, row in table.items()}

@@ -176,7 +176,7 @@ def count_groups(n: int) -> Case:
 
     def counted() -> Any:
         counts[:] = 0
-        keyed_route.count_groups(groups, counts)
+        keyed_route.count_groups(groups, counts, 0)
         return counts
 
     def twin() -> Any:
@@ -193,8 +193,8 @@ def count_pairs(n: int) -> Case:
         (of * 104_729 % 65_519).astype(np.uint16),
     )
     return Case(
-        lambda: keyed_route.count_pairs(source, target),
-        lambda: twins.count_pairs_twin(source, target),
+        lambda: keyed_route.count_pairs(source, target, 0),
+        lambda: twins.count_pairs_twin(source, target, 0),
         n,
     )
 

@@ -1,4 +1,5 @@
-"""``multiway``: joins of three and five streams by one key, two at a time and in one step.
+"""``multiway``: joins of three and five streams by one key, two at a time, in one step, and as the
+engine chooses while it runs.
 
     wide     A and B have 20 rows a key in the window, so A join B is ten times as large as both
              together; one row in a hundred of C finds its key there
@@ -6,10 +7,15 @@
              than one of them
     five     five streams, 100,000 rows of each in the window, of which one in a hundred finds
              its key in all the others
+    last     four streams of 2,000 rows in the window, then one of 50,000 that finds each of its
+             keys about once in each: what the four make is small, and is met by each row
+    first    the same with the large stream first, so that two at a time keep most
+    skew     three streams of 20,000 rows in the window, whose keys are ever rarer
 
 A row is one of any stream. ``us``: CPU of a row after the warm-up; ``state_kb``: bytes of the
 checkpoint's state at the end. Results are the same and are counted. Epochs are stepped in one
-process; the form is the engine's option ``join``.
+process; the form is the engine's option ``join``. ``chosen``: the engine's choice by the better of
+both others.
 """
 
 from __future__ import annotations
@@ -35,29 +41,33 @@ WINDOWS = 6  # of data
 WARM = 2  # windows that do not count
 FILES = 4  # a window, each an epoch
 ROUNDS = 3  # in turn, the best counts
-FORMS = ("multiway", "binary")
+FORMS = ("multiway", "binary", "auto")
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Of each stream: rows in a window, the share of them that has a key which others have, too,
-    and how many such keys there are.
+    and how many such keys there are; ``skew``: keys are a uniform number's power.
     """
 
     rows: tuple[int, ...]
     share: tuple[float, ...]
     keys: int
+    skew: float = 1
 
     def scaled(self, scale: float) -> Workload:
         """The same with so many times the rows and keys."""
         rows = tuple([max(int(n * scale), FILES) for n in self.rows])
-        return Workload(rows, self.share, max(int(self.keys * scale), 1))
+        return Workload(rows, self.share, max(int(self.keys * scale), 1), self.skew)
 
 
 WORKLOADS = {
     "wide": Workload((20_000, 20_000, 1_000), (1, 1, 0.01), 1_000),
     "even": Workload((50_000,) * 3, (1, 1, 1), 50_000),
     "five": Workload((100_000,) * 5, (0.01,) * 5, 1_000),
+    "last": Workload((2_000,) * 4 + (50_000,), (1,) * 5, 2_000),
+    "first": Workload((50_000,) + (2_000,) * 4, (1,) * 5, 2_000),
+    "skew": Workload((20_000,) * 3, (1,) * 3, 20_000, 1.3),
 }
 
 
@@ -79,7 +89,8 @@ def prepare(folder: Path, work: Workload) -> int:
         rng = np.random.default_rng(number)
         n = rows * WINDOWS
         alone = (number + 1) * OWN + np.arange(n, dtype=np.int64)
-        k = np.where(rng.random(n) < share, rng.integers(0, work.keys, n), alone)
+        shared = (work.keys * rng.random(n) ** work.skew).astype(np.int64)
+        k = np.where(rng.random(n) < share, shared, alone)
         ts = np.arange(n, dtype=np.int64) * WINDOW // rows
         stream = Events(k, rng.random(n), ts)
         write(folder / "ABCDE"[number], stream, max(rows // FILES, 1))
@@ -154,6 +165,7 @@ def run(scale: float, stepped: bool) -> Result:
         name: {
             **sides,
             "cpu": round(sides["multiway"]["us"] / sides["binary"]["us"], 3),
+            "chosen": round(sides["auto"]["us"] / min(s["us"] for s in sides.values()), 3),
             "state": round(sides["multiway"]["state_kb"] / sides["binary"]["state_kb"], 3),
         }
         for name, sides in found.items()

@@ -14,7 +14,10 @@ here, as hosts do. ``predicted`` is the share of rows that the send graph has ac
 that is compared are bytes: four executors share two cores. ``units`` are predicted, too: what is
 left if so many groups are placed, or so many partitions of groups that are dealt out.
 
-``LEVADA_PLACED="w1|opengov"`` runs some, ``LEVADA_PARTITIONS=48`` over other partitions.
+``LEVADA_PLACED="w1|opengov"`` runs some, ``LEVADA_PARTITIONS=48`` over other partitions,
+``LEVADA_EPOCH=4`` in epochs of four times as many rows. ``LEVADA_WAIT=30s``: so long tasks wait for
+their executor, where others have this machine's cores (else what a session has: 1s).
+``LEVADA_TABLE=1``: in place of all that, numbers of groups by numbers of partitions, measured.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from levada import Engine
 from levada.cli.place.quiet import quiet
 from levada.engine.placing.measured import measured_by_group
 from levada.placement import placement as placements
-from levada.placement.cost import score
+from levada.placement.cost import in_vain, score
 from levada.placement.graph import SendGraph, add
 from levada.placement.placement import FINEST, group_number, is_group
 from levada.placement.placers import PLACERS
@@ -60,6 +63,11 @@ Q3 = "Rstream(Select s, Min(v) From W [Range 3 hours Slide 1 hour] Group By s Ha
 
 COMPANIES, DAYS, CONTRACTS = 1_000, 60, 250
 UNITS = (8, 16, 48)
+GROUPS = (64, 4_096, FINEST)
+EPOCH = float(os.environ.get("LEVADA_EPOCH", "1"))
+TABLE = bool(os.environ.get("LEVADA_TABLE"))
+WAIT = os.environ.get("LEVADA_WAIT", "")
+COUNTED = f"1mo,groups={FINEST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +195,8 @@ WANTED = os.environ.get("LEVADA_PLACED", "|".join(WORKS)).split("|")
 
 def _run(work: Work, folder: Path, root: Path, scale: float, **given: Any) -> tuple[int, Engine]:
     """A run to its end: how many results, and the engine."""
-    with Engine(
-        checkpoint=root,
-        epoch_rows=max(int(work.rows * scale), 1000),
-        partitions=PARTITIONS,
-        seed=7,
-        keep_results=False,
-        **given,
-    ) as engine:
+    usual = {"partitions": PARTITIONS, "epoch_rows": max(int(work.rows * scale * EPOCH), 1000)}
+    with Engine(checkpoint=root, seed=7, keep_results=False, **(usual | given)) as engine:
         for name, options in work.streams.items():
             last = "w3" if name == STREAM else name.rpartition("/")[2]
             engine.stream(name, folder / last, **options)
@@ -207,13 +209,15 @@ def _run(work: Work, folder: Path, root: Path, scale: float, **given: Any) -> tu
 
 def _placed(work: Work, folder: Path, root: Path, expected: int, scale: float) -> dict[str, Any]:
     """Measures the send graph and writes the placements; what they predict."""
-    count, _ = _run(work, folder, root / "learn", scale, spark=False, slices="1mo")
+    count, _ = _run(work, folder, root / "learn", scale, spark=False, slices=COUNTED)
     check_count("the run that is measured", count, expected)
     graph = measured_by_group(root / "learn", None, FINEST)
     found: dict[str, Any] = {}
     for name in ("round_robin", "refined"):
         found[name], place = _scored(graph, name)
-        placements.write(root / f"{name}.json", graph, place, MACHINES, name)
+        vain = name == "refined" and in_vain(graph, MACHINES, found[name]["predicted"])
+        found[name] |= {"vain": True} if vain else {}
+        placements.write(root / f"{name}.json", graph, place, MACHINES, name, vain=vain)
     return found
 
 
@@ -234,7 +238,7 @@ def _units(root: Path) -> dict[str, Any]:
     fine = measured_by_group(root / "learn", None, FINEST)
     found = {
         f"{groups} groups": _scored(measured_by_group(root / "learn", None, groups), "refined")[0]
-        for groups in (64, 4_096, FINEST)
+        for groups in GROUPS
     }
     for parts in UNITS:
         tasks = tuple(
@@ -242,6 +246,28 @@ def _units(root: Path) -> dict[str, Any]:
             for name in fine.tasks
         )
         found[f"{parts} partitions"] = _scored(add([replace(fine, tasks=tasks)]), "refined")[0]
+    return found
+
+
+def _table(
+    work: Work, root: Path, expected: int, session: Any, remote: Remote, scale: float
+) -> dict[str, Any]:
+    """Remote MB (and their share of all) by numbers of groups that are placed and of partitions."""
+    found: dict[str, Any] = {}
+    for groups in (0, *GROUPS):
+        place = root / f"{groups}.json" if groups else ""
+        if groups:
+            graph = measured_by_group(root / "learn", None, groups)
+            scored, at = _scored(graph, "refined")
+            placements.write(root / f"{groups}.json", graph, at, MACHINES, "refined")
+            found[f"{groups} groups"] = scored
+        for parts in UNITS:
+            given = {"spark": session, "place": place, "partitions": parts}
+            count, _ = _run(work, root, root / f"{groups}-{parts}", scale, **given)
+            check_count(f"{groups} groups, {parts} partitions", count, expected)
+            far, near = remote.more()
+            cell = {"remote_mb": round(far / 1e6, 3), "share": round(far / max(far + near, 1), 4)}
+            found.setdefault(f"{groups} groups" if groups else "spark", {})[str(parts)] = cell
     return found
 
 
@@ -278,6 +304,8 @@ def _compare(name: str, session: Any, remote: Remote, scale: float) -> dict[str,
         found |= _placed(work, root, root, expected, scale)
         units = _units(root)
         remote.more()
+        if TABLE:
+            return _table(work, root, expected, session, remote, scale)
         for way, side in found.items():
             place = "" if way == "spark" else root / f"{way}.json"
             count, engine = _run(work, root, root / way, scale, spark=session, place=place)
@@ -301,6 +329,7 @@ def run(scale: float, stepped: bool) -> Result:
     task_count.CALLS = 0  # a job in one task sends nothing
     config = {
         "spark.shuffle.readHostLocalDisk": "false",
+        **({"spark.locality.wait.process": WAIT} if WAIT else {}),
         "spark.ui.retainedStages": "100000",
         "spark.ui.retainedJobs": "100000",
         "spark.ui.retainedTasks": "1000000",
@@ -313,4 +342,5 @@ def run(scale: float, stepped: bool) -> Result:
         finally:
             stop_session(session)
     first = found[WANTED[0]]
-    return Result("placed", first["refined"], first["spark"], more=found)
+    sides = ({"count": 0}, {"count": 0}) if TABLE else (first["refined"], first["spark"])
+    return Result("placed", *sides, more=found)

@@ -34,6 +34,7 @@ from levada.testing.streams import lines, write_csv, write_graph, write_lines
 from stepped import register
 
 PHASES = 3
+REGIONS = (None, "east", "west", "east+west", "west+any")
 MODES = ("off", "exact", "containment", "relax")
 
 
@@ -41,12 +42,14 @@ MODES = ("off", "exact", "containment", "relax")
 class Coming:
     """A query that comes before a phase, and goes before a later one, or not at all. ``life`` (ms):
     how long it lives, where its streams have said something before it, else its last instant.
+    ``region``: where its results go, and with whom it shares.
     """
 
     query: CaseQuery
     comes: int = 0
     goes: int = PHASES
     life: int | None = None
+    region: str | None = None
 
     def there(self, phase: int) -> bool:
         """Whether it is there in a phase; ``PHASES`` is the end."""
@@ -78,12 +81,13 @@ class World:
             found[name] = elements[ends[phase] : ends[phase + 1]] if phase >= 0 else ()
         return found
 
-    def words(self, one: Coming) -> dict[str, int]:
-        """When a query ends, by the words of its options."""
-        if one.life is None:
-            return {}
-        seen = self.seen(one.query, one.comes)
-        return {"until": one.life} if seen is None else {"lifetime": one.life}
+    def words(self, one: Coming) -> dict[str, int | str]:
+        """When a query ends, and its region, by the words of its options."""
+        found: dict[str, int | str] = {} if one.region is None else {"region": one.region}
+        if one.life is not None:
+            seen = self.seen(one.query, one.comes)
+            found["until" if seen is None else "lifetime"] = one.life
+        return found
 
     def end(self, one: Coming) -> int:
         """The last instant at which a query reports."""
@@ -101,13 +105,16 @@ class World:
 
 @st.composite
 def comings(draw: st.DrawFn, sets: st.SearchStrategy[list[CaseQuery]]) -> list[Coming]:
-    """When the queries of a set come and go: most from the beginning to the end."""
+    """When the queries of a set come and go: most from the beginning to the end. One set in four
+    has regions.
+    """
     found = []
+    regions = draw(st.sampled_from(((None,), (None,), (None,), REGIONS)))
     for query in draw(sets):
         comes = draw(st.sampled_from((0, 0, *range(1, PHASES))))
         goes = draw(st.sampled_from((PHASES, PHASES, *range(comes + 1, PHASES))))
         life = draw(st.sampled_from((None, None, None, 1500, 3000, 4001, 6000)))
-        found.append(Coming(query, comes, goes, life))
+        found.append(Coming(query, comes, goes, life, draw(st.sampled_from(regions))))
     return found
 
 
@@ -136,7 +143,7 @@ def run(
             """An engine on the checkpoint, with the queries of a phase."""
             engine = Engine(
                 spark=False, checkpoint=folder / "c", partitions=2, sink=sink, epoch="1ms",
-                sharing=mode, **options,
+                sharing=mode, regions="east,west", **options,
             )  # fmt: skip
             _declare(engine, folder, world)
             register(engine, [ending(one, world) for one in coming if one.there(phase)])

@@ -19,7 +19,7 @@ LONG = (
     "tests/soak/", "tests/chaos/", "cli/test_never_silent", "unit/test_notebooks",
     "bench/test_bench_runs", "engine/test_peak_memory", "property/test_random_cases",
     "property/test_without_rules", "replicas/test_search", "property/test_hand_made_patterns",
-    "property/test_shared_is_alone", "cli/test_demo",
+    "property/test_shared_is_alone", "cli/test_demo", "tests/browser/",
 )  # fmt: skip
 
 # In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a

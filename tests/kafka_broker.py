@@ -237,7 +237,12 @@ class Broker:
         producer = self.producer(enable_idempotence=True, **settings)
         for k, value in enumerate(values):
             more: dict[str, Any] = {} if times is None else {"timestamp": times[k]}
-            producer.produce(topic, value, partition=partition, **more)
+            while True:
+                try:
+                    producer.produce(topic, value, partition=partition, **more)
+                    break
+                except BufferError:  # it makes them faster than a busy broker takes them
+                    producer.poll(1)
             producer.poll(0)
         assert producer.flush(PATIENCE) == 0
 

@@ -1,5 +1,5 @@
-"""Packages of npm for tests: fetched into Levada's cache folder, once, where ``make conformance``
-asks for them, since they are hundreds; their scripts do not run.
+"""Packages of npm for tests: fetched into Levada's cache folder, once, by
+``tests/parts.sh`` or where ``make conformance`` asks for them; their scripts do not run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def packages(*wanted: str) -> Path:
     """
     folder = cache_folder() / ("npm-" + "-".join(wanted).replace("/", "-"))
     npm = shutil.which("npm")
-    if not os.environ.get("LEVADA_CONFORMANCE"):
-        pytest.skip(f"{wanted[0]} is NOT tested: make conformance asks npm for it.")
-    if npm is None or shutil.which("node") is None:
+    if shutil.which("node") is None:
         pytest.skip(f"{wanted[0]} is NOT tested: there is no Node (node and npm).")
     if folder.is_dir():
         return folder
+    if npm is None or not os.environ.get("LEVADA_CONFORMANCE"):
+        pytest.skip(f"{wanted[0]} is NOT tested: make parts asks npm for it.")
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
     part.mkdir(parents=True)
     (part / "package.json").write_text("{}")

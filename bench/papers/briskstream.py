@@ -36,7 +36,10 @@ FIGURES = {
     "Fig. 16": ("not measurable here", "factors of their runtime, in threads of one process"),
     "Table 3": ("re-derived", "cache lines that the estimates are of: `lines_of_table_3`"),
     "Table 4": ("quoted, simulated", "errors of the model; ours: `bench rlas`, error_pct"),
-    "Table 7": ("quoted, simulated", "replicas placed together: `bench rlas`, r1"),
+    "Table 7": (
+        "quoted, simulated",
+        "replicas placed together: `compression`; times: `bench rlas`",
+    ),
 }
 """What each is here, and where."""
 
@@ -133,6 +136,15 @@ def traffic(app: str, server: str, search: Search) -> tuple[Plan, Doubles]:
             rate = plan.throughput / sinks * arrays.flow[arrays.source[e]] * arrays.selectivity[e]
             sent += rate / 1e6 * np.outer(parts[arrays.source[e]], parts[consumer])
     return plan, sent
+
+
+def compression(app: str, server: str, search: Search) -> dict[int, float]:
+    """Table 7: million tuples/s of RLAS' plan by how many replicas are placed together, by the
+    model ``sustainable``.
+    """
+    given = _problem(app, server, SOCKETS[-1])
+    plans = {r: rlas(SUSTAINABLE, given, replace(search, ratio=r)) for r in TABLE_7}
+    return {r: round(plan.throughput / 1e6, 2) for r, plan in plans.items()}
 
 
 def crossing(sent: Doubles) -> dict[str, float]:

@@ -1,17 +1,40 @@
-"""An engine and a server as those of ``tests/unit/server``, and Chromium: where it is asked for."""
+"""An engine and a server as those of ``tests/unit/server``; one Chromium for all tests here."""
 
-import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from serving import client, run, serve
 
 __all__ = ["client", "run", "serve"]
+FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync"
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They run by ``make browser`` alone."""
-    if not os.environ.get("LEVADA_BROWSER"):
-        for item in items:
-            if "tests/browser" in str(item.path):
-                item.add_marker(pytest.mark.skip(reason="make browser asks for a browser"))
+    """They run in one worker of pytest-xdist: there is one browser."""
+    for item in items:
+        if "tests/browser" in str(item.path):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="The page is NOT tested: no playwright")
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("The page is NOT tested: there is no Chromium (Debian: chromium).")
+    with api.sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=found, args=FLAGS.split())
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """One that has nothing of the tests before."""
+    made = chromium.new_context()
+    yield made
+    made.close()

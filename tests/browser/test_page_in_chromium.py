@@ -5,7 +5,6 @@ that comes from data is more than text.
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,16 +25,11 @@ from serving import GRAPHS, TEXT, Run, served, until
 CASES = Path(__file__).parent / "layout_cases.js"
 
 
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    chromium = shutil.which("chromium")
-    assert chromium is not None, "Chromium is to be installed: apt-get install chromium"
-    flags = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync"
-    with api.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium, args=flags.split())
-        yield made
-        made.close()
+def wide(browser: Any, width: int = 1280) -> Any:
+    """A page of so many pixels."""
+    page = browser.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    return page
 
 
 def test_a_query_is_written_and_its_rows_come(
@@ -45,7 +39,7 @@ def test_a_query_is_written_and_its_rows_come(
     url = str(client.base_url)
     asked: list[str] = []
     wrong: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = wide(browser)
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda said: wrong.append(said.text) if "Policy" in said.text else None)
@@ -87,7 +81,7 @@ def test_a_query_is_written_and_its_rows_come(
 def opened(serve: Callable[..., httpx.Client], browser: Any) -> Iterator[Any]:
     """The page, with its queries; nothing on it fails."""
     wrong: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = wide(browser)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("dialog", lambda dialog: wrong.append(dialog.message))
     page.goto(str(serve().base_url))
@@ -160,7 +154,7 @@ def test_a_stream_whose_source_is_away(run: Run, browser: Any, tmp_path: Path) -
         engine.stream("far", f"sse+{here}/results?format=nt&after=0", format="nt", element="line")
         engine.register(TEXT.replace(":s [", "<far> [").replace(":p ?n", ":q ?n"), name="hot")
         engine.start()
-        page = browser.new_page(viewport={"width": 400, "height": 900})
+        page = wide(browser, 400)
         page.goto(held.enter_context(served(Settings(tmp_path / "near", port=0))))
         run.feed(12)  # the query ``made`` has not seen what was before it
         page.locator("#streams tr", has_text=re.compile("far.*00:00:1")).wait_for()

@@ -115,3 +115,43 @@ def grouped_sets(draw: st.DrawFn, most: int) -> list[CaseQuery]:
         drawn = (body(patterns, draw(st.sampled_from(OWN))), key) if own else drawn
         found.append(draw(grouped(f"q{i}", *drawn, same)))
     return found
+
+
+LIMITS = ("1", "2", "4.5", "2.5", "5", "4.0e0", "1.5", "-1", "9", "0.5e1", "1.50")
+FORMS = (
+    *("?v > {}", "?v >= {}", "?v < {}", "?v <= {}", "?v = {}", "{} < ?v"),
+    *("?v > {} && ?v < {}", "?v >= {} && ?v <= {}", "?x = {where} && ?v > {}"),
+    "?x IN (:a, {where}) && ?v >= {}",
+)
+BORDERS = ("'INF'^^xsd:double", "'NaN'^^xsd:double", "9007199254740993", "9007199254740992", "'2'")
+CELLED = (
+    ("?x :p ?v", "?x"),
+    ("?x :p ?v", "?v"),
+    ("?x :p ?v . ?x :q ?y", "?y"),
+    ("?x :p ?v . ?x :q ?y", "?x ?y"),
+)
+
+
+@st.composite
+def celled_sets(draw: st.DrawFn, most: int) -> list[CaseQuery]:
+    """4 to ``most`` GROUP BYs of the same rows and aggregates, whose conditions are of one form or
+    two and differ in their constants, and which have one window or two.
+    """
+    patterns, key = draw(st.sampled_from(CELLED))
+    chosen = draw(aggregates.filter(lambda found: not set(found) & set(RARE)))
+    forms = [draw(st.sampled_from(FORMS)) for _ in range(draw(st.sampled_from((1, 1, 2))))]
+    closing = clauses().filter(lambda clause: clause.kind == "step")
+    windows = [draw(closing) for _ in range(draw(st.sampled_from((1, 1, 2))))]
+    limits = LIMITS + (BORDERS if draw(st.integers(0, 5)) == 5 else ())
+    output = "RSTREAM" if "SAMPLE(?v)" in chosen else draw(st.sampled_from(OUTPUTS))
+    shown = " ".join(f"({one} AS ?n{i})" for i, one in enumerate(chosen))
+    asked = Asked(f"SELECT {key} {shown}", f" GROUP BY {key}")
+    found = []
+    for i in range(draw(st.integers(4, most))):
+        two = (draw(st.sampled_from(limits)) for _ in range(2))
+        where = draw(st.sampled_from((":a", ":b", ":c", ":d")))
+        told = draw(st.sampled_from(forms)).format(*two, where=where)
+        options: dict[str, object] = {"t0": 500} if draw(st.integers(0, 7)) == 7 else {}
+        window = {"w": (STREAM, draw(st.sampled_from(windows)))}
+        found.append(rspql(Drawn(f"q{i}", asked, body(patterns, told), window, options, output)))
+    return found

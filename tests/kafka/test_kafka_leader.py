@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from test_kafka_out import SUMS, by_files, consumed, own, stream
+from test_kafka_out import SUMS, by_files, stream
 
 from awaiting import PATIENCE, until, until_engine
+from committed import consumed, own
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.testing.compare import read_ndjson, same

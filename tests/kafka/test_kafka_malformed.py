@@ -160,6 +160,11 @@ def test_many_of_all_kinds_stop_nothing(broker: Broker, tmp_path: Path) -> None:
                 at.add((letter["source"], letter["offset"]))
                 letters += 1
     assert len(at) == letters == sum(record.dead for record in records.values())
+    mb, cpu = [each >> 20 for each in memory], psutil.Process().cpu_times()
+    print(
+        f"{letters} letters of {MANY} messages in {len(mb)} epochs, {cpu.user + cpu.system:.0f} s "
+        f"of CPU with their making; memory {mb[0]} to {mb[-1]} MB, at most {max(mb)}"
+    )
     if len(memory) > 30:
         third = len(memory) // 3
         assert max(memory[third:]) < max(memory[:third]) + GROWTH, memory[:: len(memory) // 20]

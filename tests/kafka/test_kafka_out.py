@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from awaiting import PATIENCE, kill_after, until
+from committed import consumed, is_settled, own
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.errors import SinkError
@@ -39,54 +39,6 @@ def stream(path: Path, n: int, at: int = 0) -> Path:
             for k in range(at, at + n)
         )
     return path
-
-
-def consumed(broker: Broker, topic: str, isolation: str = "read_committed") -> list[Any]:
-    """The messages of a topic of one partition, as a consumer sees them. A transaction is over a
-    moment before readers may have it, so one waits until they have come to the end of the topic.
-    """
-    options = {
-        "bootstrap.servers": broker.server, "group.id": "judge", "enable.auto.commit": False,
-        "enable.partition.eof": True, "log_level": 0,
-    }  # fmt: skip
-    partition = TopicPartition(topic, 0, 0)
-    looking = Consumer(options | {"isolation.level": "read_uncommitted"})
-    _, end = looking.get_watermark_offsets(partition, timeout=PATIENCE)
-    looking.close()
-    consumer = Consumer(options | {"isolation.level": isolation})
-    consumer.assign([partition])
-    found: list[Any] = []
-    try:
-        while True:
-            message = consumer.poll(PATIENCE)
-            assert message is not None, "the topic does not end"
-            if message.error() is None:
-                found.append(message)
-            elif (message.offset() or 0) >= end:
-                return found
-    finally:
-        consumer.close()
-
-
-def is_settled(broker: Broker, topic: str) -> bool:
-    """Whether every transaction has its markers, in the topic and in the groups' offsets. Of a
-    broker that is killed before, some stay without (Kafka 4, one broker), and nobody reads on.
-    """
-    ends = []
-    for isolation in ("read_committed", "read_uncommitted"):
-        looking = Consumer({
-            "bootstrap.servers": broker.server, "group.id": "judge", "isolation.level": isolation,
-            "log_level": 0,
-        })  # fmt: skip
-        names = (topic, "__consumer_offsets")
-        ends += [looking.get_watermark_offsets(TopicPartition(n, 0), PATIENCE) for n in names]
-        looking.close()
-    return ends[:2] == ends[2:]
-
-
-def own(messages: list[Any]) -> list[str]:
-    """What Levada has written, as texts."""
-    return [m.value().decode() for m in messages if m.key() is not None]
 
 
 def run(root: Path, path: Path, url: str, text: str = SUMS, **options: str) -> Engine:
@@ -302,7 +254,7 @@ def _goes_and_comes(another: Broker, tmp_path: Path) -> None:
         asked.to(url, sasl="plain", user="writer", password="env:KAFKA_PASSWORD")
         engine.start()
         until(lambda: engine.progress().epochs and not engine.status().outputs[0].behind)
-        until(lambda: is_settled(another, "obs"))
+        until(lambda: is_settled(another.server, "obs"))
         another.stop(signal.SIGKILL)
         stream(path, 200, 200)
         until(lambda: engine.status().outputs[0].why)

@@ -9,13 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from awaiting import PATIENCE, kill_after, until
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.errors import SourceError
+from levada.sources.kafka.source import KafkaSource
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Report
 
@@ -107,6 +110,30 @@ def test_a_broker_that_goes_and_comes_again(another: Broker) -> None:
         until(lambda: read(engine) == 150)
         until(lambda: not engine.progress().awaits)
         assert next(asked.results()).time == 2000
+
+
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.LEADER_NOT_AVAILABLE])
+def test_a_broker_that_is_not_ready_is_asked_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """What it says for a moment after it was killed; which moment that is, none can say."""
+    left, offsets = [code, code], KafkaSource._offsets
+
+    def answered(*given: Any) -> Any:
+        if left:
+            raise KafkaException(KafkaError(left.pop()))
+        return offsets(*given)
+
+    monkeypatch.setattr(KafkaSource, "_offsets", answered)
+    url = broker.topic(f"not-ready-{code}")
+    broker.send(f"not-ready-{code}", values(10), times=[1000] * 10)
+    with Engine(spark=False) as engine:
+        engine.stream("http://e/s", url, format="nt", time="timestamp")
+        engine.register(TEXT, name="q")
+        engine.start(once=True)
+        assert engine.await_end(PATIENCE)
+        assert read(engine) == 10
+    assert not left
 
 
 def read(engine: Engine) -> int:

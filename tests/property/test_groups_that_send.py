@@ -22,7 +22,7 @@ from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Done
 from levada.runtime.graph import group_counts
-from levada.runtime.graph.group_counts import Block, Packed
+from levada.runtime.graph.group_counts import FINEST, Block, Packed
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.group_tables import Dealing
 from stepped import run_moved
@@ -48,7 +48,7 @@ def in_one(epoch: int, table: GroupTable) -> GroupTable | None:
     return None if table.partitions == 1 else GroupTable(1, table.groups, 1, none, none)
 
 
-def sent(case: Case, dealing: Dealing, rows: int) -> Edges:
+def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
     """The rows from group to group by the node that got them, but for partial aggregates, which are
     as many as there are tasks that have some. Only of these may it not be known who has sent them.
     """
@@ -66,7 +66,7 @@ def sent(case: Case, dealing: Dealing, rows: int) -> Edges:
         return save(self, plan, *others)  # type: ignore[arg-type]
 
     with (
-        patch("stepped.Engine", partial(Engine, slices="1d")),
+        patch("stepped.Engine", partial(Engine, slices=f"1d,groups={groups}")),
         patch.object(group_counts, "told_by", keep_blocks),
         patch.object(Checkpoint, "save_plan", keep_plan),
     ):
@@ -85,8 +85,8 @@ def sent(case: Case, dealing: Dealing, rows: int) -> Edges:
 
 
 @examples(4)
-@given(queries, st.sampled_from((5, 30)), st.integers(0, 2**32 - 1))
+@given(queries, st.sampled_from((5, 30)), st.integers(0, 2**32 - 1), st.sampled_from((16, FINEST)))
 def test_where_groups_are_changes_nothing_of_what_they_send(
-    case: Case, rows: int, lot: int
+    case: Case, rows: int, lot: int, groups: int
 ) -> None:
-    assert sent(case, partial(moving, lot), rows) == sent(case, in_one, rows)
+    assert sent(case, partial(moving, lot), rows, groups) == sent(case, in_one, rows, groups)

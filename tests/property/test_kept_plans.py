@@ -54,7 +54,7 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
 
 OF_A_SEAL = {"changed"}
 """What is another since the last seal."""
-OF_A_RUN = {"_seen", "_common", "_batch", "data", "_sealer", "change"}
+OF_A_RUN = {"_seen", "_common", "_batch", "data", "_sealer", "change", "sites"}
 """What a topology looks up anew, and by what newcomers of one run find what is there."""
 
 

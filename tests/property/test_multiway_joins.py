@@ -6,9 +6,13 @@ the reference. Rows that one step has put together are counted, so that a test o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from random import Random
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +21,18 @@ from asking import S, at, query
 from cases import Case
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
+from levada.engine.engine import Engine
 from levada.model.frame import Frame
+from levada.model.limits import Memory
 from levada.operators import table
+from levada.operators.interval import adaptive
+from levada.operators.interval.join_forms import Figures
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.testing.compare import same_queries
 from stars import starred
-from stepped import run_moved
+from stepped import run_between, run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 lots = st.integers(0, 2**32 - 1)
@@ -32,7 +41,22 @@ starts = st.lists(
 )
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 modes = st.sampled_from(tuple(map(str, Sharing)))
-forms = st.sampled_from((("multiway",), ("multiway",), ("multiway", "binary")))
+forms = st.sampled_from((("multiway",), ("multiway",), ("multiway", "binary"), ("auto",)))
+
+
+class Chosen:
+    """Another form at each look, by lots of a seed: how often each has been chosen."""
+
+    def __init__(self, seed: int) -> None:
+        self.lots, self.found = Random(seed), Counter[bool]()
+
+    def __call__(self, figures: Figures) -> tuple[int, ...]:
+        inputs = len(figures.rows).bit_length() - 1
+        order = self.lots.choice(
+            [figures.order, (), tuple(self.lots.sample(range(inputs), inputs))]
+        )
+        self.found[bool(order)] += 1
+        return order
 
 
 @pytest.fixture
@@ -58,6 +82,76 @@ def test_a_star_is_put_together_in_one_step(made: list[int]) -> None:
     )
     assert same_queries(case.expected(), got) is None
     assert made[0] >= 8
+
+
+def test_a_form_that_changes_does_not_show(made: list[int]) -> None:
+    """With rows of before in each change: state of two at a time is made of what is in state."""
+    stream = [
+        at(500 * i, f":a :p {i} . :a :q :b{i % 3} . :b :q :a . :a :r {i % 4}") for i in range(40)
+    ]
+    asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
+    case = Case({S: tuple(stream)}, (asked,))
+    chosen = Chosen(4)
+    with patch.object(adaptive, "choose", chosen):
+        got = run_between(case, lambda engine: None, [(50, 2)], {}, epoch_rows=4, joins=("auto",))
+    assert same_queries(case.expected(), got) is None
+    assert min(chosen.found.values()) >= 8
+
+
+def turned(epoch: int, table: GroupTable) -> GroupTable:
+    """Half of the groups a partition further."""
+    to, many = table.partition.astype(np.int32), table.partitions
+    some = np.random.default_rng(epoch).random(table.groups) < 0.5
+    to[some] = (to[some] + 1) % many
+    other = np.flatnonzero(to != dealt(table.groups, many).partition).astype(np.int32)
+    return GroupTable(1, table.groups, many, other, to[other])
+
+
+def test_groups_that_move_have_what_follows_from_their_rows_made_again() -> None:
+    """Partitions differ in their forms when groups move between them, which is now and then."""
+    parts = ":a{k} :p {i} . :a{k} :q :b{m} . :b{m} :q :a{k} . :a{k} :r {m}"
+    stream = [at(500 * i, parts.format(i=i, k=i % 7, m=i % 3)) for i in range(60)]
+    asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
+    case = Case({S: tuple(stream)}, (asked,))
+    looks = Counter[tuple[int, ...]]()
+
+    def choose(figures: Figures) -> tuple[int, ...]:
+        order = figures.order or ((1, 0, 2, 3), (), (2, 1, 0, 3), ())[looks.total() % 4]
+        looks[order] += 1
+        return order
+
+    def prepare(engine: Engine) -> None:
+        engine._open().tables.dealing = lambda n, table: turned(n, table) if n % 6 == 5 else None
+
+    with patch.object(adaptive, "choose", choose):
+        got = run_between(case, prepare, [(90, 3)], {}, epoch_rows=4, joins=("auto",))
+    assert same_queries(case.expected(), got) is None
+    assert len(looks) == 3
+    assert min(looks.values()) >= 5
+
+
+@examples(6)
+@given(
+    starred(), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths, modes,
+    st.sampled_from(("", "moved", "moved", "divided")),
+    st.sampled_from(("", "", "1MB,theta=4096")),
+    st.sampled_from(("", "1d")),
+)  # fmt: skip
+def test_forms_that_change_do_not_show(
+    case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],
+    dies: dict[int, bool], mode: str, groups: str, memory: str, slices: str,
+) -> None:  # fmt: skip
+    def prepare(engine: Engine) -> None:
+        engine._memory, engine._slices = Memory.of(memory), slices
+        if groups:
+            heavy = groups_of(case) if groups == "divided" else ()
+            engine._open().tables.dealing = Lots(lot, heavy).deal
+
+    with patch.object(adaptive, "choose", Chosen(lot)):
+        got = run_between(
+            case, prepare, stops, dies, epoch_rows=rows, sharing=mode, joins=("auto",)
+        )
+    assert same_queries(case.expected(), got) is None
 
 
 @examples(9)

@@ -73,9 +73,11 @@ def judge(
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(comings(queries), worlds, mixed_modes, st.integers(0, 9))
-    def each(coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int) -> None:
-        check(coming, world, shared, alone, mixed, **options)
+    @given(comings(queries), worlds, mixed_modes, st.integers(0, 9), st.sampled_from((0, 0, 0, 4)))
+    def each(
+        coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int, limit: int
+    ) -> None:
+        check(coming, world, shared, alone, mixed, share_limit=limit, **options)
 
     each()
     print(f"{shared}")

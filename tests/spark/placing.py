@@ -17,6 +17,7 @@ import levada
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job
 from levada.runtime.places import Places, Tally
+from levada.runtime.spark.carrier import Near
 from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.spark.session import start_session, stop_session
 
@@ -93,6 +94,33 @@ def plan(number: int, executor: SparkExecutor, seen: Seen) -> dict[str, Any]:
     }
 
 
+def by_file(session: Any, seen: Seen) -> dict[str, Any]:
+    """Jobs whose blobs go by file to tasks on the sender's host, as all executors are here: their
+    outcomes, what Spark then still carries between executors, what they leave; and one whose files
+    are lost.
+    """
+    executor, plain = SparkExecutor(session, threshold=1000), SparkExecutor(session)
+    executor._near = Near(by_file=True)
+    rng, scratch = np.random.default_rng(1), Path("spark").absolute()
+    given: dict[str, Any] = {"stages": 2, "lost": str(scratch / "lost")}
+    for name, n in (("first", PAYLOADS), ("later", PARTS)):
+        given[name] = rng.integers(2_000, 60_000, (n, PARTS)).tolist()
+    payloads = [b"%d" % i for i in range(PAYLOADS)]
+    job = Job(json.dumps(given).encode(), payloads, 2, PARTS, FUNCTIONS)
+    apart = Places(MACHINES, (0, 1, 2, 3, 0, 1), ((0, 1, 2, 3, 0), (3, 2, 1, 0, 3)), Tally())
+    right, same, remote = plain.run(job), [], []
+    for one in (plain, executor, executor):
+        seen.bytes()
+        same.append(one.run(replace(job, places=apart)) == right)
+        remote.append(seen.bytes())
+    left = sorted({path.name for path in scratch.glob("**/levada-xfer/*/*")})
+    together = Places(MACHINES, (0,) * PAYLOADS, ((0,) * PARTS,) * 2, Tally())
+    losing = replace(job, functions=(FUNCTIONS[0], "spark_jobs:losing_stage"), places=together)
+    lost = [executor.run(losing) == right, (scratch / "lost").exists()]
+    return {"same": same, "remote": remote, "left": left, "lost": lost,
+            "after": executor._near.hosts(()) is None}  # fmt: skip
+
+
 def without_executors(executor: SparkExecutor) -> dict[str, Any]:
     """A placement on more machines than there are executors, of a job that reads nothing."""
     tally, given = Tally(), {"stages": 1, "first": [], "later": []}
@@ -137,6 +165,7 @@ def main(plans: int, text: str) -> None:
         "remote": seen.bytes(),
         "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
+    found["by file"] = by_file(session, seen)
     stop_session(session)
     print(json.dumps(found))
 

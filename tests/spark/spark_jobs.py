@@ -3,8 +3,10 @@
 import gc
 import json
 import os
+import shutil
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from levada.errors import SourceError
@@ -81,3 +83,13 @@ def matrix_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[
     if number < asked["stages"]:
         return [(p, bytes(size)) for p, size in enumerate(asked["later"][partition])]
     return [(-1, json.dumps([partition, [len(b) for b in blobs]]).encode())]
+
+
+def losing_stage(context: Any, number: Any, partition: Any, blobs: Any) -> Any:
+    """As ``matrix_stage``; but the first that runs takes away all files of the exchange."""
+    told = Path(json.loads(context)["lost"])
+    if not told.exists():
+        told.touch()
+        for folder in told.parent.rglob("levada-xfer"):
+            shutil.rmtree(folder)
+    return matrix_stage(context, number, partition, blobs)

@@ -254,7 +254,7 @@ def test_workers_come_and_partitions_follow(
     field: Field, clusters: Callable[[int], Cluster]
 ) -> None:
     cluster = clusters(1)
-    master = ("--master", cluster.url, "--checkpoint", "ck", "--partitions", "auto")
+    master = ("--master", cluster.url, "--checkpoint", "ck", "--partitions", "cores")
     run = field.start("spread", *master, **SOON)
     all_there(field, run, 1)
     for _ in range(2):

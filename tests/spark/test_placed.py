@@ -56,6 +56,12 @@ def test_placed_tasks(tmp_path: Path) -> None:
         assert abs(ours - plan["remote"]) <= 0.01 * plan["remote"], plan
     wanted, missed = (sum(plan["seen"][i] for plan in found["plans"]) for i in (0, 1))
     assert missed < wanted / 2, "most tasks ran where they were wanted"
+    near = found["by file"]
+    assert near["same"] == [True] * 3
+    assert max(near["remote"][1:]) < 0.1 * near["remote"][0], "most bytes go by file on one host"
+    assert near["left"] == ["1"], "a job takes away what those before it have left"
+    assert near["lost"] == [True, True], "a job whose files are lost is run again by value"
+    assert near["after"], "and so are the next"
     without = found["without"]
     assert without["same"]
     assert without["there"] == [True] * 4 + [False] * 2

@@ -32,6 +32,7 @@ class QueryOptions:
     ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also
     evaluate where all windows are empty. ``until`` (ms since 1970): the last instant at which the
     query reports; ``lifetime`` (ms) says it from where the query begins. Then it leaves.
+    ``region``: where its results go, and with whom it shares operators ("": anywhere, all).
     ``entailment``: which triples a graph entails beside its own; None is as the engine has it.
 
     >>> QueryOptions(report="change").bounds
@@ -47,6 +48,7 @@ class QueryOptions:
     until: int | None = None
     lifetime: int | None = None
     entailment: Regime | None = None
+    region: str = ""
 
     @property
     def ends(self) -> bool:
@@ -80,6 +82,7 @@ class QueryWords(TypedDict, total=False):
     until: int | str
     lifetime: int | str
     entailment: Literal["none", "rdfs", "owl"]
+    region: str
 
 
 def report_policy(text: str) -> dict[str, Any]:
@@ -133,6 +136,8 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
         policy = report_policy(values.pop("report"))
         values.update(policy)
     values |= _life(values)
+    if "region" in values:
+        values["region"] = region_of(values["region"])
     if values.get("bounds", "[)") not in get_args(Bounds):
         raise UsageError(f"There are no bounds {values['bounds']}.", hint="Say '[)' or '(]'.")
     if "entailment" in values:
@@ -154,6 +159,22 @@ def narrowed(wide: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     if any(own.get(word) is not None for word in ends):
         wide = {word: value for word, value in wide.items() if word not in ends}
     return {**wide, **own}
+
+
+def region_of(value: Any) -> str:
+    """The regions of a query: where its results go, and behind ``+`` those whose operators it may
+    share. Raises ``UsageError``.
+
+    >>> region_of("east + west")
+    'east+west'
+    """
+    own, *others = names = [name.strip() for name in str(value).split("+")]
+    if not all(names) or own == "any" or any(" " in name for name in names):
+        raise UsageError(
+            f"A query is in a region, not region={value}.",
+            hint="Say for example region=east, east+west (it shares with west, too) or east+any.",
+        )
+    return "+".join([own, *dict.fromkeys(others)])
 
 
 def until_of(value: Any) -> int:

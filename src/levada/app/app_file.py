@@ -30,7 +30,6 @@ from levada.algebra.options import (
     QueryOptions,
     narrowed,
     options_of,
-    report_policy,
 )
 from levada.algebra.schema import Regime
 from levada.app.values import (
@@ -45,8 +44,12 @@ from levada.app.values import (
     list_at,
     mapping_at,
     memory_at,
+    one_of,
     plain_time,
+    policy_at,
+    region_at,
     required,
+    slice_at,
     text_at,
     texts_at,
     time_at,
@@ -54,7 +57,7 @@ from levada.app.values import (
 )
 from levada.emission.formats import SHAPES, Format, check_stdout, meant
 from levada.engine.asked import Asked
-from levada.errors import UsageError, near
+from levada.errors import UsageError
 from levada.model.counts import check_partitions
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
@@ -120,8 +123,9 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
     results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
-    ``memory``: of a task. ``partitions``: a number, auto. ``slice``: in which sending is counted.
-    ``sharing``: off, .. ``join``: binary, .. ``place``, ``pin``: a placement, a machine file, off.
+    ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
+    ``sharing``: off, .. ``join``: binary, .. ``regions``: names, or a machine file;
+    ``share_limit``: of a join's state. ``place``, ``pin``: a placement, a machine file, off.
     ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms.
     ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
     none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
@@ -147,6 +151,8 @@ class Options:
     balance: BalanceOptions | None = None
     sharing: str = DEFAULT
     join: str = JoinForm.BINARY
+    regions: str = ""
+    share_limit: int = 0
     summary: str | None = None
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
@@ -346,55 +352,37 @@ def _path(base: Path, place: str, value: Any) -> str:
     return str(base / os.path.expanduser(text_at(value, place)))
 
 
-def _one_of(
-    words: tuple[str, ...], hint_of: Callable[[str, tuple[str, ...]], str] = near
-) -> Callable[[Any, str], str]:
-    def read(value: Any, place: str) -> str:
-        if value not in words:
-            hint = hint_of(value, words) if isinstance(value, str) else ""
-            said = f"{', '.join(words[:-1])} or {words[-1]}"
-            raise UsageError(f"{place} is {said}, not {value!r}.", hint=hint)
-        return str(value)
-
-    return read
-
-
-def _policy(value: Any, place: str) -> str:
-    inside(place, lambda: report_policy(value))
-    return str(value)
-
-
 _STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "graph": lambda value, place: check_graph(text_at(value, place)),
-    "format": lambda value, place: _one_of(RDF)(word_of(text_at(value, place)), place),
+    "format": lambda value, place: one_of(RDF)(word_of(text_at(value, place)), place),
     "reload": flag_at,
 }
 _WORD_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "bounds": _one_of(get_args(Bounds)),
+    "bounds": one_of(get_args(Bounds)),
     "t0": time_at,
-    "report": _policy,
+    "report": policy_at,
     "empty_reports": flag_at,
     "until": until_at,
     "lifetime": lifetime_at,
-    "entailment": _one_of(tuple(map(str, Regime))),
+    "entailment": one_of(tuple(map(str, Regime))),
+    "region": region_at,
 }
 assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"
-_QUERY_VALUES = {"dialect": _one_of(tuple(DIALECTS)), **_WORD_VALUES}
+_QUERY_VALUES = {"dialect": one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "format": _one_of(FORMATS, lambda word, _: meant(word)),
-    "roll": duration_at,
+    "format": one_of(FORMATS, lambda word, _: meant(word)),
     "terms": flag_at,
-    "as": _one_of(SHAPES),
-    **dict.fromkeys(("epoch", "delay"), duration_at),
-    **dict.fromkeys(("epoch_rows", "max_rows"), count_at),
+    "as": one_of(SHAPES),
+    **dict.fromkeys(("roll", "epoch", "delay"), duration_at),
+    **dict.fromkeys(("epoch_rows", "max_rows", "share_limit"), count_at),
     "limits": limits_at,
     "memory": memory_at,
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
-    "slice": _one_of(("1d", "1mo")),
-    **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "summary"), text_at),
+    "slice": slice_at,
+    **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "regions", "summary"), text_at),
     "balance": balance_at,
-    "sharing": _one_of(tuple(map(str, Sharing))),
-    "join": _one_of(tuple(map(str, JoinForm))),
+    "sharing": one_of(tuple(map(str, Sharing))),
+    "join": one_of(tuple(map(str, JoinForm))),
     "ontology": texts_at,
     **_WORD_VALUES,
 }

@@ -39,6 +39,11 @@ def known_to(app: App) -> Known:
     own. Raises ``UsageError``, ``SourceError``.
     """
     planning = Planning(joins=join_form_of(app.options.join))
+    if app.options.regions:
+        # here: few name regions beside those of streams
+        from levada.engine.placing.regions import regions_of
+
+        planning = planning._replace(regions=regions_of(app.options.regions))
     registry = Registry(ontology_files(app.options.ontology), planning=planning)
     for config in app.streams:
         registry.add_stream(settled(config))

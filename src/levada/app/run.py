@@ -123,6 +123,8 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
         balance=app.options.balance,
         sharing=app.options.sharing,
         join=app.options.join,
+        regions=app.options.regions,
+        share_limit=app.options.share_limit,
         master=master,
         sink=sink,
         letters=_letters(app),

@@ -8,11 +8,12 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from levada.algebra.options import lifetime_of, until_of
+from levada.algebra.options import lifetime_of, region_of, report_policy, until_of
 from levada.errors import UsageError, near
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import check_limits, check_memory
+from levada.runtime.slicing import check_slices
 
 if TYPE_CHECKING:
     from levada.runtime.balance.options import BalanceOptions
@@ -96,6 +97,12 @@ def limits_at(value: Any, place: str) -> str:
     return cast(str, inside(place, lambda: check_limits(text)))
 
 
+def slice_at(value: Any, place: str) -> str:
+    """In which slices sending is counted, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: check_slices(text)))
+
+
 def memory_at(value: Any, place: str) -> str:
     """How much memory a task may have, as text."""
     text = text_at(value, place)
@@ -144,3 +151,30 @@ def balance_at(value: Any, place: str) -> BalanceOptions | None:
 
     found: BalanceOptions | None = inside(place, lambda: balance_of(value))
     return found
+
+
+def one_of(
+    words: tuple[str, ...], hint_of: Callable[[str, tuple[str, ...]], str] = near
+) -> Callable[[Any, str], str]:
+    """What reads one of these words."""
+
+    def read(value: Any, place: str) -> str:
+        if value not in words:
+            hint = hint_of(value, words) if isinstance(value, str) else ""
+            said = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise UsageError(f"{place} is {said}, not {value!r}.", hint=hint)
+        return str(value)
+
+    return read
+
+
+def region_at(value: Any, place: str) -> str:
+    """The regions of a query, as text."""
+    text = text_at(value, place)
+    return cast(str, inside(place, lambda: region_of(text)))
+
+
+def policy_at(value: Any, place: str) -> str:
+    """A report policy, as text."""
+    inside(place, lambda: report_policy(value))
+    return str(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from levada.algebra.options import lifetime_of, until_of
+from levada.algebra.options import lifetime_of, region_of, until_of
 from levada.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_output, parse_static, parse_stream
 from levada.cli.scripts import statements
@@ -93,6 +93,7 @@ def _read(name: str, value: Any) -> Any:
         "t0": parse_time,
         "until": until_of,
         "lifetime": lifetime_of,
+        "region": region_of,
         "balance": _balance,
         "limits": check_limits,
         "memory": check_memory,

@@ -18,6 +18,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
+
 from levada.algebra import show as algebra_text
 from levada.algebra.options import end_told
 from levada.app.app_file import App
@@ -25,11 +27,12 @@ from levada.app.prepare import known_to, prepare_app, queries_of
 from levada.engine.known import Known
 from levada.engine.makers import makers_read, order_by_makers
 from levada.engine.prepare import Prepared, prepare, share
+from levada.engine.telling.forms import FormStatus
 from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
-from levada.plan.physical.multiway import why_binary
+from levada.plan.physical.multiway import of_either_form, why_binary
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.topology.document import read_document
 from levada.plan.topology.show import (
@@ -60,9 +63,12 @@ def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Ite
     if stage == "topology":
         yield _topology(app, names, as_json=as_json)
         return
+    told = _forms(app) if stage == "physical" else ()
     for query in _prepared(app, stage):
         if query.asked.name in names:
             value, text = _at(query, stage)
+            own = (one for one in told if query.asked.name in one.queries)
+            text = "\n".join([text, *map(_measured, own)])
             head = {"query": query.asked.name, "stage": stage}
             yield _json({**head, "tree": tree(value)}) if as_json else text
 
@@ -89,6 +95,19 @@ def explain_sharing(app: App, names: Sequence[str], mode: str, *, as_json: bool)
     if not as_json:
         return show_sharing(told)
     return _json({"stage": "sharing", **tree(told)})
+
+
+def explain_shared(checkpoint: Path, *, as_json: bool) -> str:
+    """What the queries on a checkpoint share, with what was measured. Raises
+    ``CheckpointError``.
+    """
+    # here: to explain a query the data path is not loaded
+    from levada.engine.telling.sharing import show_run, tell_run
+
+    told = tell_run(checkpoint)
+    if not as_json:
+        return show_run(told)
+    return _json({"stage": "shared", **msgspec.to_builtins(told)})
 
 
 def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None = None) -> str:
@@ -120,6 +139,8 @@ def explain_placement(checkpoint: Path, *, as_json: bool, picture: Path | None =
         told = {key: None if each is None else asdict(each) for key, each in where.items()}
         return _json({"stage": "placement", **asdict(costs), **told})
     lines = [*choices.sentences(costs), *places(status)]
+    for table in choices.candidates(costs):
+        lines += flows.aligned(table)
     if costs.parts:  # else nothing has been measured by parts yet
         lines += flows.aligned([choices.PART, *choices.rows(costs)])
     return "\n".join([*lines, *flows.lines(sent)])
@@ -144,8 +165,28 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
             return query.optimized, algebra_text.show(query.optimized)
         case _:
             root = query.physical.root
-            told = why_binary(root) if query.known.joins is JoinForm.MULTIWAY else ()
-            return root, "\n".join([show_operators(root), *told])
+            told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
+            return root, "\n".join([show_operators(root), *told, *of_either_form(root)])
+
+
+def _forms(app: App) -> Sequence[FormStatus]:
+    """What joins whose form is chosen have told, if the application has run on a checkpoint of this
+    machine.
+    """
+    folder = Path(app.options.checkpoint or "")
+    if app.options.join != JoinForm.AUTO or not (folder / "levada.json").exists():
+        return ()
+    # here: to explain a query the data path is not loaded
+    from levada.engine.telling.status import read_status
+
+    return read_status(folder).forms
+
+
+def _measured(one: FormStatus) -> str:
+    return (
+        f"{one.join} of the run: {one.form}; one step costs {one.one_step:,} us of CPU an epoch, "
+        f"two at a time {one.two_at_a_time:,}; changed {one.changed} times."
+    )
 
 
 def _shared(

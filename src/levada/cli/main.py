@@ -91,6 +91,8 @@ def _run(
     balance: w.Balance = None,
     sharing: o.SharingMode = None,
     join: w.Join = None,
+    regions: w.Regions = None,
+    share_limit: w.ShareLimit = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     standby: o.Standby = False,
@@ -111,7 +113,8 @@ def _run(
         "checkpoint": checkpoint, "master": master, "epoch": epoch, "epoch_rows": epoch_rows,
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
-        "sharing": sharing, "join": join, "summary": summary,
+        "sharing": sharing, "join": join, "regions": regions, "share_limit": share_limit,
+        "summary": summary,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
@@ -143,6 +146,7 @@ def _explain(
     join: w.Join = None,
     steps: o.Steps = False,
     placement: w.PlacementOf = None,
+    shared: w.SharedOf = None,
     picture: w.Picture = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -155,12 +159,16 @@ def _explain(
         explain,
         explain_document,
         explain_placement,
+        explain_shared,
         explain_sharing,
     )
     from levada.cli.explain_steps import explain_steps
 
     if placement is not None:
         print(explain_placement(placement, as_json=as_json, picture=picture))
+        return
+    if shared is not None:
+        print(explain_shared(shared, as_json=as_json))
         return
     if picture is not None:
         raise UsageError("--picture draws a placement.", hint="Say --placement CHECKPOINT, too.")

@@ -15,7 +15,7 @@ from levada.runtime.store.remote.address import folder_of
 from levada.streams.options import OPTIONS
 
 _SOURCES, _RESULTS = "Streams and data", "Results"
-_MEANING, RUNNING = "Meaning of queries", "Running"
+MEANING, RUNNING = "Meaning of queries", "Running"
 
 
 def _format(word: str) -> str:
@@ -42,7 +42,7 @@ def _many(option: str, most: str) -> Any:
 
 
 def _partitions(word: str) -> int | str | None:
-    """How many partitions: a number, or auto. Raises ``UsageError``."""
+    """How many partitions: a number, auto, cores. Raises ``UsageError``."""
     return check_partitions(int(word) if word.isdecimal() else word)
 
 
@@ -92,14 +92,14 @@ Dialect = Annotated[
     Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"] | None,
     typer.Option(
         help="The language of the query files; else by their ending, or by the text.",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 Bounds = Annotated[
     Literal["[)", "(]"] | None,
     typer.Option(
         help="Which end of a closing window belongs to it. Default: [)".replace("[", r"\["),
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 T0 = Annotated[
@@ -108,7 +108,7 @@ T0 = Annotated[
         "--t0",
         metavar="TIME",
         help="Where windows start: ISO or ms; else 1970.",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 Report = Annotated[
@@ -116,13 +116,13 @@ Report = Annotated[
     typer.Option(
         metavar="POLICY",
         help="When queries report: close, change, periodic:1m; also with +nonempty; nonempty.",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 EmptyReports = Annotated[
     bool,
     typer.Option(
-        "--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING
+        "--empty-reports", help="Also report where all windows are empty.", rich_help_panel=MEANING
     ),
 ]
 Until = Annotated[
@@ -130,7 +130,7 @@ Until = Annotated[
     typer.Option(
         metavar="TIME",
         help="The last instant at which queries report: ISO or ms. Then they leave.",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 Lifetime = Annotated[
@@ -138,14 +138,14 @@ Lifetime = Annotated[
     typer.Option(
         metavar="DURATION",
         help="How long queries live, from where they begin: 1h. Then they leave.",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 Entailment = Annotated[
     Literal["none", "rdfs", "owl"] | None,
     typer.Option(
         help="Which triples a window or graph entails beside its own (default none).",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 OntologyFiles = Annotated[
@@ -154,7 +154,7 @@ OntologyFiles = Annotated[
         "--ontology",
         metavar="FILE",
         help="What entailment goes by; else the schema triples of --static.",
-        rich_help_panel=_MEANING,
+        rich_help_panel=MEANING,
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
@@ -295,8 +295,9 @@ Partitions = Annotated[
     typer.Option(
         "--partitions",
         parser=_partitions,
-        metavar="N|auto",
-        help="Into how many parts state is divided, from here on; auto: the cores.",
+        metavar="N|auto|cores",
+        help="Into how many parts state is divided, from here on; auto: as many as epochs take "
+        "least over, up to the cores.",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -14,6 +14,7 @@ from typing import Any
 from levada.algebra.options import WORDS as OPTION_WORDS
 from levada.cli import options as o
 from levada.cli.assemble import Given
+from levada.cli.place import options as w
 
 
 def _parameter(name: str, annotation: Any, default: Any = None) -> Parameter:
@@ -35,6 +36,7 @@ WORDS: dict[str, Any] = {
     "until": o.Until,
     "lifetime": o.Lifetime,
     "entailment": o.Entailment,
+    "region": w.Region,
 }
 """The options that say what queries mean, by the words of ``algebra.options.WORDS``."""
 assert tuple(WORDS) == OPTION_WORDS, "each word is an option"

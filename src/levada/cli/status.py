@@ -21,6 +21,7 @@ from levada.engine.driving.tempo import wall
 from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
+from levada.engine.telling.forms import FormStatus
 from levada.engine.telling.relaxed import RelaxedStatus
 from levada.engine.telling.remarks import remarks
 from levada.engine.telling.status import (
@@ -112,6 +113,7 @@ def tell(status: Status) -> dict[str, object]:
         "suspended": status.suspended,
         "over": status.over,
         "relaxed": [asdict(one) for one in status.relaxed],
+        "forms": [asdict(one) for one in status.forms],
         "outputs": [asdict(output) for output in status.outputs],
         "placed": None if status.placed is None else asdict(status.placed),
         "pinned": None if status.pinned is None else asdict(status.pinned),
@@ -171,6 +173,9 @@ def show(status: Status) -> RenderableType:
     if status.relaxed:
         heads = ("relaxed", "given", "made", "wanted", "picked", "work / apart")
         parts.append(table(heads, [_counted(one) for one in status.relaxed]))
+    if status.forms:
+        heads = ("join", "of", "form", "changed", "one step, us", "two at a time, us")
+        parts.append(table(heads, [_formed(one) for one in status.forms]))
     if status.executors is not None:
         parts.append(Text(executors(status.executors)))
     parts += [Text(sentence) for sentence in places(status)]
@@ -203,6 +208,11 @@ def drivers(status: Status) -> Iterator[str]:
 def _counted(one: RelaxedStatus) -> tuple[str, ...]:
     numbers = (one.given, one.made, one.wanted, one.picked)
     return one.join, *(f"{number:,}" for number in numbers), f"{one.work:.2f}"
+
+
+def _formed(one: FormStatus) -> tuple[str, ...]:
+    numbers = (one.changed, one.one_step, one.two_at_a_time)
+    return one.join, ", ".join(one.queries), one.form, *(f"{number:,}" for number in numbers)
 
 
 def _oldest(output: OutputStatus) -> str:

@@ -45,7 +45,6 @@ from levada.errors import (
 from levada.model.collection import Collected
 from levada.model.limits import Limited
 from levada.plan.sealed.plan import Plan, whose
-from levada.runtime.balance.following import Following
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.heart import Heart
@@ -54,7 +53,7 @@ from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
-from levada.runtime.late import Late, cores_of
+from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, note_loss, one_more
@@ -109,7 +108,7 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._requests.restore_static()
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
-        self.suspended = Suspended.of(checkpoint.root, self._limits)
+        self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
         self._totals = Totals(self._limits)
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
@@ -148,8 +147,6 @@ class Driver:
         self.epochs.await_published = self.loop.await_published
 
     def _epochs_of(self, checkpoint: Checkpoint, sourcing: Sourcing, executor: Executor) -> Epochs:
-        if self._tempo.follows:
-            checkpoint.tables.dealing = Following(partial(cores_of, executor), wall).deal
         return Epochs(
             checkpoint,
             self._statics,
@@ -163,8 +160,7 @@ class Driver:
             slices=self._tempo.slices,
             placed=self._tempo.placed,
             bound=self._tempo.bound,
-            balancing=self._tempo.balancing,
-            cores=self._tempo.cores,
+            degrees=self._tempo.degrees(executor, checkpoint.last),
         )
 
     @property

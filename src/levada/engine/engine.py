@@ -35,8 +35,9 @@ from levada.engine.driving.tempo import Tempo, paced, wall
 from levada.engine.driving.totals import limits_of
 from levada.engine.many.registers import RegistersMany
 from levada.engine.ontology import Paths, ontology_files
-from levada.engine.placing.balance import Wanted, balancing_of
+from levada.engine.placing.balance import Wanted, balancing_of, degree_by
 from levada.engine.placing.pinned import pinned, processors_of
+from levada.engine.placing.regions import planning_of
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
@@ -49,15 +50,16 @@ from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
 from levada.errors import UsageError
-from levada.model.counts import AUTO, check_count, check_partitions
+from levada.model.counts import Partitions, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
-from levada.plan.install.sharing import DEFAULT, Planning, sharing_of
-from levada.plan.sealed.kinds import JoinForm, join_form_of
+from levada.plan.install.sharing import DEFAULT
+from levada.plan.sealed.kinds import JoinForm
+from levada.runtime.driver.costs.degree import MODEL, chosen_of
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
-from levada.runtime.graph.send_graph import check_slices
 from levada.runtime.local import Executor, cores
+from levada.runtime.slicing import check_slices
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Keep
 from levada.runtime.store.remote.address import located
@@ -86,12 +88,14 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     epoch; one that would make more is suspended; ``limits``: what else one query may have
     ("bytes=100MB,reports=1000000"). ``memory``: what a task may have of its own ("512MB"), whatever
     windows hold; epochs are smaller where that is not enough. ``slices``: counts what tasks send
-    each other, by slices of event time (1d, 1mo), for ``levada graph export``. ``sharing``: what
-    queries share, off, exact, containment or relax; ``join``: the form of joins of three and more
-    parts, binary or multiway. ``keep``: how long results stay for other processes ("1h,256MB").
-    ``place``: a placement file, by which work goes to executors. ``balance``: whether groups move
-    to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine file, to
-    whose processors Spark's workers on this host are bound.
+    each other, by slices of event time (1d, 1mo, "1d,groups=65536"), for ``levada graph export``.
+    ``sharing``: what queries share, off, exact, containment or relax; ``join``: the form of joins
+    of three and more parts, binary, multiway or auto. ``regions``: names, or a machine file, for
+    ``region`` of streams and queries; ``share_limit``: rows of state of a join, above which
+    newcomers do not relax it (0: any). ``keep``: how long results stay for other processes
+    ("1h,256MB"). ``place``: a placement file, by which work goes to executors. ``balance``: whether
+    groups move to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine
+    file, to whose processors Spark's workers on this host are bound.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         epoch_rows: int = 1_000_000,
         delay: int | str | None = None,
         master: str = "local[*]",
-        partitions: int | Literal["auto"] | None = None,
+        partitions: Partitions = None,
         sink: Sink | None = None,
         letters: Path | None = None,
         keep_results: bool = True,
@@ -116,26 +120,26 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         slices: str = "",
         sharing: str = DEFAULT,
         join: str = JoinForm.BINARY,
+        regions: str | os.PathLike[str] = "",
+        share_limit: int = 0,
         keep: str = "",
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
         pin: str | os.PathLike[str] = "",
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
-        planning = Planning(sharing_of(sharing), join_form_of(join))
+        planning = planning_of(sharing, join, regions, share_limit)
         self._interval, self._delay = paced(epoch, delay)
         self._epoch_rows = check_count(epoch_rows, "epoch_rows")
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
         check_classic(self._spark, master, os.environ)
-        self._master = master
-        self._bound = pinned(pin, self._spark, master)
+        self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
-        self._memory = Memory.of(memory)
-        self._wish = wish_of(place, master)
-        self._slices = check_slices(slices) or ("1d" if isinstance(self._wish, Learning) else "")
+        self._memory, self._wish = Memory.of(memory), wish_of(place, master)
+        self._slices = check_slices(slices, learned=isinstance(self._wish, Learning))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
@@ -252,10 +256,10 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         try:
             self._registry.begin()
             placed, follow = settle(self._wish, self._open(), self._registry.streams)
-            own = cores(self._master) if self._is_local else 0
+            own = cores(self._master) if self._is_here else 0
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
-                placed, self._balancing, own, follow, self._delay, self._bound, self._follows,
+                placed, self._balancing, own, follow, self._delay, self._bound, self._degree,
                 self._memory,
             )  # fmt: skip
             self._start(tempo)
@@ -264,13 +268,12 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             raise
 
     @property
-    def _is_local(self) -> bool:
-        return self._master.startswith("local")
+    def _is_here(self) -> bool:
+        return self._master.startswith("local") or self._master == NO_SPARK
 
     @property
-    def _follows(self) -> bool:
-        alone = self._wish is None and self._balancing is None
-        return self._partitions == AUTO and alone
+    def _degree(self) -> str:
+        return degree_by(self._partitions, self._wish, self._balancing)
 
     def _start(self, tempo: Tempo) -> None:
         checkpoint = self._open()
@@ -312,9 +315,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
                 self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
                 objects=objects,
             )  # fmt: skip
-            here = self._is_local or self._master == NO_SPARK
-            # a cluster's cores are known when its executors are there
-            if isinstance(wanted, int) or (wanted is not None and here):
+            # of as many cores the model has chosen; a cluster's are known when its executors are
+            kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == found
+            if isinstance(wanted, int) or (wanted is not None and self._is_here and not kept):
                 self._checkpoint.tables.deal(partitions)
             self._held.callback(self._checkpoint.close)
         return self._checkpoint

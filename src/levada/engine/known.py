@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from levada.algebra import nodes as a
 from levada.engine.ontology import Ontology
 from levada.model.query import Form
+from levada.plan.install.locality.regions import Regions
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import JoinForm
 
@@ -28,6 +29,7 @@ class Known:
     ``queries``: the queries by name, as their texts say. ``makers``: those that make a stream, by
     each name that it can be asked for by; ``others`` in the same way those that make none, for what
     is said of them. ``said``: the streams by the names that queries have called them so far.
+    ``regions``: those of the engine (None: it knows); ``of_streams``: those that streams name.
     ``joins``: of which form joins are where that can be chosen.
     """
 
@@ -40,6 +42,8 @@ class Known:
     others: dict[str, list[str]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     joins: JoinForm = JoinForm.BINARY
+    regions: Regions | None = field(default_factory=Regions)
+    of_streams: dict[str, str] = field(default_factory=dict)
 
     def add_query(self, name: str, query: a.Query) -> None:
         """One more query, which makes a stream if it is a CONSTRUCT."""

@@ -31,6 +31,7 @@ from levada.model.collection import collection_paused
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rule import Context
+from levada.plan.install.locality.regions import Regions, check_reach
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts
@@ -109,7 +110,10 @@ class Prepared:
 
     @_stage
     def bound(self) -> a.Query:
-        """On the streams and graphs that there are."""
+        """On the streams and graphs that there are, and in their regions."""
+        asked, known = self.asked, self.known
+        if known.regions is not None:
+            check_reach(asked.name, asked.options.region, known.regions, known.of_streams.values())
         return bind_names(self.algebra, self.asked, self.known, self._places)
 
     @property
@@ -150,12 +154,15 @@ def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT)
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
 
     topology = Topology(known.streams, known.replaceable, sharing, known.joins)
+    topology.sites.regions = known.regions or Regions()
+    topology.sites.of_stream = known.of_streams
     for query in queries:
         topology.add(
             query.asked.name,
             topology.place(query.plannable),
             MIN,
             empty_reports=query.asked.options.empty_reports,
+            region=query.asked.options.region,
         )
     topology.install()
     return topology

@@ -65,7 +65,9 @@ class Registry:
         self.declared: dict[str, StreamConfig] = {}
         self.left: set[str] = set()
         ontology_ = Ontology(self._ontology_files)
-        self.known = Known(graphs=frozenset(), ontology=ontology_, joins=planning.joins)
+        self.known = Known(
+            graphs=frozenset(), ontology=ontology_, joins=planning.joins, regions=planning.regions
+        )
         self.queries: dict[str, Registered] = {}
         self._folded: dict[str, str] = {}  # their names, by what a disk that is blind to case sees
         self.dropped: set[str] = set()
@@ -89,6 +91,8 @@ class Registry:
         """
         with self.lock:
             self.check_free(config.name)
+            self.planning.regions.check_stream(config.name, config.region)
+            self.known.of_streams[config.name] = config.region
             self.streams[config.name] = config
             self.declared[config.name] = declared or config
             self.known.streams[config.name] = StreamFacts.of(config)
@@ -126,6 +130,7 @@ class Registry:
                 message = f"The stream {name} is read by {_listed(readers)}."
                 raise UsageError(message, hint="Take out what reads it first.")
             del self.streams[name], self.declared[name], self.known.streams[name]
+            del self.known.of_streams[name]
             said = self.known.said
             self.known.said = {text: stream for text, stream in said.items() if stream != name}
             self.left.add(name)
@@ -191,6 +196,7 @@ class Registry:
                     )
                 if self.begins is not None:
                     check_end(query.name, query.options, self.begins(query.alike))
+                    query.lifetime.may_be_over = True  # when the plan has it
 
     def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> list[Prepared]:
         """A query of each template: what is a slip in one is one in all."""

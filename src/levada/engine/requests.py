@@ -133,7 +133,8 @@ class Requests:
             if added.name not in given:
                 asked = Asked(added.text, added.name, added.dialect, added.options)
                 try:
-                    self._register([asked])
+                    (query,) = self._register([asked])
+                    query.lifetime.may_be_over = True
                 except LevadaError as error:
                     told = f"The query {added.name}, which levada add added, is not run: {error}"
                     warnings.warn(told, stacklevel=2)

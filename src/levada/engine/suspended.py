@@ -50,10 +50,15 @@ class Suspended:
     queries: dict[str, Suspension] = field(default_factory=dict)
 
     @staticmethod
-    def of(root: Path, limits: Limited) -> Suspended:
-        """Those of a checkpoint, but for those that a higher limit lets go on."""
+    def of(root: Path, limits: Limited, queries: Mapping[str, Registered]) -> Suspended:
+        """Those of a checkpoint, but for those of the ``queries`` that a higher limit lets go on:
+        their ends may have passed.
+        """
         kept = read_suspended(root)
         left = {n: s for n, s in kept.items() if not s.lifted(limits.of(n))}
+        for name in kept.keys() - left.keys():
+            if name in queries and queries[name].identity == kept[name].identity:
+                queries[name].lifetime.may_be_over = True
         found = Suspended(root / SUSPENDED, limits, left)
         if len(left) < len(kept):
             found._write()

@@ -31,6 +31,9 @@ says what is.
     #of             int64     which of an epoch's sequences a row is of         count windows
     #on             int8      whether an equal row stood before                 count windows
     #v              int8      the sign of static rows before they are settled   static data
+    #d              float64   the number that tells the cell of a slice         slices in state
+    #leaf           int64     the cell of a slice, while it is added up         slices in state
+    #wanted         int64     a bit for each window in which it is wanted       slices in state
 
 Cost: the name of a slot's column is looked up in a table, not built.
 """
@@ -59,6 +62,9 @@ NUMBER = "#q"
 SEQUENCE = "#of"
 STOOD = "#on"
 SIGN = "#v"
+VALUE = "#d"
+LEAF = "#leaf"
+WANTED = "#wanted"
 
 _SLOT = "xykdmc"
 _WINDOW = ("lo", "hi", "prev")

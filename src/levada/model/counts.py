@@ -6,12 +6,17 @@ import operator
 import re
 from typing import Any, Literal
 
-from levada.errors import UsageError
+from levada.errors import UsageError, near
 
 MOST = 10**18
 """The largest number that anything takes: it fits into 64 bits with room to add."""
 MOST_PARTITIONS = 10_000
 AUTO: Literal["auto"] = "auto"
+CORES: Literal["cores"] = "cores"
+Partitions = int | Literal["auto", "cores"] | None
+"""A number; as what epochs take says, from as many as there are cores on; as many as there are
+cores, while these come and go; None: what the checkpoint has, of a new one the cores.
+"""
 
 
 def check_count(value: Any, what: str, least: int = 1, most: int = MOST) -> int:
@@ -49,16 +54,19 @@ def parse_count(text: str, what: str, least: int = 1, most: int = MOST) -> int:
         raise UsageError(error.message, hint="Write it as 5000, 100k or 2M.") from None
 
 
-def check_partitions(value: Any) -> int | Literal["auto"] | None:
-    """The number of partitions that a user gives: auto is the cores, None what the
-    checkpoint has (of a new one the cores, too). Raises ``UsageError``.
+def check_partitions(value: Any) -> Partitions:
+    """The number of partitions that a user gives. Raises ``UsageError``.
 
     >>> check_partitions("auto"), check_partitions(3)
     ('auto', 3)
     """
-    if value is None or value == AUTO:
-        return AUTO if value == AUTO else None
+    if value is None or (isinstance(value, str) and value in (AUTO, CORES)):
+        return AUTO if value == AUTO else CORES if value == CORES else None
     try:
         return check_count(value, "partitions", most=MOST_PARTITIONS)
     except UsageError as error:
-        raise UsageError(error.message, hint="Or say auto: as many as there are cores.") from None
+        words = near(value, (AUTO, CORES)) if isinstance(value, str) else ""
+        raise UsageError(
+            error.message,
+            hint=words or "Or say auto: up to the cores, as epochs take least; or cores.",
+        ) from None

@@ -110,10 +110,10 @@ class Described(NamedTuple):
     size: int
 
 
-class _Head(msgspec.Struct):
-    meta: Any
-    frames: list[Described]
-    size: int
+class _Head(msgspec.Struct, omit_defaults=True):
+    meta: Any = None
+    frames: list[Described] = []
+    size: int = 0
 
 
 def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:

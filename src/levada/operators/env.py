@@ -4,7 +4,8 @@
 
 ``inputs`` are the new rows of each input, None where there are none. What follows from the node
 alone is kept with the node (``PlanNode.known``); what must last is in the state. The value is
-frozen; beside rows an operator leaves something in two places alone: the state, and ``shown``.
+frozen; beside rows an operator leaves something in three places alone: the state, ``shown``, and
+``forms``.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ _NONE = Statics()
 class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
+    ``forms``: of joins whose form is chosen what they tell of it (``plan/sealed/joins``).
     ``limits``: of one query. ``shares``: what picks want, of the whole plan.
     """
 
@@ -81,6 +83,7 @@ class Env:
     statics: Statics = _NONE
     partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
     shown: dict[str, list[int]] = field(default_factory=dict)
+    forms: dict[str, list[int]] = field(default_factory=dict)
     limits: QueryLimits = field(default_factory=QueryLimits)
     shares: Shares | None = None
 

@@ -18,6 +18,7 @@ from levada.operators.group.by_changes import running
 from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.of_reports import rgroup
 from levada.operators.group.panes import panes
+from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces
 from levada.operators.interval.multiway import multiway, multiway_in_pieces
@@ -42,6 +43,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Hold: hold,
     s.Join: join,
     s.MultiwayJoin: multiway,
+    s.AdaptiveJoin: adaptive,
     s.CountWindow: count_window,
     s.Recent: recent,
     s.Session: session,
@@ -78,6 +80,7 @@ OPERATORS: dict[type[Step], Operator] = {
 IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Frame]]] = {
     s.Join: join_in_pieces,
     s.MultiwayJoin: multiway_in_pieces,
+    s.AdaptiveJoin: adaptive_in_pieces,
     s.Recent: recent_in_pieces,
 }
 """Those that may make many rows of few, and give them a part at a time."""

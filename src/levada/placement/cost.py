@@ -16,6 +16,11 @@ import numpy.typing as npt
 from levada.model.arrays import Doubles, Ints, Longs
 from levada.placement.graph import Load, SendGraph, Unit
 
+VAIN, FEW = 0.9, 4
+"""What part of what lots leave across machines a placement leaves that gains nothing to speak of;
+fewer tasks a machine say nothing.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -72,6 +77,24 @@ def score(
 ) -> Score:
     """Share and RSD of a placement."""
     return Score(share(graph, place, unit), rsd(machine_loads(graph, place, machines, load)))
+
+
+def by_lot(graph: SendGraph, machines: int, unit: Unit = "rows") -> float:
+    """The share that crosses where tasks are dealt out by lot; what a task sends itself stays.
+
+    >>> graph = SendGraph(("r", "a"), *np.array([[0, 1], [1, 1]], np.int32), np.array([3, 1]))
+    >>> by_lot(graph, 4)
+    0.5625
+    """
+    sent = graph.sent(unit)
+    away, total = int(sent[graph.source != graph.target].sum()), int(sent.sum())
+    return (1 - 1 / machines) * away / total if total else 0.0
+
+
+def in_vain(graph: SendGraph, machines: int, least: float, unit: Unit = "rows") -> bool:
+    """Whether a placement that leaves ``least`` is hardly better than lots."""
+    many = len(graph.tasks) >= FEW * machines
+    return many and least > VAIN * by_lot(graph, machines, unit)
 
 
 def distant(graph: SendGraph, place: Ints, distance: Doubles, unit: Unit = "rows") -> float:

@@ -32,7 +32,7 @@ def read_graph(path: Path, name: str | None = None) -> SendGraph:
     """
     kind = FORMATS[name or format_of(path)]
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -70,10 +70,14 @@ def write(
     placer: str,
     *,
     predicted: float | None = None,
+    vain: bool = False,
 ) -> None:
-    """Writes a placement file; ``predicted``: the share that is to cross machines."""
+    """Writes a placement file; ``predicted``: the share that is to cross machines; ``vain``: no
+    placement of the graph is better than lots (``cost.in_vain``).
+    """
     whole: dict[str, Any] = {"levada": KIND, "machines": machines, "placer": placer}
     whole |= {} if predicted is None else {"predicted": predicted}
+    whole |= {"vain": True} if vain else {}
     told = told_between(graph, place, machines)
     whole |= {"between": told} if told else {}
     whole["machine"] = named(graph, place)
@@ -112,13 +116,14 @@ def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
 class Placement:
     """What a placement file says: on how many machines, the machine of each task by its name, the
     share that is ``predicted`` to cross machines (-1: it does not say), and what each machine is to
-    send to each (() as well).
+    send to each (() as well). ``vain``: no placement of its graph is better than lots.
     """
 
     machines: int
     machine: Mapping[str, int]
     predicted: float = -1.0
     between: tuple[tuple[float, ...], ...] = ()
+    vain: bool = False
 
 
 def read_file(path: Path) -> Placement:
@@ -144,6 +149,8 @@ def read_file(path: Path) -> Placement:
     predicted = whole.get("predicted", -1.0)
     if "predicted" in whole and not _is_share(predicted):
         raise UsageError(f"{path}: the share that it predicts is {predicted!r}.", hint=hint)
+    if type(vain := whole.get("vain", False)) is not bool:
+        raise UsageError(f"{path}: vain is true or false, and not {vain!r}.", hint=hint)
     given = whole.get("between", [])
     rows = given if isinstance(given, list) else [given]
     if rows and not (
@@ -156,7 +163,7 @@ def read_file(path: Path) -> Placement:
             "shares.",
             hint=hint,
         )
-    return Placement(machines, found, float(predicted), tuple(map(tuple, rows)))
+    return Placement(machines, found, float(predicted), tuple(map(tuple, rows)), vain)
 
 
 def _is_share(value: object) -> bool:

@@ -14,6 +14,8 @@ from levada.placement.search import Net
 
 BOUND = 0.05
 """The RSD that is allowed where nobody says one."""
+MOST = 4_096
+"""Machines of a placement: their distances are a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Problem:
     def __post_init__(self) -> None:
         if self.machines < 1:
             raise UsageError(f"There are {self.machines} machines.", hint="Say one or more.")
+        if self.machines > MOST:
+            raise UsageError(
+                f"A placement cannot be on {self.machines:,} machines.",
+                hint=f"Say {MOST:,} or less.",
+            )
         if not 0 <= self.bound < np.inf:
             raise UsageError(f"An RSD cannot be kept below {self.bound}.", hint="Say such as 2.4%.")
         if self.moves < 0:

@@ -25,7 +25,7 @@ def page(graph: SendGraph, place: Ints | None = None) -> str:
     if len(graph.rows) > MOST:
         raise UsageError(
             f"The send graph has {len(graph.rows):,} edges; a picture shows {MOST:,} at most.",
-            hint="Use levada graph export --format graphml, and a program that draws such graphs.",
+            hint="Draw it --by operator, or export it as graphml for a program that draws graphs.",
         )
     depth = depths(graph)
     top, high, scale = _columns(graph, depth)

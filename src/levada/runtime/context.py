@@ -4,13 +4,16 @@ are files that workers cache per version.
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from xxhash import xxh3_64_hexdigest
 
 from levada.intake.static_files import StaticFile
@@ -23,6 +26,7 @@ from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
+from levada.runtime.slicing import FINEST
 from levada.streams.feed import FeedConfig
 from levada.streams.kafka import KafkaConfig
 from levada.streams.mapping import Part, RowMapping
@@ -86,7 +90,7 @@ class Context(msgspec.Struct):
     replacement: Replacement | None = None
     until: int = MAX  # the watermarks do not rise beyond it
     limits: QueryLimits = QueryLimits()  # of one query
-    counted: bool = False  # what tasks send is counted
+    counted: int = 0  # by how many groups what tasks send is counted (0: it is not)
     lies: str = ""  # the group table by which the state lies, if that is another
     measured: int = 0  # what tasks tell of their load: nothing, TIMES, ROWS
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
@@ -96,7 +100,7 @@ class Context(msgspec.Struct):
     @property
     def tells_places(self) -> bool:
         """Whether what tasks send each other is told by the executors, too, at which they ran."""
-        return self.counted or self.placed
+        return bool(self.counted) or self.placed
 
     @property
     def limited(self) -> Limited:
@@ -137,18 +141,54 @@ class Control(msgspec.Struct, array_like=True):
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
 
 
+_USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))
+
+
+def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:
+    """What blobs carry of controls, without what is as usual at their end. The driver hears of
+    partition 0 what was found; to others (not ``whole``) a control says how far a partition is, and
+    what all of them mark alike (``Done.hear``).
+    """
+    return [_cut(_head(control, whole=whole)) for control in controls]
+
+
+def _head(control: Control, *, whole: bool) -> list[Any]:
+    told = control if whole else msgspec.structs.replace(control, hits={}, side=[], reasons=[])
+    found: list[Any] = msgspec.to_builtins(told)
+    return found
+
+
+def _cut(told: list[Any]) -> list[Any]:
+    last = len(told)
+    while told[last - 1] == _USUAL[last - 1] and last > 3:
+        last -= 1
+    return told[:last]
+
+
 class Counted(msgspec.Struct, array_like=True):
     """What a task has sent to a node, or given to operators: so many rows of each of some groups
-    (b"": of all), in so many bytes. ``sources``: of what group the rows were before, where that is
-    known.
+    ("": of all), in so many bytes. ``sources``: of what group the rows were before, where that is
+    known. ``of``: there are so many groups. Columns are texts (``text_of``), as which they go from
+    task to task and into manifests; few of them are ever read.
     """
 
     node: int
-    groups: bytes  # 16 bits each
-    rows: bytes  # of so many bytes each
+    groups: str  # 16 bits each
+    rows: str  # of so many bytes each
     size: int
     width: int = 4
-    sources: bytes = b""  # 16 bits each
+    sources: str = ""  # 16 bits each
+    of: int = FINEST
+
+
+def text_of(column: npt.NDArray[Any]) -> str:
+    """A column as base64."""
+    return b2a_base64(column.tobytes(), newline=False).decode()
+
+
+def column_of(text: str, width: int) -> npt.NDArray[Any]:
+    """Unsigned numbers of so many bytes each."""
+    return np.frombuffer(a2b_base64(text), f"u{width}")
 
 
 class Done(msgspec.Struct, omit_defaults=True):
@@ -173,6 +213,8 @@ class Done(msgspec.Struct, omit_defaults=True):
     rows: dict[str, int] = {}
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked]
     met: dict[str, list[int]] = {}
+    # node of a join whose form is chosen -> what is told of it (``plan/sealed/joins``)
+    forms: dict[str, list[int]] = {}
     # where what is sent is counted: the name of one that reads, bytes of the segment, by sender
     # what it got: [rows, bytes, blobs]; rows by group
     reader: str = ""
@@ -181,9 +223,9 @@ class Done(msgspec.Struct, omit_defaults=True):
     sent: list[Counted] = []
     # where it counts which executors send to which: the same by the executor of the sender
     came: dict[str, list[int]] = {}
-    # where load is measured: seconds that passed (and those of CPU), ``rows_in`` by group, and of
-    # these what joins were given in which groups may be divided
-    seconds: float = 0.0
+    seconds: float = 0.0  # of a stage's: that passed, of which ``cpu``
+    # where load is measured: ``rows_in`` by group, and of these what joins were given in which
+    # groups may be divided
     given: Counted | None = None
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster

@@ -23,7 +23,8 @@ import msgspec
 BUSY = 16
 """Jobs for which nothing waits for an executor that had no room."""
 ABOVE = 3  # processes above a worker, of which one is its executor
-NAME = b"--executor-id"  # with which Spark starts an executor, on every kind of cluster
+NAME, HOST = b"--executor-id", b"--hostname"
+"""Words with which Spark starts an executor, on every kind of cluster."""
 
 Task = tuple[int, int, str]
 """A stage, a partition, and the executor by which it ran ("": by none)."""
@@ -108,13 +109,24 @@ def assigned(partitions: int, before: Sequence[str], cores: Mapping[str, int]) -
 @cache
 def executor_here() -> str:
     """The executor whose worker this process is; "" if it is none, or the system does not tell."""
+    return _told_to_executor(NAME)
+
+
+@cache
+def host_here() -> str:
+    """The host of that executor, as Spark names it; "" as well."""
+    return _told_to_executor(HOST)
+
+
+def _told_to_executor(word: bytes) -> str:
+    """What stands behind a word with which the executor above this process was started."""
     pid = os.getpid()
     try:
         for _ in range(ABOVE):
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             if NAME in words:
-                return words[words.index(NAME) + 1].decode()
-    except (OSError, IndexError):  # no such files on this system, or it is the first process
+                return words[words.index(word) + 1].decode()
+    except (OSError, IndexError, ValueError):  # no such files on this system, or no such word
         return ""
     return ""

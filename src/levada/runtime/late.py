@@ -109,6 +109,11 @@ def all_here(executor: Executor) -> bool:
     )
 
 
+def is_starting(executor: Executor) -> bool:
+    """Whether jobs run in this process only until another executor is there."""
+    return isinstance(executor, Late) and not executor.there
+
+
 def homes_of(executor: Executor) -> Homes | None:
     """The homes of partitions; None: there is no cluster, or not yet."""
     found = executor.now if isinstance(executor, Late) else executor

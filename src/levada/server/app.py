@@ -30,14 +30,24 @@ from levada.server.push.shortcut import Shortcut
 from levada.server.served import Served, check_role
 from levada.server.telling.letters import letters
 from levada.server.telling.topology import topology
-from levada.server.way import Endpoint, Way
+from levada.server.way import Endpoint, Way, check_asked
 
 THREADS = 32  # those who wait for the engine, or plan, leave others room, on few processors, too
 PLAIN = "text/plain"
 STATUS = ("epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away")
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
 QUERY = ("application/sparql-query", "application/cql", "text/plain")
-WORDS = ("dialect", "bounds", "t0", "report", "empty_reports", "until", "lifetime", "entailment")
+WORDS = (
+    "dialect",
+    "bounds",
+    "t0",
+    "report",
+    "empty_reports",
+    "until",
+    "lifetime",
+    "entailment",
+    "region",
+)
 
 
 async def described(request: Request) -> Response:
@@ -68,7 +78,7 @@ WAYS = (
     Way("GET", "/queries/{query}", queries.get_query, tells=("name", "dialect", "text", "state")),
     Way(
         "PUT", "/queries/{query}", queries.put_query, Role.REGISTER, WORDS, QUERY, (200, 201),
-        tells=("name", "results"), heads=("If-Match",),
+        tells=("name", "results"), heads=("If-Match",), refuses=("to",),
     ),
     Way(
         "DELETE", "/queries/{query}", queries.delete_query, Role.REGISTER, tells=("name", "told"),
@@ -92,10 +102,12 @@ WAYS = (
         "DELETE", "/static/{graph:path}", static.delete_static, Role.ADMIN,
         tells=("graph", "told"),
     ),
-    Way("GET", "/sparql", sparql.get_sparql, asks=PROTOCOL, answers="sparql"),
+    Way(  # its clients send words of their own
+        "GET", "/sparql", sparql.get_sparql, asks=PROTOCOL, answers="sparql", strict=False
+    ),
     Way(
         "POST", "/sparql", sparql.post_sparql, asks=PROTOCOL, takes=(sparql.FORM, sparql.DIRECT),
-        answers="sparql",
+        answers="sparql", strict=False,
     ),
     Way(
         "GET", "/events", results.events, asks=("query", "after"), answers="text/event-stream",
@@ -109,8 +121,8 @@ WAYS = (
     Way("GET", "/explain", topology, asks=("most",), answers="topology"),
     Way("POST", "/explain", queries.explain, asks=("stage", *WORDS), takes=QUERY, answers=PLAIN),
     Way("GET", "/openapi.json", described, tells=("openapi", "paths")),
-    Way("GET", "/", page.page, None, answers="text/html"),
-    Way("GET", "/page/{file}", page.part, None, answers=""),
+    Way("GET", "/", page.page, None, answers="text/html", strict=False),
+    Way("GET", "/page/{file}", page.part, None, answers="", strict=False),
 )  # fmt: skip
 
 
@@ -159,6 +171,7 @@ def _guarded(way: Way) -> Endpoint:
     async def guarded(request: Request) -> Any:
         if way.role is not None:
             check_role(request, way.role)
+        check_asked(way, request)
         return await way.endpoint(request)
 
     return guarded

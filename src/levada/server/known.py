@@ -152,6 +152,7 @@ def _known(now: Now) -> Known:
         registry.add_stream(config)
     registry.name_static(now.setup.static)
     known = registry.known
+    known.regions = None  # the engine says whether there is one
     known.ontology = Ontology(now.setup.static)
     if len(now.texts) <= MOST:
         for name, text in now.texts.items():

@@ -200,6 +200,12 @@ def _words(request: Request) -> dict[str, Any]:
     """The options of a query that the request's query string says."""
     said: dict[str, Any] = {w: v for w, v in request.query_params.items() if w in WORDS}
     if "empty_reports" in said:
+        if said["empty_reports"] not in ("true", "false"):
+            raise Problem(
+                400,
+                f"empty_reports is no {said['empty_reports'][:40]}.",
+                hint="Say true or false.",
+            )
         said["empty_reports"] = said["empty_reports"] == "true"
     return said
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from levada.errors import near
 from levada.server.guard.tokens import Role
+from levada.server.problems import Problem
 
 Endpoint = Callable[[Request], Awaitable[Any]]
 JSON = "application/json"
@@ -17,7 +19,8 @@ JSON = "application/json"
 @dataclass(frozen=True, slots=True)
 class Way:
     """A path and a method: who may (None: everybody), what it asks for beside (in the URL, in
-    headers: ``heads``), takes, gives, answers; and what JSON that it answers always tells.
+    headers: ``heads``), ``refuses`` itself, takes, gives, answers; and what JSON that it answers
+    always tells. ``strict``: nothing else may stand in the URL.
     """
 
     method: str
@@ -30,3 +33,16 @@ class Way:
     answers: str = JSON
     tells: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
+    strict: bool = True
+
+
+def check_asked(way: Way, request: Request) -> None:
+    """What stands in the URL is looked at, and not passed over. Raises ``Problem`` 400."""
+    for name in request.query_params if way.strict else ():
+        if name not in (*way.asks, *way.refuses):
+            raise Problem(
+                400,
+                f"{way.method} {way.path} has no parameter {name[:40]}.",
+                hint=near(name, way.asks),
+            )

@@ -48,6 +48,7 @@ class StreamOptions(TypedDict, total=False):
     from_: int | str
     to: int | str
     limit: int | str
+    region: str
     separator: str
     start: str | int
     lost: Literal["stop", "skip"]
@@ -132,6 +133,14 @@ def _check_pattern(pattern: str) -> None:
         raise UsageError(
             f"The regular expression {pattern} has no group.", hint="Put the time in parentheses."
         )
+
+
+def _region(value: Any) -> str:
+    """``region=``: one name, which queries say with others."""
+    name = str(value).strip()
+    if not name or name == "any" or "+" in name or " " in name:
+        raise UsageError(f"A stream is in one region, not {value!r}.", hint="Say region=east.")
+    return name
 
 
 def _schema(value: Any) -> tuple[tuple[str, str], ...]:
@@ -222,6 +231,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "from": parse_time,
     "to": parse_time,
     "limit": _count,
+    "region": _region,
     **ways.CONVERTERS,
 }
 OPTIONS = tuple(CONVERTERS)

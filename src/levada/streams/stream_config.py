@@ -29,6 +29,7 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     ahead     elements that a stream may run ahead of those of its queries        1,000,000
     from, to  event times [from, to); what is outside is no element
     limit     the most elements, counted after from and to
+    region    where it comes from, of an engine that has regions                 anywhere
     start, lost, isolation, tls, ca, cert, key, sasl, user, password
               of streams of Kafka (``streams.kafka``), which also have element=message and
               time=timestamp
@@ -93,6 +94,7 @@ class StreamConfig:
     from_: int | None = None
     to: int | None = None
     limit: int | None = None
+    region: str = ""
     mapping: RowMapping | None = None
     kafka: KafkaConfig | None = None
     feed: FeedConfig | None = None

@@ -35,3 +35,9 @@ def test_more_sockets_give_more_and_distance_costs() -> None:
     rates = [found[n]["with"] for n in paper.SOCKETS]
     assert rates == sorted(rates) and rates[-1] > 2 * rates[0]
     assert all(f["without_of_ideal"] >= f["with_of_ideal"] for f in found.values())
+
+
+def test_each_compression_has_a_plan() -> None:
+    found = paper.compression("SD", "B", SEARCH)
+    assert found.keys() == paper.TABLE_7.keys() and min(found.values()) > 0.5 * max(found.values())
+    assert found[1] >= found[5] and found[3] >= found[5]  # finer is not worse

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from awaiting import PATIENCE
+from levada import Engine
 from levada.algebra.options import WORDS
 from levada.cli.main import main
 from levada.cli.shared import WORDS as MEANING
@@ -137,3 +140,26 @@ def test_the_form_of_joins_shows_and_what_stays_of_two(
     assert "(multiwayjoin (s) raw 0 1 2)" in shown(capsys, "star.rq", "--app", "app.yaml")
     assert main(["explain", "star.rq", "--join", "multiwey"]) == 2
     assert "There is no form of joins multiwey. Did you mean multiway?" in capsys.readouterr().err
+
+
+def test_what_both_forms_of_a_join_cost_is_told_where_it_has_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = QUERY.replace("?s :v ?v }", "?s :v ?v . ?s :w ?w . ?s :x ?x }").replace(":temp", "<t>")
+    Path("star.rq").write_text(query)
+    triples = [f'<http://e/s> <http://e/{p}> "{i}" {1000 * i} .' for i in range(8) for p in "vwx"]
+    Path("t.nt").write_text("".join(f"{triple}\n" for triple in triples))
+    with Engine(spark=False, checkpoint="c", epoch_rows=6, join="auto") as engine:
+        engine.stream("t", "t.nt")
+        engine.register(query, name="star")
+        engine.start(once=True)
+        assert engine.await_end(PATIENCE)
+    options = "options: {join: auto, checkpoint: c}\n"
+    Path("app.yaml").write_text("streams: {t: {path: t.nt}}\n" + options)
+    text = shown(capsys, "star.rq", "--app", "app.yaml")
+    assert "The join of 3 parts by ?s is in one step or two at a time, as costs less" in text
+    assert re.search(r"Join \d+ of the run: .*; one step costs [1-9][0-9,]* us", text)
+    assert main(["status", "c", "--json"]) == 0
+    (join,) = json.loads(capsys.readouterr().out)["forms"]
+    assert join["queries"] == ["star"]
+    assert min(join["one_step"], join["two_at_a_time"]) > 0

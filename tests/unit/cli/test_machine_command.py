@@ -36,6 +36,8 @@ def test_a_wrong_machine_is_a_sentence_and_exit_code_2(
     assert main(["machine", "show", str(tmp_path / "m.yaml")]) == 2
     assert "m.yaml gives the place a 0 cores." in capsys.readouterr().err
     assert main(["machine", "show", str(tmp_path / "none.yaml")]) == 2
+    assert main(["machine", "show", "server-c"]) == 2
+    assert "Did you mean server-" in capsys.readouterr().err
 
 
 def test_this_machine_is_probed_and_shown_again(

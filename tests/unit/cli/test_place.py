@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.main import main
+from levada.engine.placing.wish import read_wish
 from levada.placement.placers import PLACERS
 
 LINKS = [
@@ -72,8 +73,9 @@ def test_learning_takes_the_slices_before(graph: Path, capsys: pytest.CaptureFix
         (["--bound", "many"], "many is no bound on RSD"),
         (["--bound", "2.4"], "2.4 is no bound on RSD"),
         (["--bound", "0.1%", "--machines", "5"], "No placement on 5 machines has an RSD of 0.10%"),
-        (["--unit", "bytes"], "tells nothing of bytes"),
-        (["--load", "cpu"], "tells nothing of cpu"),
+        (["--unit", "bytes"], "g.json tells nothing of bytes"),
+        (["--load", "cpu"], "g.json tells nothing of cpu"),
+        (["--machines", "1000000"], "A placement cannot be on 1,000,000 machines. Say 4,096 or"),
         (["--moves", "3"], "--from and --moves go together"),
         (["--placer", "refind"], "Did you mean refined?"),
         (["--distance", "d.json"], "d.json cannot be read"),
@@ -86,6 +88,77 @@ def test_wrong_uses_are_sentences(
     machines = [] if "--machines" in more else ["--machines", "3"]
     assert main(["place", "g.json", *machines, *more]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("3", "d.json, the table: this is no list"),
+        ("[[0, 1]]", "d.json, the table: it has 1 entries for 2 machines"),
+        ("[[0, 1], 4]", "d.json, row 1: this is no list"),
+        ("[[0, 1], [1]]", "d.json, row 1: it has 1 entries for 2 machines"),
+        ("[[0, -1], [1, 0]]", "d.json, row 0, number 1: -1 is no distance"),
+        ("[[0, 1], [NaN, 0]]", "d.json, row 1, number 0: nan is no distance"),
+        ('[[0, "1"], [1, 0]]', "d.json, row 0, number 1: '1' is no distance"),
+        ("[[0, 1], [1, 2]]", "d.json, row 1, number 1: 2 is how far a machine is from itself"),
+        ("[[0, 1], [1, 0]", "d.json holds no table of distances"),
+    ],
+)
+def test_a_wrong_distance_is_told_with_its_place(
+    graph: Path, capsys: pytest.CaptureFixture[str], table: str, said: str
+) -> None:
+    (graph / "d.json").write_text(table)
+    assert main(["place", "g.json", "--machines", "2", "--distance", "d.json"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_where_a_task_is_heavy_it_is_named_and_there_is_room_to_search(
+    graph: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Within the least RSD alone nothing but evenness could be looked for."""
+    names = ["r0", "r1", *(f"group {i}/64" for i in range(64))]
+    links = [
+        {"source": f"r{i % 2}", "target": f"group {i}/64", "value": 5_010 if i == 17 else 10}
+        for i in range(64)
+    ]
+    whole = {"nodes": [{"name": name} for name in names], "links": links}
+    (graph / "heavy.json").write_text(json.dumps(whole))
+    assert main(["place", "heavy.json", "--machines", "4", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "the heaviest task, group 17/64, has 88.8% of the load" in told.err
+    assert "No placement helps" not in told.err
+    assert json.loads(told.out)["placers"]["refined"]["share"] < 0.2
+
+
+def test_tasks_that_nothing_was_learned_of_are_told(
+    graph: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [{"name": "0"}, {"name": "new"}]
+    links = [{"source": "0", "target": "new", "value": 5}]
+    (graph / "other.json").write_text(json.dumps({"nodes": nodes, "links": links}))
+    assert main(["place", "g.json", "other.json", "--machines", "3", "--learn", "1"]) == 0
+    told = "1 of the 2 tasks of other.json are in no slice that is learned from"
+    assert told in capsys.readouterr().err
+
+
+def test_a_picture_by_operator(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["s a.nt", "s b.nt", "1.0", "1.1", "output"]
+    ends = [("s a.nt", "1.0"), ("s b.nt", "1.1"), ("s b.nt", "1.0"), ("1.1", "output")]
+    links = [{"source": a, "target": b, "value": 5} for a, b in ends]
+    (graph / "t.json").write_text(
+        json.dumps({"nodes": [{"name": name} for name in names], "links": links})
+    )
+    sankey = ["graph", "sankey", "t.json", "--by", "operator"]
+    assert main(sankey) == 0
+    page = capsys.readouterr().out
+    assert page.count("<path") == 2 and "s to stage 1: 15" in page and "1 to output: 5" in page
+    assert main([*sankey, "--placement", "p.json"]) == 2
+    assert "Operators have no machine" in capsys.readouterr().err
+    (graph / "none.json").write_text(json.dumps({"nodes": [], "links": []}))
+    assert main(["graph", "sankey", "none.json"]) == 2
+    assert "none.json has no messages, so there is nothing to draw" in capsys.readouterr().err
+    assert main(["graph", "export", "nothing", "--groups", "64"]) == 2
+    assert "nothing cannot be read: there is no such file" in capsys.readouterr().err
 
 
 def test_more_machines_than_tasks(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,12 +181,16 @@ def test_where_no_placement_helps_it_is_said_beforehand(
     links = [{"source": a, "target": b, "value": 50} for a in tasks[:12] for b in tasks[12:]]
     whole = {"nodes": [{"name": task} for task in tasks], "links": links}
     (graph / "lines.json").write_text(json.dumps(whole))
-    assert main(["place", "lines.json", "--machines", "4", "--bound", "1%"]) == 0
+    out = ["--out", "p.json", "--bound", "1%"]
+    assert main(["place", "lines.json", "--machines", "4", *out]) == 0
     assert "No placement helps much: refined leaves 75.0% across machines, lots about 75.0%" in (
         capsys.readouterr().err
     )
-    assert main(["place", "g.json", "--machines", "3", "--bound", "1%"]) == 0
+    with pytest.warns(UserWarning, match="p.json was made of a send graph that no placement helps"):
+        assert read_wish(graph / "p.json") is None
+    assert main(["place", "g.json", "--machines", "3", *out]) == 0
     assert "No placement helps" not in capsys.readouterr().err
+    assert read_wish(graph / "p.json") is not None
 
 
 def test_a_slice_with_few_tasks_is_learned_from_without_metis(

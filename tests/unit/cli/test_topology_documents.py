@@ -111,6 +111,8 @@ NODE, EDGE = HAND["nodes"][0], HAND["edges"][1]
         ({"nodes": [7]}, "node 0: its stage is None"),
         ({"edges": [EDGE | {"producer": "nobody"}]}, "edge 0: nobody is not among the nodes"),
         ({"edges": [EDGE | {"producer": "count"}]}, "edge 0: it goes back, from stage 2 to 1"),
+        ({"edges": [EDGE | {"producer": "join"}]}, "edge 0: it goes from join to itself"),
+        ({"tasks": dict.fromkeys(HAND["tasks"], 65536)}, "[0-9,]+ pairs of its tasks send"),
         ({"edges": [EDGE | {"grouping": "field"}]}, "edge 0: there is no grouping field"),
         ({"edges": [EDGE | {"rows": 1.5}]}, "edge 0: rows is 1.5"),
         ({"edges": [EDGE | {"rows": -1}]}, "edge 0: rows is -1"),

@@ -137,6 +137,18 @@ def test_of_a_query_that_is_gone_nothing_is_learned(tmp_path: Path) -> None:
     assert [lesson.moved for lesson in lessons(manifest)] in ([], [0])
 
 
+def test_of_a_slice_that_was_counted_by_few_groups_nothing_is_learned(tmp_path: Path) -> None:
+    """As where a run that learns goes on behind one that has only counted."""
+    write(tmp_path / "s", range(2))
+    run(tmp_path / "s", tmp_path / "ck", slices="1d,groups=64")
+    write(tmp_path / "s", range(2, 5))
+    _, manifest = run(tmp_path / "s", tmp_path / "ck", place="learn:2")
+    first, *others = lessons(manifest)
+    assert first.slice == "1970-01-02"
+    assert first.told == ("The slice 1970-01-02 was counted by 64 groups: nothing is learned.")
+    assert others and not any("counted by" in lesson.told for lesson in others)
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from levada import Engine, Query
 from levada.algebra.options import options_of
 from levada.cli.status import ends
 from levada.engine.telling.status import read_status
-from levada.errors import UsageError
+from levada.errors import EngineError, UsageError
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
 from levada.testing.reference import evaluate
@@ -216,3 +218,90 @@ def test_a_lifetime_needs_a_beginning(tmp_path: Path) -> None:
         engine.start(once=True)
         with pytest.raises(UsageError, match=r"lifetime of the query q has no beginning.*t0"):
             engine.await_end()
+
+
+VIEW = query(
+    "CONSTRUCT { ?s :is ?o }", W, windows={"w": HOPPING}, select="SELECT ?s ?o", name="view"
+)
+READS = query("SELECT ?s", "WINDOW :w { ?s :is ?o }", windows={"w": ("http://e/view", HOPPING)})
+PAIRS = query("SELECT ?a ?b", "WINDOW :w { ?a :p ?x . ?b :p ?y }", windows={"w": HOPPING}).text
+
+
+def run_to_the_end(folder: Path, **options: Any) -> None:
+    """Runs the view over what is there."""
+    with engine_on(folder, **options) as engine:
+        engine.register(VIEW.text, name="view")
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+
+
+def test_one_that_comes_between_the_start_and_the_first_plan(tmp_path: Path) -> None:
+    """What it reads of others it is known of by the plan of the run before."""
+    write_lines(tmp_path / "s.nt", ())
+    feed(tmp_path, 0, 10)
+    run_to_the_end(tmp_path)
+    with engine_on(tmp_path) as engine:
+        engine.register(VIEW.text, name="view")
+        with engine._registry.lock:  # the first plan waits for it
+            engine.start()
+            assert engine._driver is not None and engine._driver._catalog._topology is None
+            with pytest.raises(UsageError, match="which its streams have"):
+                engine.register(READS.text, name="past", until=5000)
+            engine.register(READS.text, name="lives", lifetime="1h")
+        until(lambda: not engine._registry.changed)
+        assert engine.running and names(engine) == {"view", "lives"}
+
+
+def full(*_: object) -> None:
+    """A disk to which nothing is committed."""
+    raise OSError("the disk is full")
+
+
+def test_one_whose_end_passes_before_the_first_plan_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An epoch of the run before is run again after it has come."""
+    write_lines(tmp_path / "s.nt", ())
+    feed(tmp_path, 0, 6)
+    run_to_the_end(tmp_path)
+    feed(tmp_path, 6, 12)
+    monkeypatch.setattr(Checkpoint, "commit", full)
+    with engine_on(tmp_path, rows=6) as engine:
+        engine.register(VIEW.text, name="view")
+        engine.start(once=True, keep_open=True)
+        with pytest.raises(EngineError, match="the disk is full"):
+            engine.await_end()
+    monkeypatch.undo()
+    with engine_on(tmp_path) as engine:
+        engine.register(VIEW.text, name="view")
+        with engine._registry.lock:
+            engine.start()
+            brief = engine.register(TEXT, name="brief", until=7500)
+        until(lambda: not engine._registry.changed)
+        feed(tmp_path, 12, 19)
+        until(lambda: names(engine) == {"view"})
+        assert engine.running and not reported(brief)
+
+
+def test_a_suspended_one_whose_end_is_past_leaves_when_its_limit_is_raised(tmp_path: Path) -> None:
+    write_lines(tmp_path / "s.nt", ())
+    feed(tmp_path, 0, 6)
+
+    def go_on(max_rows: int) -> set[str]:
+        folder = tmp_path / "c"
+        with Engine(spark=False, checkpoint=folder, epoch_rows=3, max_rows=max_rows) as engine:
+            engine.stream(S, tmp_path / "s.nt")
+            engine.register(TEXT, name="stays")
+            engine.register(PAIRS, name="pairs", until=END)
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+            return names(engine)
+
+    with pytest.warns(UserWarning, match="The query pairs is suspended"):
+        assert go_on(3) == {"stays", "pairs"}
+    feed(tmp_path, 6, 14)
+    assert go_on(3) == {"stays", "pairs"}
+    feed(tmp_path, 14, 19)
+    assert go_on(1000) == {"stays"}
+    told = [*ends(read_status(tmp_path / "c"))]
+    assert told == ["pairs: has ended, as it said, with its reports until 1970-01-01T00:00:08Z."]

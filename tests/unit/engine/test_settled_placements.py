@@ -132,6 +132,25 @@ def test_a_new_checkpoint_has_partitions_for_all_machines(tmp_path: Path) -> Non
     assert (wish.partitions(4), wish.partitions(3)) == (6, 3)
 
 
+def test_a_placement_in_vain_is_not_gone_by(tmp_path: Path) -> None:
+    write(tmp_path, 3, {"group 0/2": 0, "group 1/2": 1}, {"vain": True})
+    (tmp_path / "s.csv").write_text("k,ts\n1,1\n2,2\n")
+    with (
+        pytest.warns(UserWarning, match="that no placement helps: the run does not go by it"),
+        levada.Engine(
+            spark=False, checkpoint=tmp_path / "ck", partitions=2, place=tmp_path / "p.json"
+        ) as engine,
+    ):
+        engine.stream("S", tmp_path / "s.csv", schema="k:integer")
+        query = engine.register("Istream(Select k From S [Now])", name="q", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        assert query.to_polars()["k"].to_list() == [1, 2]
+    manifest = newest_manifest(tmp_path / "ck")
+    assert manifest is not None
+    assert manifest.placed is None, "two partitions would be too few for three machines"
+
+
 @pytest.mark.parametrize(
     ("machine", "more", "said"),
     [
@@ -143,6 +162,7 @@ def test_a_new_checkpoint_has_partitions_for_all_machines(tmp_path: Path) -> Non
         ({"group 0/2": -1}, {}, "on machine -1"),
         ({"group 0/2": 0}, {"machines": 0}, "a placement on 0 machines"),
         ({"group 0/2": 0}, {"levada": "graph"}, "no machines of tasks"),
+        ({"group 0/2": 0}, {"vain": "no"}, "vain is true or false, and not 'no'"),
         ({}, {}, "places nothing"),
         ([], {}, "no machines of tasks"),
     ],

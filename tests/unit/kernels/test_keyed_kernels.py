@@ -132,24 +132,26 @@ def test_partition_of_reads_the_table_at_the_group(h: np.ndarray, groups: int, s
 
 
 @settings(deadline=None)
-@given(h=KEYS, bits=st.integers(0, 10))
-def test_groups_are_counted_as_their_twin_counts_them(h: np.ndarray, bits: int) -> None:
+@given(h=KEYS, bits=st.integers(0, 10), shift=st.integers(0, 6))
+def test_groups_are_counted_as_their_twin_counts_them(h: np.ndarray, bits: int, shift: int) -> None:
     counts = np.full(1 << bits, 2, np.int64)
-    found = keyed_route.group_of(h, 1 << bits).astype(np.uint16)
-    keyed_route.count_groups(found, counts)
-    assert counts.tolist() == (2 + np.bincount(found, minlength=1 << bits)).tolist()
+    found = keyed_route.group_of(h, 1 << bits + shift).astype(np.uint16)
+    keyed_route.count_groups(found, counts, shift)
+    coarse = keyed_route.group_of(h, 1 << bits)
+    assert counts.tolist() == (2 + np.bincount(coarse, minlength=1 << bits)).tolist()
 
 
 @settings(deadline=None)
 @given(
     pairs=st.lists(st.tuples(*[st.integers(0, 2) | st.integers(0, 65_535)] * 2), max_size=60),
     again=st.integers(1, 3),
+    shift=st.integers(0, 16),
 )
 def test_pairs_of_groups_are_counted_as_their_twin_counts_them(
-    pairs: list[tuple[int, int]], again: int
+    pairs: list[tuple[int, int]], again: int, shift: int
 ) -> None:
     source, target = np.array(pairs * again, np.uint16).reshape(-1, 2).T.copy()
-    found, twin = (f(source, target) for f in (keyed_route.count_pairs, count_pairs_twin))
+    found, twin = (f(source, target, shift) for f in (keyed_route.count_pairs, count_pairs_twin))
     for got, expected in zip(found, twin, strict=True):
         assert got.tolist() == expected.tolist() and got.dtype == expected.dtype  # type: ignore[attr-defined]
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from levada.model.arrays import Ints
 from levada.model.frame import Frame
-from levada.operators.group.sliced.cells import Cells, Columns, Wanting
+from levada.operators.group.sliced.cells import Cells, Wanting
+from levada.operators.group.sliced.nodes import Columns
 from levada.operators.rows.wanting import Bounds, Entries, Finder, Index
 
 BORDERS = (0.0, 1.0, 2.0, 3.0, 5.0)
@@ -37,10 +38,10 @@ def test_cells_are_what_members_want(
     leaf = index.leaves(Frame({"op": np.zeros(len(rows), np.int32)}, len(rows)), (), values)
     wanting = Wanting(Finder((), 0, index, index), np.empty(0, np.int64), {})
     cells = Cells.over(wanting, leaf, groups)  # each row is a slice
-    found = cells.partials({"n": np.ones(len(rows), np.int64)}, added)["n"]
+    found = cells.nodes.partials({"n": np.ones(len(rows), np.int64)}, added)["n"]
     place, member = cells.owners
     total = np.zeros((n, 3), np.int64)
-    np.add.at(total, (member, groups[cells.slices[place]]), found[place])
+    np.add.at(total, (member, groups[cells.nodes.slices[place]]), found[place])
     over = np.where(above[:, None], values > low[:, None], values >= low[:, None])
     under = np.where(below[:, None], values < high[:, None], values <= high[:, None])
     right = np.stack([(over & under)[:, groups == g].sum(axis=1) for g in range(3)], axis=1)

@@ -18,6 +18,7 @@ from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
 from levada.model.time import MIN
 from levada.operators.interval import multiway as module
+from levada.operators.interval import multiway_inputs as sides_of
 from levada.operators.interval.multiway import multiway, multiway_in_pieces
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import JoinForm
@@ -95,11 +96,12 @@ def test_who_matches_least_is_probed_first() -> None:
     for i, values_ in enumerate((1, 30, 2)):
         some = [(1000, key, f":v{n}") for key in (":a", ":b") for n in range(values_)]
         new = rows(bench, node, i, some)
-        sides.append(module._input(node, bench.env(), i, new, bench.env().horizons(node)))
-    found = module._of_rows(node, sides[0], 0, bench.env())
-    assert module._order(sides, 0, found) == (2, 1)
-    none = module._input(node, bench.env(), 2, None, bench.env().horizons(node))
-    assert module._order([*sides[:2], none], 0, found) == ()
+        sides.append(sides_of.input_of(node, bench.env(), i, new, bench.env().horizons(node)))
+    look = sides_of.matches(sides, 0)
+    assert look.tolist() == [[1, 30, 2]] * 2
+    assert sides_of.order_of(sides, 0, look) == (2, 1)
+    none = sides_of.input_of(node, bench.env(), 2, None, bench.env().horizons(node))
+    assert sides_of.order_of([*sides[:2], none], 0, look) == ()
 
 
 def test_more_combinations_than_there_may_be_name_the_member() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.operators.group.sliced import tree
-from levada.operators.group.sliced.kept import _as_sets
+from levada.operators.group.sliced.classes import as_sets
 
 SETS = st.lists(st.frozensets(st.integers(0, 20), min_size=1), min_size=1, max_size=8)
 
@@ -23,7 +23,7 @@ def test_reports_at_which_the_same_slices_count_have_one_set(found: list[frozens
     reports = np.repeat(np.arange(len(found)), [len(one) for one in found])
     classes = np.array([place for one in found for place in one])
     order = np.random.default_rng(1).permutation(len(classes))
-    sets, of = _as_sets(reports[order], classes[order])
+    sets, of = as_sets(reports[order], classes[order])
     assert [places(sets, number) for number in of.tolist()] == found
     assert int(of.max()) + 1 == len(set(found))
 

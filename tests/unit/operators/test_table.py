@@ -35,6 +35,8 @@ from levada.translation.sparql.translate import translate
 SCHEMA = {"k": "integer", "v": "double"}
 STEPPED, SLIDING = "[RANGE PT4S STEP PT2S]", "[RANGE PT4S]"
 
+ONE_STEP = (JoinForm.MULTIWAY, JoinForm.AUTO)
+
 
 class Asked(NamedTuple):
     """A query: what the window holds, what is beside it."""
@@ -98,9 +100,9 @@ def relaxed() -> Plan:
     return topology.seal()
 
 
-def in_one_step() -> Plan:
-    """The plan of a join of three patterns that is one step."""
-    topology = Topology({STREAM: StreamFacts()}, joins=JoinForm.MULTIWAY)
+def in_one_step(form: JoinForm) -> Plan:
+    """The plan of a join of three patterns that is one step, or may be."""
+    topology = Topology({STREAM: StreamFacts()}, joins=form)
     text = (
         f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
         "WHERE { WINDOW :w { ?s :p ?o . ?s :q ?z . ?s :r ?x } }"
@@ -120,7 +122,7 @@ def cql(text: str) -> Plan:
 def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
-    return [*triples, relaxed(), in_one_step(), *map(cql, CQL)]
+    return [*triples, relaxed(), *map(in_one_step, ONE_STEP), *map(cql, CQL)]
 
 
 def inputs_of(plans: list[Plan]) -> Iterator[tuple[PlanNode, int, PlanNode]]:

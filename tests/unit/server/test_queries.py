@@ -64,6 +64,8 @@ def test_refusals_have_a_place(client: httpx.Client) -> None:
         ("bad", TEXT, {"Content-Type": "image/png"}, 415),
         ("bad?dialect=latin", TEXT, SPARQL, 400),
         ("bad?report=noon", TEXT, SPARQL, 400),
+        ("bad?empty_reports=yes", TEXT, SPARQL, 400),
+        ("bad?out=/tmp/x", TEXT, SPARQL, 400),
         ("late", TEXT, SPARQL, 400),
         ("bad", TEXT + "#" * (1 << 20), SPARQL, 413),
     ):
@@ -141,3 +143,11 @@ def test_no_engine_is_said(client: httpx.Client, run: Run) -> None:
     assert found.json()["detail"].startswith("No engine runs on the checkpoint")
     assert client.get("/health").status_code == 503
     assert client.get("/queries/hot/results").status_code == 200
+
+
+def test_what_nothing_looks_at_is_told(client: httpx.Client) -> None:
+    found = client.get("/queries/hot/results", params={"limt": "5"})
+    assert found.status_code == 400
+    assert found.json()["detail"] == "GET /queries/{query}/results has no parameter limt."
+    assert found.json()["hint"] == "Did you mean limit?"
+    assert client.get("/sparql", params={"query": "ASK {}", "output": "json"}).status_code == 200

@@ -232,6 +232,7 @@ HEAD = b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n
         (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n" + b"x" * 40, 415),
         (HEAD + b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", 431),
+        (HEAD + b"X: y\r\n" * 2_000 + b"\r\n", 431),  # whole, in one piece
         (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", 431),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"a" * 1_000_000, 431),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 200_000, 431),

@@ -79,7 +79,12 @@ def run(app: App, sample: int, size: int) -> tuple[Recorder, Plan]:
             enough.set()
 
     said = app.options
-    options = {"ontology": said.ontology, "sharing": said.sharing, "join": said.join}
+    options = {
+        "ontology": said.ontology,
+        "sharing": said.sharing,
+        "join": said.join,
+        "regions": said.regions,
+    }
     with TimedEngine(recorder, epoch_rows=size, keep_results=False, **options) as engine:
         for config in app.streams:
             engine.stream(config.name, config)

@@ -134,6 +134,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "",
     ),
     (
+        "`region`",
+        "where the stream comes from: one of the engine's [regions](semantics.md#regions)",
+        "anywhere",
+    ),
+    (
         "`start`",
         (
             "of [Kafka](#kafka): where a new checkpoint begins: `earliest`, `latest`, or a time"

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from levada.errors import UsageError, near
 from levada.model.arrays import Doubles
 from levada.placement.replicas.machine import Machine, read_machine, shipped
 
@@ -33,8 +34,14 @@ def named(file: str) -> Machine:
     """The machine of a file, else the one of that name that comes with Levada. Raises
     ``UsageError``.
     """
-    ours = file in SHIPPED and not Path(file).exists()
-    return shipped(file) if ours else read_machine(Path(file))
+    if Path(file).exists() or Path(file).suffix:
+        return read_machine(Path(file))
+    if file not in SHIPPED:
+        raise UsageError(
+            f"There is no machine file {file}, and none of that name comes with Levada.",
+            hint=near(file, SHIPPED),
+        )
+    return shipped(file)
 
 
 def tell(machine: Machine) -> dict[str, object]:

@@ -154,10 +154,14 @@ def _sankey(
     file: GraphFile,
     placement: Placed = None,
     machines: Annotated[int, typer.Option(min=1, metavar="N", help="Of the placement.")] = 12,
+    by: Annotated[
+        Literal["task", "operator"],
+        typer.Option(help="What stands for itself: a task, or a stream's or stage's tasks as one."),
+    ] = "task",
     out: GraphOut = None,
     debug: o.Debug = False,
 ) -> None:
     """Draw who sends how much to whom, as a page (HTML)."""
     from levada.cli.place.graph import sankey
 
-    sankey(file, placement, machines, out)
+    sankey(file, placement, machines, out, by)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from levada.cli.place.operators import by_operator
 from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
 from levada.placement import placement as placements
@@ -27,6 +28,8 @@ def export(
         found = measured_by_group(file, slice_, groups) if groups else measured(file, slice_)
         _write(FORMATS[name].write(found), out)
         return
+    if not file.exists():
+        raise UsageError(f"{file} cannot be read: there is no such file, and no such checkpoint.")
     for option, given in (("--slice", slice_), ("--groups", groups)):
         if given is not None:
             hint = f"Leave {option} out."
@@ -42,13 +45,21 @@ def import_(file: Path, format_: str | None, out: Path | None) -> None:
     _write(FORMATS["json"].write(read_graph(file, format_)), out)
 
 
-def sankey(file: Path, placement: Path | None, machines: int, out: Path | None) -> None:
-    """The picture."""
+def sankey(
+    file: Path, placement: Path | None, machines: int, out: Path | None, by: str = "task"
+) -> None:
+    """The picture, of tasks or of operators (``by``)."""
+    if by == "operator" and placement is not None:
+        raise UsageError(
+            "Operators have no machine, their tasks have.", hint="Leave out --placement or --by."
+        )
     graph = read_graph(file)
+    if not graph.rows.sum():
+        raise UsageError(f"{file} has no messages, so there is nothing to draw.")
     place, missing = (None, 0) if placement is None else placements.read(placement, graph, machines)
     if missing:
         raise UsageError(f"{placement} has no machine for {missing} of the graph's tasks.")
-    _write(chart.page(graph, place), out)
+    _write(chart.page(by_operator(graph) if by == "operator" else graph, place), out)
 
 
 def _write(text: str, out: Path | None) -> None:

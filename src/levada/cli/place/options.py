@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from levada.cli.options import RUNNING
+from levada.cli.options import MEANING, RUNNING
 from levada.plan.sealed.kinds import join_form_of
 
 
@@ -17,10 +17,12 @@ def _join(word: str) -> str:
 
 
 Slice = Annotated[
-    Literal["1d", "1mo"] | None,
+    str | None,
     typer.Option(
         "--slice",
-        help="Count what tasks send each other, by days or months of event time.",
+        metavar="1d|1mo[,groups=N]",
+        help="Count what tasks send each other, by days or months of event time, and by 4,096 "
+        "groups of keys, or up to 65536.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -58,9 +60,39 @@ Join = Annotated[
     typer.Option(
         "--join",
         parser=_join,
-        metavar="binary|multiway",
+        metavar="binary|multiway|auto",
         help="How three and more parts are joined: two at a time (default), or in one step where "
-        "all have one variable in common.",
+        "all have one variable in common; auto: as costs less, which is measured.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[+NAME...]",
+        help="Where results of queries go, and with queries of which regions they share operators "
+        "(east, east+west, east+any); else with all.",
+        rich_help_panel=MEANING,
+    ),
+]
+Regions = Annotated[
+    str | None,
+    typer.Option(
+        "--regions",
+        metavar="FILE|NAME,NAME...",
+        help="Which regions there are: the places of a machine file, or names; else those of "
+        "--stream NAME=PATH,region=NAME.",
+        rich_help_panel=RUNNING,
+    ),
+]
+ShareLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--share-limit",
+        metavar="ROWS",
+        min=1,
+        help="The most rows of state of a join that newcomers relax (--sharing relax); above it "
+        "they have their own. Default: any.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -70,6 +102,14 @@ PlacementOf = Annotated[
         "--placement",
         metavar="CHECKPOINT",
         help="How a run's epochs were spread, and what was predicted.",
+    ),
+]
+SharedOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--shared",
+        metavar="CHECKPOINT",
+        help="What the queries on a checkpoint share, with what was measured, and what was chosen.",
     ),
 ]
 Picture = Annotated[

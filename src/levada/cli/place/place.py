@@ -9,27 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console, Group
 from rich.text import Text
 
+from levada.cli.place.distances import read_distances
 from levada.cli.place.quiet import quiet
 from levada.cli.place.topology import read
 from levada.engine.telling.summary import table
 from levada.errors import UsageError, near
-from levada.model.arrays import Doubles, Ints
+from levada.model.arrays import Ints
 from levada.placement import placement as placements
-from levada.placement.cost import Score, distant, score
+from levada.placement.cost import Score, by_lot, distant, in_vain, score
 from levada.placement.graph import Load, SendGraph, Unit, add
 from levada.placement.metis import FEWEST
 from levada.placement.placers import PLACERS, fitting
 from levada.placement.problem import BOUND, Problem
 from levada.placement.refined import evenest
 
-VAIN, FEW = 0.9, 4
-"""What part of what lots leave across machines a placement leaves that hardly helps; fewer tasks a
-machine say nothing.
-"""
+ROOM = 1.05
+"""Times the least RSD that was found, where that is more than what is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
     waiting = "[dim]Placing; the first time, compiling the search[/dim]"
     with Console(stderr=True).status(waiting), quiet():
         answers = _answers(problem, slices[:-1])
-    _tell_vain(problem, answers["refined"].score.share)
+    vain = _tell_vain(problem, answers["refined"].score.share)
     if wish.placer not in answers:
         raise UsageError(
             f"There is no placement by {wish.placer}.", hint=near(wish.placer, answers)
@@ -74,7 +72,7 @@ def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
         chosen = answers[wish.placer]
         placements.write(
             out, problem.graph, chosen.place, problem.machines, wish.placer,
-            predicted=chosen.score.share,
+            predicted=chosen.score.share, vain=vain,
         )  # fmt: skip
     if as_json:
         print(json.dumps(tell(problem, answers), ensure_ascii=False))
@@ -103,13 +101,14 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
     if not graph.rows.sum():
         hint = "Give one of a run or a slice in which something was sent."
         raise UsageError(f"{path} has no messages, so there is nothing to place by.", hint=hint)
+    _check_measured(wish, slices)
     problem = Problem(
         graph,
         wish.machines,
         wish.unit,
         wish.load,
         BOUND if wish.bound is None else fraction(wish.bound),
-        None if wish.distance is None else _distances(wish.distance),
+        None if wish.distance is None else read_distances(wish.distance, wish.machines),
         wish.seed,
     )
     for before, part in zip(wish.graphs[-len(slices) :], slices[:-1], strict=False):
@@ -117,6 +116,7 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
             warnings.warn(f"{before} has no messages: nothing is learned from it.", stacklevel=2)
     if slices[:-1] and not any(part.rows.sum() for part in slices[:-1]):
         raise UsageError("No slice before the last has messages.", hint="Learn from more slices.")
+    _tell_new(path, slices)
     if wish.machines > len(graph.tasks):
         warnings.warn(
             f"Of {wish.machines} machines {wish.machines - len(graph.tasks)} stay empty: {path} "
@@ -131,8 +131,43 @@ def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
         seen = (
             problem if len(slices) == 1 else replace(problem, graph=add(slices[:-1]), before=None)
         )
-        problem = replace(problem, bound=max(BOUND, evenest(seen)))
+        problem = replace(problem, bound=_usual(seen))
     return problem
+
+
+def _usual(problem: Problem) -> float:
+    """The bound where none is said. Where a heavy task makes that more than 5 %, there is some room
+    above the evenest placement, or nothing else could be looked for.
+    """
+    least = evenest(problem)
+    if least <= BOUND:
+        return BOUND
+    task, part = problem.heaviest()
+    warnings.warn(
+        f"No placement on {problem.machines} machines was found with an RSD below {least:.1%}: "
+        f"the heaviest task, {task}, has {part:.1%} of the load. --bound says what RSD is allowed.",
+        stacklevel=2,
+    )
+    return least * ROOM
+
+
+def _check_measured(wish: Wish, slices: list[SendGraph]) -> None:
+    for path, graph in zip(wish.graphs[-len(slices) :], slices, strict=True):
+        for wanted in (wish.unit, wish.load):
+            if not graph.has(wanted):
+                hint = "Measure it with them, or place by rows."
+                raise UsageError(f"{path} tells nothing of {wanted}.", hint=hint)
+
+
+def _tell_new(path: Path, slices: list[SendGraph]) -> None:
+    """Says what of a slice is not learned from those before."""
+    tasks, known = slices[-1].tasks, {task for part in slices[:-1] for task in part.tasks}
+    if slices[:-1] and (new := sum(task not in known for task in tasks)):
+        warnings.warn(
+            f"{new} of the {len(tasks)} tasks of {path} are in no slice that is learned from: they "
+            "go where uniform has them.",
+            stacklevel=2,
+        )
 
 
 def _from(problem: Problem, path: Path, moves: int, *, learned: bool) -> Problem:
@@ -160,18 +195,19 @@ def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
     return answers
 
 
-def _tell_vain(problem: Problem, least: float) -> None:
+def _tell_vain(problem: Problem, least: float) -> bool:
     """Says so if a placement brings hardly more together than lots do."""
-    graph, k = problem.graph, problem.machines
-    sent = graph.sent(problem.unit)
-    lots = (1 - 1 / k) * float(sent[graph.source != graph.target].sum() / sent.sum())
-    if len(graph.tasks) >= FEW * k and least > VAIN * lots:
+    graph, k, unit = problem.graph, problem.machines, problem.unit
+    vain = problem.floor() <= BOUND and in_vain(graph, k, least, unit)
+    if vain:
         warnings.warn(
             f"No placement helps much: refined leaves {least:.1%} across machines, lots about "
-            f"{lots:.1%}. Where each task sends to most of the others, files that are cut by what "
-            "is grouped or joined on help (docs/placement.md).",
+            f"{by_lot(graph, k, unit):.1%}; a run will not go by it. Where each task sends to most "
+            "of the others, files that are cut by what is grouped or joined on help "
+            "(docs/placement.md).",
             stacklevel=2,
         )
+    return vain
 
 
 def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:
@@ -218,16 +254,3 @@ def fraction(text: str) -> float:
     if found is None or (not found[2] and float(found[1]) > 1):
         raise UsageError(f"{text} is no bound on RSD.", hint="Say such as 2.4% or 0.024.")
     return float(f"{found[1]}e-2") if found[2] else float(found[1])
-
-
-def _distances(path: Path) -> Doubles:
-    try:
-        found = np.array(json.loads(path.read_text(encoding="utf-8")), np.float64)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f"{path} holds no table of distances: {error}.",
-            hint="Give a JSON list with a list of numbers for each machine.",
-        ) from error
-    return found

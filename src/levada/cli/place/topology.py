@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from levada.errors import UsageError
 from levada.placement.formats import read_graph
 from levada.placement.graph import SendGraph
 from levada.plan.topology.document import Document, is_document, read_document
@@ -20,6 +21,8 @@ from levada.runtime.graph.task_graph import OUTPUT, STATIC, reader, task
 
 ROWS = 1_000_000
 """What an edge carries that does not say."""
+MOST = 10_000_000
+"""Pairs of tasks that send to each other, of all edges together."""
 
 
 def read(path: Path) -> SendGraph:
@@ -36,13 +39,18 @@ def graph_of(document: Document, path: str) -> SendGraph:
             f"edges between stages carry: {ROWS:,} are assumed on each, evenly spread.",
             stacklevel=3,
         )
+    if (pairs := sum(len(a) * len(b) for a, b, _ in sent)) > MOST:
+        raise UsageError(
+            f"{path}: {pairs:,} pairs of its tasks send to each other; {MOST:,} can be placed.",
+            hint="Give its stages fewer tasks.",
+        )
     tasks = tuple(dict.fromkeys(name for a, b, _ in sent for name in (*a, *b)))
     number = {name: i for i, name in enumerate(tasks)}
     counts: dict[tuple[int, int], int] = {}
     for sources, targets, rows in sent:
-        pairs = [(number[a], number[b]) for a in sources for b in targets]
-        each, rest = divmod(ROWS if rows is None else rows, len(pairs))
-        for i, pair in enumerate(pairs):
+        ends_of = [(number[a], number[b]) for a in sources for b in targets]
+        each, rest = divmod(ROWS if rows is None else rows, len(ends_of))
+        for i, pair in enumerate(ends_of):
             counts[pair] = counts.get(pair, 0) + each + (i < rest)
     ends = np.array(list(counts), np.int32).reshape(-1, 2)
     return SendGraph(tasks, ends[:, 0], ends[:, 1], np.array(list(counts.values()), np.int64))

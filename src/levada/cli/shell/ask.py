@@ -42,6 +42,7 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
         limits=app.options.limits,
         sharing=app.options.sharing,
         join=app.options.join,
+        regions=app.options.regions,
         ontology=app.options.ontology,
     )
     try:

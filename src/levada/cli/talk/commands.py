@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from levada.cli import options as o
+from levada.cli.place import options as w
 
 Folder = Annotated[
     Path | None,
@@ -80,6 +81,7 @@ def _add(
     until: o.Until = None,
     lifetime: o.Lifetime = None,
     entailment: o.Entailment = None,
+    region: w.Region = None,
     to: Outputs = None,
     debug: o.Debug = False,
 ) -> None:
@@ -89,7 +91,7 @@ def _add(
     from levada.cli.talk.ask import add, said_of
 
     words = {"bounds": bounds, "t0": t0, "report": report, "entailment": entailment}
-    life = {"until": until, "lifetime": lifetime}
+    life = {"until": until, "lifetime": lifetime, "region": region}
     said = said_of({**words, **life}, empty_reports=empty_reports)
     add(checkpoint, queries, name=name, dialect=dialect, said=said, to=to or ())
 

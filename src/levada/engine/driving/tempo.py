@@ -11,9 +11,11 @@ from levada.model.durations import parse_duration
 from levada.model.limits import Memory, QueryLimits
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.driver.costs.admission import ASKED, Admission
+from levada.runtime.driver.costs.degree import GIVEN, Degrees, chosen_of
 from levada.runtime.driver.costs.room import Room
 from levada.runtime.graph.placed import Placed
-from levada.runtime.store.manifest import Bound
+from levada.runtime.local import Executor
+from levada.runtime.store.manifest import Bound, Manifest
 
 SHARE = 4
 """What part of a delay lies between the starts of two epochs, unless somebody says more."""
@@ -25,12 +27,11 @@ class Tempo:
     ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
     whenever). ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``limits``: of one query.
-    ``slices``: the length of the slices of event time whose send graphs are counted (""; 1d, 1mo).
+    ``slices``: those of event time whose send graphs are counted (``runtime.slicing``).
     ``placed``: where tasks would best run. ``balancing``: what moves groups.
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
-    placement, where one is learned. ``bound``: to which processors tasks are. ``follows``: whether
-    the number of partitions goes by the cores of executors, which come and go. ``memory``: of one
-    task.
+    placement, where one is learned. ``bound``: to which processors tasks are. ``degree``: who says
+    how many partitions there are (``costs.degree``). ``memory``: of one task.
     """
 
     interval: int
@@ -45,12 +46,17 @@ class Tempo:
     follow: Callable[[Callable[[Placed], None]], None] | None = None
     delay: int = 0
     bound: Bound | None = None
-    follows: bool = False
+    degree: str = GIVEN
     memory: Memory = field(default_factory=Memory)
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""
         return Admission(self.epoch_rows, self.delay, self.interval, Room(self.memory))
+
+    def degrees(self, executor: Executor, last: Manifest | None) -> Degrees:
+        """What decides how many partitions there are, after the last epoch of the run before."""
+        known, own = chosen_of(last), self.balancing
+        return Degrees(self.degree, self.cores, executor, wall, balancing=own, known=known)
 
 
 def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int, int]:

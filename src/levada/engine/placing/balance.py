@@ -1,4 +1,4 @@
-"""What an engine was told of balance, as what decides in its run."""
+"""What an engine was told of balance and of the number of partitions: what decides in its run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 from levada.engine.placing.wish import Learning, Wish
 from levada.errors import UsageError
+from levada.model.counts import AUTO, CORES, Partitions
 from levada.runtime.balance.balancing import Balancing
-from levada.runtime.balance.options import BalanceOptions, balance_of
+from levada.runtime.balance.options import BalanceOptions, By, balance_of
+from levada.runtime.driver.costs.degree import CORES as CORES_FOLLOWED
+from levada.runtime.driver.costs.degree import GIVEN, LOAD, MODEL, PLACEMENT
 from levada.runtime.local import cores
 
 Wanted = str | bool | Mapping[str, Any] | BalanceOptions | None
@@ -18,7 +21,7 @@ Wanted = str | bool | Mapping[str, Any] | BalanceOptions | None
 def balancing_of(
     wanted: Wanted,
     wish: Wish | Learning | None,
-    partitions: int | str | None,
+    partitions: Partitions,
     master: str,
     interval: int,
 ) -> Balancing | None:
@@ -33,8 +36,39 @@ def balancing_of(
     if who:
         message = f"{who} places groups, and balance would move them."
         raise UsageError(message, hint="Leave one of the two out.")
+    _check_number(options, partitions)
     most = 0 if isinstance(partitions, int) else cores(master)
     return Balancing(options, most=most, least=interval / 1000)
+
+
+def _check_number(options: BalanceOptions, partitions: Partitions) -> None:
+    """Raises ``UsageError`` if two are to say how many partitions there are."""
+    if partitions == CORES:
+        raise UsageError(
+            "partitions is cores, and balance says how many partitions there are.",
+            hint="Leave partitions out, or say a number.",
+        )
+    if isinstance(partitions, int) and options.degree == By.MODEL:
+        raise UsageError(
+            f"partitions is {partitions}, and balance was told degree=model: that the number "
+            "follows from what epochs take.",
+            hint="Leave one of the two out.",
+        )
+
+
+def degree_by(
+    partitions: Partitions, wish: Wish | Learning | None, balancing: Balancing | None
+) -> str:
+    """Who says how many partitions there are while a run goes on.
+
+    >>> degree_by("auto", None, None), degree_by(None, None, None)
+    ('model', 'given')
+    """
+    if balancing is not None and not isinstance(partitions, int):
+        return MODEL if balancing.by_model else LOAD
+    if wish is not None:
+        return PLACEMENT
+    return {AUTO: MODEL, CORES: CORES_FOLLOWED}.get(str(partitions), GIVEN)
 
 
 def _placing(wish: Wish | Learning | None) -> str:

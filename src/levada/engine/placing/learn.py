@@ -25,7 +25,7 @@ from zlib import crc32
 
 import numpy as np
 
-from levada.engine.placing.measured import by_group, known, still_there
+from levada.engine.placing.measured import by_group, counted_by, known, still_there
 from levada.engine.placing.wish import LEARN, Wish, read_wish
 from levada.errors import UsageError
 from levada.model.arrays import Ints
@@ -142,6 +142,8 @@ class Learner:
         plan = self._checkpoint.load_plan(manifest.plan)
         root = str(self._checkpoint.root)
         every = list(group_counts.of(root, manifest, slice_))
+        if (by := counted_by(every)) < FINEST:
+            return [], f"The slice {slice_} was counted by {by:,} groups: nothing is learned."
         there = still_there(every, plan)
         blocks = known(there)
         if not _rows(blocks):

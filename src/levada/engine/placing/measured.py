@@ -31,11 +31,16 @@ def measured(root: Path, slice_: str | None) -> SendGraph:
 def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
     """The send graph of a slice with groups as tasks: what each reader and each group has sent to
     each. Left out, with a warning, are operators that no query has any more, and partial aggregates
-    of several groups.
+    of several groups. Raises UsageError if it was counted by fewer groups.
     """
     check_groups(groups)
     manifest, name = _slice(root, slice_)
     every = list(group_counts.of(str(root), manifest, name))
+    if (finest := counted_by(every)) < groups:
+        raise UsageError(
+            f"The slice {name} was counted by {finest:,} groups, and {groups:,} are asked for.",
+            hint=f"Say --groups {finest}, or run with --slice 1d,groups={groups}.",
+        )
     there = still_there(every, plan_of(root, facts_of(root), manifest.plan))
     if less := _less(every, there):
         _tell(f"{less} were for operators that no query has any more: they are left out.")
@@ -46,6 +51,11 @@ def measured_by_group(root: Path, slice_: str | None, groups: int) -> SendGraph:
             "sent them, and they are left out."
         )
     return by_group(sure, groups)
+
+
+def counted_by(blocks: Iterable[Block]) -> int:
+    """By how many groups all of these were counted, at least."""
+    return min((block.of for block in blocks), default=FINEST)
 
 
 def _less(every: list[Block], some: list[Block]) -> str:
@@ -72,18 +82,19 @@ def known(blocks: Iterable[Block]) -> list[Block]:
 
 def by_group(blocks: list[Block], groups: int) -> SendGraph:
     """What readers and groups have sent to groups as a graph: the readers, then the groups that
-    have sent or got rows.
+    have sent or got rows. There are at most as many as rows were counted by.
     """
+    assert groups <= counted_by(blocks), "counts say nothing of finer groups"
     names = sorted({b.sender for b in blocks if b.sources is None})
     readers = {name: i for i, name in enumerate(names)}
     every = len(readers) + groups  # vertices that there could be
 
-    def vertices(of: Longs) -> Longs:
-        return len(readers) + of * groups // FINEST
+    def vertices(group: Longs, of: int) -> Longs:
+        return len(readers) + group * groups // of
 
     keys = [
-        vertices(b.groups)
-        + every * (np.int64(readers[b.sender]) if b.sources is None else vertices(b.sources))
+        vertices(b.groups, b.of)
+        + every * (np.int64(readers[b.sender]) if b.sources is None else vertices(b.sources, b.of))
         for b in blocks
     ]
     edges, at = np.unique(np.concatenate([*keys, np.empty(0, np.int64)]), return_inverse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,9 @@ class Wish:
 
 
 def read_wish(place: str | os.PathLike[str]) -> Wish | None:
-    """What ``place`` asks for: a file, or nothing ("", off). Raises UsageError."""
+    """What ``place`` asks for: a file, or nothing ("", off); nothing, too, where the file says that
+    no placement helps, which is told. Raises UsageError.
+    """
     if place in ("", OFF):
         return None
     path = Path(place)
@@ -49,6 +52,13 @@ def read_wish(place: str | os.PathLike[str]) -> Wish | None:
     others = {name: at for name, at in found.machine.items() if not is_group(name)}
     if (groups < 0).all() and not others:
         raise UsageError(f"{path} places nothing.", hint="Give one that levada place has written.")
+    if found.vain:
+        warnings.warn(
+            f"{path} was made of a send graph that no placement helps: the run does not go by it "
+            '(it does without the line "vain").',
+            stacklevel=2,
+        )
+        return None
     return Wish(str(path), found.machines, groups, others, found.predicted, found.between)
 
 

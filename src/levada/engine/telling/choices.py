@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 import msgspec
 
+from levada.engine.telling.degrees import DegreeStatus, degree_rows, degree_status, degree_told
 from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.costs.admission import sentence
 from levada.runtime.store.manifest import Costs, Delayed, Lesson
@@ -52,8 +53,9 @@ class CostsStatus:
     """How epochs ran: the ``last`` one; of each way the epochs of the run, ms that were predicted
     and taken (``sums``); of the dearest ``parts`` of the work, operators by their names, a (ms a
     call), b (ns a row), rows for each element, ms as predicted for the last epoch and as measured;
-    ms that it would take over other numbers of ``partitions`` than those that it went ``over``; the
-    ``delay`` that is kept.
+    ms that it would take over other numbers of ``partitions`` than those that it went ``over``, and
+    spread, with other numbers of tasks that read (``intake``); the ``delay`` that is kept; who
+    chooses how many partitions there are (``degree``).
     """
 
     last: ChoiceStatus
@@ -62,6 +64,8 @@ class CostsStatus:
     partitions: Mapping[int, float] = field(default_factory=dict)
     delay: DelayStatus | None = None
     over: int = 1
+    intake: Mapping[int, float] = field(default_factory=dict)
+    degree: DegreeStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
         yield f"{words}: {epochs:,.0f} epochs, {took:,.0f} ms, predicted {predicted:,.0f}{off}."
     if costs.partitions:
         yield _over(costs.partitions, costs.over)
+    if costs.degree is not None:
+        yield from degree_told(costs.degree, costs.over)
     if costs.delay is not None:
         yield sentence(Delayed(**asdict(costs.delay)))
 
@@ -143,12 +149,27 @@ def named(costs: Costs, plan: Plan) -> CostsStatus:
     }
     last = ChoiceStatus(**msgspec.structs.asdict(costs.last))
     delay = None if costs.delay is None else DelayStatus(**msgspec.structs.asdict(costs.delay))
-    return CostsStatus(last, costs.sums, parts, costs.partitions, delay, costs.over)
+    degree = degree_status(costs.degree)
+    return CostsStatus(
+        last, costs.sums, parts, costs.partitions, delay, costs.over, costs.intake, degree
+    )
 
 
 def rows(costs: CostsStatus) -> list[tuple[str, ...]]:
     """What each part of the work costs, the dearest first."""
     return [(name, *(f"{value:,.2f}" for value in values)) for name, values in costs.parts.items()]
+
+
+def candidates(costs: CostsStatus) -> Iterator[list[tuple[str, ...]]]:
+    """Tables of what epochs of late are predicted to take over each number of partitions, and of
+    what the last one would with each number of tasks that read, beside what was measured.
+    """
+    if (degree := costs.degree) is not None:
+        tables = (
+            degree_rows("partitions", degree.predicted or costs.partitions, degree.measured),
+            degree_rows("tasks that read", costs.intake, degree.intake),
+        )
+        yield from filter(None, tables)
 
 
 def lessons(found: Sequence[LessonStatus]) -> Iterator[str]:

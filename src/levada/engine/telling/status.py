@@ -23,6 +23,7 @@ from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
 from levada.engine.telling.choices import CostsStatus, LessonStatus, named
+from levada.engine.telling.forms import FormStatus, forms
 from levada.engine.telling.relaxed import RelaxedStatus, relaxed
 from levada.engine.telling.summary import Ever, Progress, StreamCounts
 from levada.errors import CheckpointError
@@ -142,8 +143,8 @@ class Status:
     last round, and what was decided of late. ``costs``: how epochs ran, and what was expected.
     ``away``: the streams whose sources do not answer the engine at work. ``added``: the streams
     that came while an engine ran. ``over``: until when (ms) queries reported that the program gave
-    and that have ended. ``relaxed``: what relaxed joins cost. ``pinned``: to which processors the
-    tasks of the run are bound.
+    and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
+    joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
     """
 
     epoch: int
@@ -164,6 +165,7 @@ class Status:
     executors: ExecutorsStatus | None = None
     over: dict[str, int] = field(default_factory=dict)
     relaxed: tuple[RelaxedStatus, ...] = ()
+    forms: tuple[FormStatus, ...] = ()
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -238,7 +240,7 @@ def status_of(
         costs=None if manifest.costs is None else named(manifest.costs, plan),
         pinned=_pinned(manifest.bound),
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
-        relaxed=tuple(relaxed(manifest.met)),
+        relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
     )  # fmt: skip
 
 

@@ -38,10 +38,10 @@ def scatter_order_twin(target: Ints, parts: int) -> tuple[Ints, Longs]:
 
 
 def count_pairs_twin(
-    source: npt.NDArray[np.uint16], target: npt.NDArray[np.uint16]
+    source: npt.NDArray[np.uint16], target: npt.NDArray[np.uint16], shift: int
 ) -> tuple[npt.NDArray[np.uint32], Longs]:
     """The distinct pairs by sorting, in the order of their first rows."""
-    pairs = source.astype(np.uint32) << np.uint32(16) | target
+    pairs = (source >> shift).astype(np.uint32) << np.uint32(16) | target >> shift
     there, first, rows = np.unique(pairs, return_index=True, return_counts=True)
     order = np.argsort(first)
     return there[order], rows[order].astype(np.int64)

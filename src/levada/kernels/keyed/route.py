@@ -66,19 +66,19 @@ def group_and_partition(h: Words, table: Shorts) -> tuple[npt.NDArray[np.uint16]
     return groups, out
 
 
-@kernel((_PLACES, _COUNTS))
-def count_groups(groups: npt.NDArray[np.uint16], counts: Longs) -> None:
-    """Counts the rows of each group, in place."""
+@kernel((_PLACES, _COUNTS, INT))
+def count_groups(groups: npt.NDArray[np.uint16], counts: Longs, shift: int) -> None:
+    """Counts the rows of each group, in place; of coarser ones, without the last ``shift`` bits."""
     for i in range(groups.size):
-        counts[groups[i]] += 1
+        counts[groups[i] >> shift] += 1
 
 
-@kernel((_PLACES, _PLACES))
+@kernel((_PLACES, _PLACES, INT))
 def count_pairs(
-    source: npt.NDArray[np.uint16], target: npt.NDArray[np.uint16]
+    source: npt.NDArray[np.uint16], target: npt.NDArray[np.uint16], shift: int
 ) -> tuple[npt.NDArray[np.uint32], Longs]:
     """The pairs of groups that rows go from and to, as ``source`` times 65,536 and ``target``, each
-    once in the order in which they come, and how many rows go so.
+    once in the order in which they come, and how many rows go so; of coarser ones as above.
     """
     bits = 4
     while (1 << bits) < 2 * source.size:
@@ -88,7 +88,7 @@ def count_pairs(
     rows = np.zeros(source.size, np.int64)
     many = 0
     for i in range(source.size):
-        pair = np.uint32(np.int64(source[i]) << 16 | np.int64(target[i]))
+        pair = np.uint32((np.int64(source[i]) >> shift) << 16 | np.int64(target[i]) >> shift)
         slot = np.int64(((np.uint64(pair) * _ODD) & _LOW) >> np.uint64(32 - bits))
         while place[slot] >= 0 and pairs[place[slot]] != pair:
             slot = (slot + 1) & (place.size - 1)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame, concat
@@ -34,7 +35,7 @@ from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
 from levada.operators.border.nonempty import Due, NonEmpty, places, reports, tick
 from levada.operators.env import Env, Home, Inputs
-from levada.operators.rows.edges import key_of
+from levada.operators.rows.edges import key_of, zeros
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import PlanNode
@@ -141,8 +142,14 @@ class Lifetimes:
 
     @staticmethod
     def of(node: PlanNode, rows: Frame) -> Lifetimes:
-        """Of changes of the node's rows, with instants ``r`` and weights ``w``."""
-        codes, first = group(*key_of(rows, range(len(node.layout.slots))))
+        """Of changes of the node's rows, with instants ``r`` and weights ``w``. Equal rows of two
+        groups of keys stay apart: one of the groups may move, and then so do its rows, and what
+        takes them back comes there.
+        """
+        key = key_of(rows, range(len(node.layout.slots)))
+        if col.PLACE in rows:  # the slots may lack what places them
+            key = combine(*key, rows[col.PLACE].astype(np.uint64), zeros(rows.n))
+        codes, first = group(*key)
         found = steps(codes, rows["r"])
         r, final = found.at, found.final
         count = integrate(found, found.net(rows["w"]))

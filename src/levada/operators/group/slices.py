@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,9 +35,11 @@ from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times, distinct
 from levada.operators.group import aggregates
-from levada.operators.group.sliced.cells import Cells, Columns, told
+from levada.operators.group.sliced.cells import Cells, told
 from levada.operators.group.sliced.intervals import Intervals, once, positions, spans
-from levada.operators.group.sliced.partials import group_columns, lookup, numbered, summed
+from levada.operators.group.sliced.nodes import Columns
+from levada.operators.group.sliced.partials import group_columns, lookup, merged, numbered, summed
+from levada.operators.group.sliced.wanted import cells_of, wants_of
 from levada.operators.rows.edges import fan_out, key_of, zeros
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
@@ -65,7 +68,7 @@ class Slices:
     @property
     def parts(self) -> int:
         """How many partials there are: of slices or of their cells."""
-        return len(self.first) if self.cells is None else len(self.cells.nodes)
+        return len(self.first) if self.cells is None else len(self.cells.nodes.nodes)
 
     def of_times(self) -> Frame:
         """A row of each way in which slices lie in time, with the times of the slices."""
@@ -82,10 +85,13 @@ class _Folded:
     node: PlanNode
     slices: Slices
     pool: Pool
+    facts: dict[type, Any]
     known: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
     def of(self, reader: Reader) -> Columns:
-        """The columns of all aggregates of a reader."""
+        """The columns of all aggregates of a reader: of slices, if its state is these, else of
+        their cells.
+        """
         found: Columns = {}
         layout = reader.panes.input_layouts[0]
         rows: Frame | None = None
@@ -94,20 +100,21 @@ class _Folded:
             key = (_kind(spec), reader.slot(spec.slot), facets)
             if key not in self.known:
                 rows = once(reader.way, self.slices.rows, self.node) if rows is None else rows
-                self.known[key] = self._fold(rows, spec)
-            found |= {f"a{j}.{n.removeprefix('a0.')}": c for n, c in self.known[key].items()}
+                self.known[key] = aggregates.fold(
+                    rows, self.slices.codes, len(self.slices.first), (spec,), lookup(self.pool)
+                )
+            own = self.known[key] if reader.kept else self._of_cells(key, spec)
+            found |= {f"a{j}.{n.removeprefix('a0.')}": c for n, c in own.items()}
         return found
 
-    def _fold(self, rows: Frame, spec: s.Aggregate) -> Columns:
-        """The partials of one aggregate."""
-        slices, terms = self.slices, lookup(self.pool)
-        own = aggregates.fold(rows, slices.codes, len(slices.first), (spec,), terms)
-
-        def merge(parts: Columns, codes: Ints, count: int) -> Columns:
-            frame = Frame(parts, len(codes))
-            return aggregates.merge(frame, codes, count, (spec,), terms)
-
-        return own if slices.cells is None else slices.cells.partials(own, merge)
+    def _of_cells(self, key: tuple[object, ...], spec: s.Aggregate) -> Columns:
+        """The partials of one aggregate by cells, if slices have such."""
+        if (cells := self.slices.cells) is None:
+            return self.known[key]
+        if ("cells", *key) not in self.known:
+            merge = partial(merged, specs=(spec,), pool=self.pool)
+            self.known["cells", *key] = cells.nodes.partials(self.known[key], merge)
+        return self.known["cells", *key]
 
 
 def _kind(spec: s.Aggregate) -> AggregateFunction:
@@ -137,16 +144,16 @@ def sliced(node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float
         if not wanted:
             return Sliced(readers.readers, iter(()))
     kept = tuple([reader for reader in readers.readers if reader.kept])
-    whole = max(wanted, float(readers.keeping[out["op"]].sum()) if kept else 0.0)
+    whole = max(wanted, float(readers.keeping[out["op"]].sum()) if kept and leaf is None else 0.0)
     slices = _slices(readers, out, leaf, int(most * whole))
     if slices is None:
         return None
-    if found is not None and leaf is not None:
+    if found is not None and leaf is not None and len(kept) < len(readers.readers):
         beside = slices.groups[0] * np.int64(len(slices.times[1])) + slices.times[0]
         cells = Cells.over(found.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
     served = readers.readers if len(slices.first) <= int(most * wanted) else kept
-    return Sliced(served, _partials(served, _Folded(node, slices, pool)))
+    return Sliced(served, _partials(served, _Folded(node, slices, pool, readers.of_plan)))
 
 
 def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slices | None:
@@ -198,25 +205,51 @@ def cut(times: Times, cuts: Cuts, most: int) -> Times | None:
 
 def _partials(readers: Sequence[Reader], folded: _Folded) -> Iterator[tuple[Consumer, Frame]]:
     for reader in readers:
-        partial = _as_slices(reader, folded) if reader.kept else _in_panes(reader, folded)
-        if partial.n:
-            yield reader.edge, partial
+        found = _as_slices(reader, folded) if reader.kept else _in_panes(reader, folded)
+        if found.n:
+            yield reader.edge, found
 
 
 def _as_slices(reader: Reader, folded: _Folded) -> Frame:
     """The slices that count for some member, with their times: what state keeps of them."""
     slices, node = folded.slices, folded.node
-    begin, end = spans(reader, slices.of_times(), node)
-    at, parts = slices.times[0], Frame(folded.of(reader), slices.parts)
+    told = _cells(reader, slices)
+    at, begin, end = _spans(reader, folded, told)
+    parts = Frame(folded.of(reader), len(slices.first))
     there = np.flatnonzero(begin[at] < end[at])
     alike = slices.rows.take(slices.first[there]).with_(
         **{name: times[there] for name, times in slices.cut.items()}
     )
     rows = once(reader.way, alike, node)
     kept = group_columns(rows, reader.panes.step.keys, np.arange(len(there)))
+    kept |= {} if told is None else told.take(there).columns
     kept |= {name: c for name, c in rows.columns.items() if col.is_time(name)}
     kept |= {col.BEGIN: begin[at[there]], col.END: end[at[there]]}
     return Frame(kept | parts.take(there).columns, len(there))
+
+
+def _cells(reader: Reader, slices: Slices) -> Frame | None:
+    """What the cells of slices are told by, if they have such."""
+    if reader.pick is None:
+        return None
+    return cells_of(reader, slices.rows, slices.first)
+
+
+def _spans(reader: Reader, folded: _Folded, told: Frame | None) -> tuple[Ints, Times, Times]:
+    """How each slice lies in time, and when what lies so counts; where cells differ in who wants
+    them also by that.
+    """
+    slices, node = folded.slices, folded.node
+    if reader.pick is None or told is None:
+        return slices.times[0], *spans(reader, slices.of_times(), node)
+    wants = wants_of(folded.facts, reader.panes, reader.pick, folded.pool.seed)
+    leaf = wants.leaves(told)
+    masks = np.where(leaf < 0, 0, wants.masks[leaf])
+    times = slices.times[0].astype(np.int64)
+    codes, first = group(times.view(np.uint64), masks.view(np.uint64))
+    own = masks[first]
+    ways = slices.of_times().take(times[first])
+    return codes, *spans(reader, ways, node, lambda at, op: wants.wanted(own[at], op))
 
 
 def _in_panes(reader: Reader, folded: _Folded) -> Frame:
@@ -224,7 +257,7 @@ def _in_panes(reader: Reader, folded: _Folded) -> Frame:
     slices, node = folded.slices, folded.node
     intervals = Intervals.of(reader, slices.of_times(), node)
     part, at = _counting(reader, intervals, slices, node)
-    owner = part if slices.cells is None else slices.cells.slices[part]
+    owner = part if slices.cells is None else slices.cells.nodes.slices[part]
     pane = slices.groups[0][owner] * np.int64(max(intervals.count, 1)) + at
     codes, panes = numbered(pane, len(slices.groups[1]) * intervals.count)
     whose, when = np.divmod(panes, max(intervals.count, 1))
@@ -252,7 +285,7 @@ def _counting(
         chosen, member = fan_out(picked, reader.edge.fan)
         part = part if chosen is None else part[chosen]
         place = positions(reader, len(node.members))
-        entry = intervals.offsets[times[slices.cells.slices[part]]] + place[member]
+        entry = intervals.offsets[times[slices.cells.nodes.slices[part]]] + place[member]
     at = intervals.number[entry]
     there = at >= 0
     return part[there], at[there]

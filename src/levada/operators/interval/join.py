@@ -47,7 +47,7 @@ Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
+class Pairs:
     """Pairs of row i of a left frame and row j of a right one."""
 
     a: Frame
@@ -55,18 +55,18 @@ class _Pairs:
     b: Frame
     j: Rows
 
-    def cut(self, most: int) -> Iterator[_Pairs]:
+    def cut(self, most: int) -> Iterator[Pairs]:
         """The same in parts of at most so many."""
         if len(self.i) <= most:
             yield self
             return
         for at in range(0, len(self.i), most):
             part = slice(at, at + most)
-            yield _Pairs(self.a, self.i[part], self.b, self.j[part])
+            yield Pairs(self.a, self.i[part], self.b, self.j[part])
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """New rows of one side as a run, and the runs of before; ``settled``: both together, where rows
     take others back.
     """
@@ -100,11 +100,11 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
     found = chain(
-        _meet(step, own(node, one.new, env), other.met(state), turned=turned),
-        _meet(step, own(node, other.new, env), one.old, turned=not turned),
+        meet(step, own(node, one.new, env), other.met(state), turned=turned),
+        meet(step, own(node, other.new, env), one.old, turned=not turned),
     )
-    for pairs in _batched(node, found, env):
-        if (joined := _pair(node, step, pairs, left, right)) is not None:
+    for pairs in batched(node, found, env):
+        if (joined := paired(node, step, pairs, left, right)) is not None:
             yield joined
     for i, side in enumerate((left, right)):
         key = f"{node.id}.{i}"
@@ -123,11 +123,11 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
             )
 
 
-def _batched(
-    node: PlanNode[s.Join], found: Iterable[_Pairs], env: Env
-) -> Iterator[Sequence[_Pairs]]:  # fmt: skip
+def batched(
+    node: PlanNode[s.Join], found: Iterable[Pairs], env: Env
+) -> Iterator[Sequence[Pairs]]:  # fmt: skip
     """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row."""
-    batch: list[_Pairs] = []
+    batch: list[Pairs] = []
     rows = total = 0
     most = MAX if _picked(node, env) else most_rows(node, env.limits)
     for pairs in found:
@@ -163,7 +163,7 @@ def _side(
     frame: Frame | None,
     *,
     horizons: runs.Horizons,
-) -> _Side:
+) -> Side:
     """One input: its keys, its occurrences if it is raw, its runs."""
     layout = node.input_layouts[i]
     old = runs.live(env.state, f"{node.id}.{i}", horizons.now)
@@ -189,7 +189,7 @@ def _side(
     if rows.n and col.UNTIL in rows and _longest(node) >= MAX:
         at = f"{node.id}.{i}"
         both = settled.settle(env.state, at, rows, horizons.now, ends=ends, alive=node.alive)
-    return _Side(runs.arranged(rows), old, layout, ends, both)
+    return Side(runs.arranged(rows), old, layout, ends, both)
 
 
 def _longest(node: PlanNode[s.Join]) -> int:
@@ -218,18 +218,16 @@ def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
     return node.windows.pick(order)
 
 
-def _meet(
-    step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool
-) -> Iterator[_Pairs]:
+def meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool) -> Iterator[Pairs]:
     """New rows of one side against runs of the other; ``turned``: the new are the right ones."""
     for run in old:
         # then a large run is read from front to back, not at random
         by_bucket = run.rows.n > new.rows.n
         for mine, theirs in _probe(new, run, by_bucket):
             pairs = (
-                _Pairs(run.rows, theirs, new.rows, mine)
+                Pairs(run.rows, theirs, new.rows, mine)
                 if turned
-                else _Pairs(new.rows, mine, run.rows, theirs)
+                else Pairs(new.rows, mine, run.rows, theirs)
             )
             yield _agreeing(step, pairs)
 
@@ -249,22 +247,29 @@ def _probe(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows
         at += done
 
 
-def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:
+def _agreeing(step: s.Join, pairs: Pairs) -> Pairs:
     if not step.fills:
         return pairs
     keep = compatible(pairs.a, pairs.i, pairs.b, pairs.j, step.fills)
-    return _Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
+    return Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
 
 
-def _pair(
-    node: PlanNode[s.Join], step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side
+def paired(
+    node: PlanNode[s.Join],
+    step: s.Join,
+    found: Sequence[Pairs],
+    left: Side,
+    right: Side,
+    *,
+    keyed: bool = False,
 ) -> Frame | None:
-    """The result rows of all pairs: those that count at some instant."""
+    """The result rows of all pairs: those that count at some instant. ``keyed``: with their key."""
     n = sum(len(p.i) for p in found)
     if not n:
         return None
     layout, filled = node.layout, dict(step.fills)
     columns: dict[str, Column] = {n: _gather(found, 0, n) for n in ("op", col.PLACE)}
+    columns |= {name: _of_new(found, name) for name in (col.KEY, col.CHECK) if keyed}
     for out, (side, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
             columns[name] = _gather(found, side, f"{name[0]}{at}")
@@ -284,7 +289,7 @@ def _column(frame: Frame, name: str) -> Column:
     return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
 
 
-def _gather(found: Sequence[_Pairs], side: int, name: str) -> Column:
+def _gather(found: Sequence[Pairs], side: int, name: str) -> Column:
     """A column of one side at all pairs; written once, whatever the number of runs."""
     parts = [(_column(p.a, name), p.i) if side == 0 else (_column(p.b, name), p.j) for p in found]
     if len(parts) == 1:
@@ -295,6 +300,12 @@ def _gather(found: Sequence[_Pairs], side: int, name: str) -> Column:
         column.take(rows, out=out[at : at + len(rows)], mode="clip")  # the other mode makes a copy
         at += len(rows)
     return out
+
+
+def _of_new(found: Sequence[Pairs], name: str) -> Column:
+    """A # column of that row of each pair which has it: a new one, by which the other was found."""
+    parts = [p.a[name].take(p.i) if name in p.a else p.b[name].take(p.j) for p in found if len(p.i)]
+    return np.concatenate(parts)
 
 
 def _counting(node: PlanNode[s.Join], joined: Frame) -> Frame:
@@ -323,13 +334,13 @@ def _outlasts(node: PlanNode[s.Join]) -> bool:
     return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
 
-def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
+def _weight(found: Sequence[Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
     """The weights of one side; a side has them in all its runs or in none."""
     first = found[0].a if side == 0 else found[0].b
     return _gather(found, side, "w") if "w" in first else np.ones(n, np.int8)
 
 
-def _until(found: Sequence[_Pairs]) -> dict[str, Column]:
+def _until(found: Sequence[Pairs]) -> dict[str, Column]:
     """The ends of pairs, if there are any: the earlier one of both rows' own."""
     sides = [i for i, first in enumerate((found[0].a, found[0].b)) if col.UNTIL in first]
     ends = [_gather(found, i, col.UNTIL) for i in sides]
@@ -349,7 +360,7 @@ def compatible(
 
 
 def _fill(
-    columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pairs], at: int, other: int
+    columns: dict[str, Column], names: Sequence[str], found: Sequence[Pairs], at: int, other: int
 ) -> None:
     """Takes the right side's value where the left's is unbound."""
     missing = (_gather(found, 0, col.x(at)) == 0) & (_gather(found, 0, col.y(at)) == 0)
@@ -360,7 +371,7 @@ def _fill(
 def _times(
     layout: Layout,
     w: int,
-    found: Sequence[_Pairs],
+    found: Sequence[Pairs],
     layouts: tuple[Layout, Layout],
     places: tuple[int, int],
 ) -> dict[str, Column]:

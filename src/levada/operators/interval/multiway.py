@@ -8,9 +8,8 @@ in ``join``: a combination counts while all its rows do, and as intervals lie on
 enough that what has been joined so far, narrowed to the instants that it has in common, meets the
 next row.
 
-The order is that of the epoch: who matches least comes first. How many rows of an input a new row
-matches is found by a sample of the new rows in the input's largest run, so keys that are skewed
-count as they are. A combination is a number of a row for each input until all are joined.
+The order is that of the epoch: who matches least comes first (``multiway_inputs``). A combination
+is a number of a row for each input until all are joined.
 
 Cost: by the new rows, and by what is joined on the way; never by the window. Memory: ``PART``
 combinations of each step at once.
@@ -26,54 +25,27 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model import columns as col
-from levada.model.arrays import Ints, Longs, Words
+from levada.model.arrays import Doubles, Ints, Longs, Words
 from levada.model.frame import Column, Frame, concat
 from levada.model.limits import QueryLimits
 from levada.model.time import Times
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.divide import own_here
-from levada.operators.interval.occur import as_set, pick
+from levada.operators.interval.multiway_inputs import Input, input_of, matches, order_of
 from levada.operators.rows import edges as r
 from levada.operators.rows.pick import unhidden
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout, slot_columns
 from levada.plan.sealed.plan import PlanNode
-from levada.windows.intervals import exact, outer, quarter
+from levada.windows.intervals import exact, quarter
 from levada.windows.state import runs
 from levada.windows.state.runs import Run
 
 PART = 1 << 18  # combinations in one piece
 PROBES = 1 << 14  # probe rows at a time
 FEW_PROBES = 256  # that are tried first: how many rows there are for one shows by them
-SAMPLE = 128  # new rows by which it is told how many rows each input has for one
 Rows = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """An input's runs, the new one last, and where the rows of each begin when all are counted
-    through.
-    """
-
-    held: list[Run]
-    starts: Longs
-    layout: Layout
-
-    @property
-    def new(self) -> Run:
-        """The rows of this epoch."""
-        return self.held[-1]
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return int(self.starts[-1])
-
-    def met(self, *, new: bool) -> Iterator[tuple[int, Run]]:
-        """The runs with the numbers of their first rows; with the new one or without."""
-        many = len(self.held) if new else len(self.held) - 1
-        return ((int(self.starts[i]), self.held[i]) for i in range(many) if self.held[i].rows.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +73,27 @@ def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Frame 
 def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, some ``PART`` at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
-    sides = [_input(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
-    for found in _all(node, sides, env):
+    sides = [input_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
+    yield from at_once(node, sides, env)
+    keep(node, sides, env, horizons)
+
+
+def at_once(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env,
+    looks: Sequence[Doubles] = (),
+) -> Iterator[Frame]:  # fmt: skip
+    """The new result rows in one step; ``looks``: what each input ``matches``, if that is known.
+    Raises ``ExcessError``.
+    """
+    for found in _all(node, sides, env, looks):
         if (rows := _counting(node, _put_together(node, sides, found))).n:
             yield rows
+
+
+def keep(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, horizons: runs.Horizons
+) -> None:
+    """Keeps the new rows of each input."""
     for i, side in enumerate(sides):
         if side.new.rows.n:
             runs.insert(
@@ -117,43 +106,14 @@ def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env)
             )
 
 
-def _input(
-    node: PlanNode[s.MultiwayJoin], env: Env, i: int, frame: Frame | None, horizons: runs.Horizons
-) -> _Input:
-    """One input: its keys, its occurrences if it is raw, its runs."""
-    layout, old = node.input_layouts[i], runs.live(env.state, f"{node.id}.{i}", horizons.now)
-    frame = r.empty(layout) if frame is None else frame
-    if not node.alive.all():  # rows that waited for a watermark outlive their member
-        frame = frame.where(node.alive[frame["op"]])
-    key, whole = r.key_of(frame, node.step.keys[i]), None
-    if node.step.raw[i]:
-        all_of_it = r.key_of(frame, range(len(layout.slots)))
-        frame, kept = as_set(frame, key, all_of_it, old)
-        key, whole = pick(key, kept), pick(all_of_it, kept)[1]
-    width = len(layout.windows)
-    places = node.step.row_windows(i, width) or ()
-    start, end = outer(frame, layout, node.windows.pick(places))
-    new = runs.arranged(runs.keyed(_shown(node, i, frame), key, start, end, whole))
-    every = [*old, new]
-    starts = np.cumsum([0, *(run.rows.n for run in every)], dtype=np.int64)
-    return _Input(every, starts, layout)
-
-
-def _shown(node: PlanNode[s.MultiwayJoin], i: int, frame: Frame) -> Frame:
-    """What the result takes of an input: what it shows of slots, and times; keys are in the #
-    columns.
-    """
-    shown = {f"{n[0]}{at}" for out, (of, at) in enumerate(node.step.out) if of == i
-             for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
-    kept = {n: c for n, c in frame.columns.items() if not col.is_slot(n) or n in shown}
-    return Frame(kept, frame.n)
-
-
-def _all(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], env: Env) -> Iterator[_Found]:
+def _all(
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], env: Env, looks: Sequence[Doubles]
+) -> Iterator[_Found]:
     """All new combinations. Raises ``ExcessError``."""
     total = 0
     for i, side in enumerate(sides):
-        for found in _of_new(node, sides, i, env):
+        look = looks[i] if looks else matches(sides, i)
+        for found in _of_new(node, sides, i, env, order_of(sides, i, look)):
             total += len(found)
             if total > most_rows(node, env.limits):
                 raise too_many(node, _members(side, found.rows[i]), env.limits)
@@ -161,19 +121,18 @@ def _all(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], env: Env) -> I
 
 
 def _of_new(
-    node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], i: int, env: Env
-) -> Iterator[_Found]:
-    """The combinations whose first new row is of input ``i``."""
-    found = _of_rows(node, sides[i], i, env)
-    order = _order(sides, i, found) if len(found) else ()
-    parts: Iterable[_Found] = (found,)
+    node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], i: int, env: Env,
+    order: Sequence[int],
+) -> Iterator[_Found]:  # fmt: skip
+    """The combinations whose first new row is of input ``i``, by probing others in an order."""
+    parts: Iterable[_Found] = (_of_rows(node, sides[i], i, env),) if order else ()
     for j in order:
         met = _meet(parts, list(sides[j].met(new=j > i)), j)
         parts = _together(_bounded(node, sides[i], i, met, env.limits))
     return iter(parts) if order else iter(())
 
 
-def _of_rows(node: PlanNode, side: _Input, i: int, env: Env) -> _Found:
+def _of_rows(node: PlanNode, side: Input, i: int, env: Env) -> _Found:
     """The new rows of an input that meet others here, as combinations of one: in the order of
     buckets, so that large runs are read from front to back.
     """
@@ -182,27 +141,6 @@ def _of_rows(node: PlanNode, side: _Input, i: int, env: Env) -> _Found:
     at = np.arange(len(order)) if keep is None else np.flatnonzero(keep[order])
     number = side.starts[-2] + order[at].astype(np.int64)
     return _Found(b.k[at], b.h[at], b.s[at], b.ends[at], {i: number})
-
-
-def _order(sides: Sequence[_Input], i: int, found: _Found) -> tuple[int, ...]:
-    """The other inputs, those first that have the fewest rows for one; () if one has none."""
-    at = np.linspace(0, len(found) - 1, min(SAMPLE, len(found))).astype(np.intp)
-    few = _taken(found, at)
-    many = {j: _matches(few, side, new=j > i) for j, side in enumerate(sides) if j != i}
-    if any(matches < 0 for matches in many.values()):
-        return ()
-    return tuple(sorted(many, key=lambda j: (many[j], sides[j].rows, j)))
-
-
-def _matches(few: _Found, side: _Input, *, new: bool) -> float:
-    """How many rows of an input there are for one of a few, by its largest run; -1: none at all."""
-    there = [run for _, run in side.met(new=new)]
-    if not there:
-        return -1.0
-    largest = max(there, key=lambda run: run.rows.n)
-    found, _ = largest.met(few.k, few.h, few.s, few.e, PART)
-    probed = len(few) if len(found) <= PART else int(found[-1]) + 1
-    return float(len(found) / probed * sum(run.rows.n for run in there) / largest.rows.n)
 
 
 def _meet(parts: Iterable[_Found], met: Sequence[tuple[int, Run]], j: int) -> Iterator[_Found]:
@@ -272,7 +210,7 @@ def _one(parts: Sequence[_Found]) -> _Found:
 
 
 def _bounded(
-    node: PlanNode, side: _Input, i: int, parts: Iterable[_Found], limits: QueryLimits
+    node: PlanNode, side: Input, i: int, parts: Iterable[_Found], limits: QueryLimits
 ) -> Iterator[_Found]:
     """The same, as long as one input's new rows do not make too many. Raises ``ExcessError``."""
     total, most = 0, most_rows(node, limits)
@@ -283,13 +221,13 @@ def _bounded(
         yield part
 
 
-def _members(side: _Input, number: Longs) -> Ints:
+def _members(side: Input, number: Longs) -> Ints:
     """The members of new rows."""
     members: Ints = side.new.rows["op"][number - side.starts[-2]]
     return members
 
 
-def _put_together(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], found: _Found) -> Frame:
+def _put_together(node: PlanNode[s.MultiwayJoin], sides: Sequence[Input], found: _Found) -> Frame:
     """The result rows of combinations."""
     step, layout = node.step, node.layout
     read = [_Rows.of(side, found.rows[i]) for i, side in enumerate(sides)]
@@ -306,12 +244,12 @@ def _put_together(node: PlanNode[s.MultiwayJoin], sides: Sequence[_Input], found
 class _Rows:
     """Rows of an input by their numbers: of each run which ones, and where they go (``order``)."""
 
-    side: _Input
+    side: Input
     parts: list[tuple[Run, Longs]]
     order: Rows | None
 
     @staticmethod
-    def of(side: _Input, number: Longs) -> _Rows:
+    def of(side: Input, number: Longs) -> _Rows:
         """The rows of these numbers."""
         run = (np.searchsorted(side.starts, number, "right") - 1).astype(np.int16)
         if (run == run[:1]).all():

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
-from levada.model.arrays import Words
+from levada.model.arrays import Ints, Words
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame
 from levada.model.term import Kind
@@ -43,6 +45,33 @@ def by_value(values: Column, seed: int, identify: Callable[[pl.Series], Identity
     if len(others):
         x[others], y[others] = identify(values.texts().gather(others))
     return x, y
+
+
+_REPEATED = 256
+"""Rows, from which on it is looked whether values repeat: where they do not that is 2 % more."""
+
+
+def _once(values: Column) -> tuple[Column, Ints | None]:
+    """Each value once, and which of these each row has; None: as they are. Of what is computed for
+    many queries much is alike, and printing a value is what costs.
+    """
+    if values.n < _REPEATED or values.text is not None or values.man is None:
+        return values, None
+    kind, dbl, man, scale = values.values()
+    bits = np.ascontiguousarray(dbl).view(np.uint64), np.ascontiguousarray(man).view(np.uint64)
+    form = kind.astype(np.uint64) << np.uint64(8) | scale
+    codes, first = group(*combine(*bits, form, np.zeros(values.n, np.uint64)))
+    if 2 * len(first) > values.n:
+        return values, None
+    some = (kind[first], dbl[first], man[first], scale[first])
+    return Column(len(first), None, None, *some), codes
+
+
+def _identified(values: Column, facets: Facet, pool: Pool, *, tuples: bool) -> Identity:
+    """The identities of computed values, whose texts become known to the pool."""
+    some, codes = _once(values)
+    x, y = _known_by_value(some, facets, pool) if tuples else pool.identify(some.texts())
+    return (x, y) if codes is None else (x[codes], y[codes])
 
 
 def _known_by_value(values: Column, facets: Facet, pool: Pool) -> Identity:
@@ -88,9 +117,7 @@ def slot(
         if known:
             x, y = values.x, values.y
         else:
-            x, y = (
-                _known_by_value(values, facets, pool) if tuples else pool.identify(values.texts())
-            )
+            x, y = _identified(values, facets, pool, tuples=tuples)
         assert x is not None and y is not None, "an identified column has both halves"
         out[col.x(i)], out[col.y(i)] = x, y
     names = [n for n in slot_columns(i, facets) if n[0] in "kdmc"]

@@ -224,16 +224,30 @@ class Index:
 
     def leaves(self, frame: Frame, keys: Sequence[int], d: Doubles | None) -> Longs:
         """The leaf of each row by these slots and its number; -1: nobody wants such a key."""
-        code = find(self.slots, self.k, self.h, *key_of(frame, keys)).astype(np.int64)
+        return self.leaves_of(*key_of(frame, keys), d)
+
+    def leaves_of(self, k: Words, h: Words, d: Doubles | None) -> Longs:
+        """The same by the keys of members and slots (``key_of``)."""
+        if len(k) and (k == k[0]).all() and (h == h[0]).all():
+            code = np.full(len(k), find(self.slots, self.k, self.h, k[:1], h[:1])[0], np.int64)
+        else:
+            code = find(self.slots, self.k, self.h, k, h).astype(np.int64)
         if self.width == 1:
             return code  # without numbers each group of keys is a leaf, and has all its entries
         at = code * self.width
         if d is not None:
-            at += np.searchsorted(self.borders, d, "left") + np.searchsorted(
-                self.borders, d, "right"
-            )
-        leaf: Longs = np.searchsorted(self.cuts, at, "right") - 1
-        return np.where(code < 0, -1, leaf)
+            left = np.searchsorted(self.borders, d, "left")
+            there = np.append(self.borders, np.nan)[left] == d
+            at += 2 * left + there
+        return np.where(code < 0, -1, self._leaves_at(at))
+
+    def _leaves_at(self, places: Longs) -> Longs:
+        """The leaf at each place; of many of few places each is looked for once."""
+        every = self.width * len(self.k)
+        if not 0 < every <= len(places):
+            return np.searchsorted(self.cuts, places, "right") - 1
+        leaf: Longs = np.searchsorted(self.cuts, np.arange(every), "right") - 1
+        return leaf[places]
 
     def found(self, leaves: Longs) -> tuple[Longs, Longs]:
         """(row, entry) of all entries that want the rows at these leaves, by rows."""

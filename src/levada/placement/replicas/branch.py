@@ -229,11 +229,12 @@ def _search(tree: _Tree, best: Longs, value: float, nodes: int) -> tuple[Longs, 
     bounds = np.zeros((depth, places * places))
     n, at = np.zeros(depth, np.int64), np.zeros(depth, np.int64)
     state = (counts, np.zeros(len(tree.units), np.int64))
-    looked, level = 0, 0
-    n[0] = _children(tree, 0, state, work, (to[0], bounds[0]))
+    looked, level = 0, at[0]  # no literal, for which all that is called were compiled once more
+    n[0] = _children(tree, level, state, work, (to[0], bounds[0]))
     while level >= 0 and looked < nodes:
-        if at[level] > 0:  # back from a child
-            _take(tree, level, to[level, at[level] - 1], state, True)
+        back = at[level] > 0  # from a child
+        if back:
+            _take(tree, level, to[level, at[level] - 1], state, back)
         if at[level] == n[level] or bounds[level, at[level]] <= value:
             at[level] = 0
             level -= 1

@@ -91,7 +91,7 @@ def problem(
     into = [graph.place_of[s.consumer] for s in streams]
     arrays = Arrays(
         cost=np.array([op.cycles / machine.clock for op in graph.operators]),
-        memory=np.array([op.memory for op in graph.operators]),
+        memory=np.array([op.memory for op in graph.operators], np.float64),
         flow=np.array(graph.flow_of(weights)),
         sink=np.array(graph.sinks),
         first=np.searchsorted(into, np.arange(len(graph.operators) + 1)).astype(np.int64),

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -30,6 +30,8 @@ from levada.placement.replicas.problem import FULL, Arrays, Problem
 from levada.placement.replicas.refine import refine
 from levada.placement.replicas.rivals import check_room, first_fit, metis, round_robin
 
+UNIT = 5
+"""Replicas that are placed together where nobody says how many; finer units are never behind."""
 ENOUGH = 1 + 1e-6
 """What gets so many times as much as it can take is a bottleneck."""
 
@@ -40,7 +42,7 @@ class Search:
     by what a bottleneck gets over what it takes (as printed), or to that many times as many.
     """
 
-    ratio: int = 5
+    ratio: int = UNIT
     step: Literal["by", "to"] = "by"
     best_fit: bool = True
     coarse: bool = True
@@ -124,6 +126,16 @@ def rlas(model: Model, given: Problem, search: Search | None = None) -> Plan:
     (True, True)
     """
     search = search or Search()
+    end = search.clock() + search.seconds
+    best = _searched(model, given, search)
+    left = end - search.clock()
+    if search.ratio < UNIT and left > 0:  # a plan of coarse units is one of fine ones, too
+        plan = _searched(model, given, replace(search, ratio=UNIT, seconds=left))
+        best = plan if plan.better(best) else best
+    return best
+
+
+def _searched(model: Model, given: Problem, search: Search) -> Plan:
     end = search.clock() + search.seconds
     best = scaled(model, given, search)
     starts = [best.counts]

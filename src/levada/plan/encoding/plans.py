@@ -46,6 +46,7 @@ STEPS: dict[str, type] = {
     "hold": s.Hold,
     "join": s.Join,
     "multiway join": s.MultiwayJoin,
+    "adaptive join": s.AdaptiveJoin,
     "report": s.Report,
     "panes": s.Panes,
     "report join": s.ReportJoin,

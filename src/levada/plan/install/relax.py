@@ -64,6 +64,9 @@ class Wants:
     windows: tuple[Window, ...]
 
 
+Refused = Callable[[str, Sequence[Wants], Wants], str]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
@@ -85,19 +88,22 @@ class Block:
 @dataclass(slots=True)
 class Alike:
     """Blocks that are the same but for what is wanted of them: how many queries want each, and how
-    many of these have it as it is, not relaxed. ``last``: the last query that has it relaxed.
+    many of these have it as it is, not relaxed. ``last``: the last query that has it relaxed;
+    ``users``: how many have, but for rows of templates.
     """
 
     wants: Counter[Wants] = field(default_factory=Counter)
     exact: Counter[Wants] = field(default_factory=Counter)
     last: str = ""
+    users: int = 0
 
 
 @dataclass(slots=True)
 class Relaxations:
-    """The blocks of the queries that there are."""
+    """The blocks of the queries that there are. ``apart``: why queries have joins of their own."""
 
     alike: dict[Key, Alike] = field(default_factory=dict)
+    apart: dict[str, str] = field(default_factory=dict)
     _of: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
     _exact: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
 
@@ -127,31 +133,46 @@ class Relaxations:
 
     def forget(self, name: str) -> None:
         """A query that goes."""
-        for key, block in self._exact.pop(name, ()):
+        self.apart.pop(name, None)
+        exact = self._exact.pop(name, [])
+        for key, block in exact:
             _less(self.alike[key].exact, block.wants)
         for key, block in self._of.pop(name, ()):
             _less(self.alike[key].wants, block.wants)
+            if (key, block) not in exact:
+                self.alike[key].users = max(self.alike[key].users - 1, 0)
             if not self.alike[key].wants:
                 del self.alike[key]
             elif self.alike[key].last == name:
                 self.alike[key].last = ""
 
-    def relaxed(self, name: str, root: Op, dear: Callable[[str], bool]) -> Op:
+    def relaxed(self, name: str, root: Op, refused: Refused) -> Op:
         """A query with those of its blocks relaxed of which others want other rows; what runs as it
-        is has no need of that. ``dear``: whether what a query has relaxed costs more than it saves;
-        then a newcomer has its own.
+        is has no need of that. ``refused``: why a newcomer is to have its own ("": it is not), by
+        what the last query has that has it relaxed, and what they want.
         """
         by = {}
         for key, block in self._of.get(name, ()):
             alike = self.alike[key]
             asked = len(alike.wants) > 1 and block.wants not in alike.exact
-            if asked and not (alike.last and dear(alike.last)):
+            why = (
+                refused(alike.last, tuple(alike.wants), block.wants) if asked and alike.last else ""
+            )
+            if why:
+                self.apart[name] = why
+            if asked and not why:
                 by[id(block.join)] = block.picked()
-                alike.last = name
+                alike.last, alike.users = name, alike.users + 1
             else:
                 alike.exact[block.wants] += 1
                 self._exact.setdefault(name, []).append((key, block))
         return replaced(root, by, {}) if by else root
+
+    def partners(self, name: str) -> int:
+        """How many other queries have parts of the relaxed joins that one has parts of."""
+        exact = self._exact.get(name, ())
+        relaxed = [self.alike[one[0]] for one in self._of.get(name, ()) if one not in exact]
+        return max([0, *(alike.users - 1 for alike in relaxed)])
 
     @property
     def names(self) -> tuple[str, ...]:

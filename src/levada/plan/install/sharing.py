@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from levada.errors import UsageError, near
+from levada.plan.install.locality.regions import Regions
 from levada.plan.sealed.kinds import JoinForm
 
 
@@ -25,10 +26,14 @@ DEFAULT = Sharing.EXACT
 
 
 class Planning(NamedTuple):
-    """How queries are planned that come from now on: how much they share, the form of joins."""
+    """How queries are planned that come from now on: how much they share, the form of joins, the
+    regions; ``share_limit``: the most rows of state of a join that a newcomer relaxes (0: any).
+    """
 
     sharing: Sharing = DEFAULT
     joins: JoinForm = JoinForm.BINARY
+    regions: Regions = Regions()
+    share_limit: int = 0
 
 
 def sharing_of(word: str) -> Sharing:

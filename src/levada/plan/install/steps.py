@@ -17,7 +17,7 @@ from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
 from levada.model.time import MIN, WindowKind
 from levada.plan.install.facets import lift
-from levada.plan.install.leaves import Leaf, leaf, positions
+from levada.plan.install.leaves import Leaf, is_static, leaf, positions
 from levada.plan.install.resolve_slots import (
     by_sides,
     by_slots,
@@ -54,7 +54,7 @@ class Steps:
 
     ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
     answered anew. ``apart``: it shares no operator with others, since none of its first ones is
-    theirs.
+    theirs. ``site``: none with those of another region, in the same way.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Steps:
         own = replace(query, reports=Reporting()) if by_changes else query
         self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
         self.since, self.data = since, data
-        self.name, self.apart = name, apart
+        self.name, self.apart, self.site = name, apart, ""
         self.rows: dict[tuple[tuple[int, ...], bool, bool], Member] = {}
         self.level = top(query)
         self.tuples = read.tuples
@@ -175,7 +175,10 @@ class Steps:
     ) -> tuple[s.Step, Member]:
         """A first operator; its member is the query's own if it shares nothing."""
         step, member = leaf(spec, variables, names, self.since, self.timing.reread_graphs)
-        return step, member._replace(query=self.name) if self.apart else member
+        own = self.name if self.apart else ""
+        if self.site and not own and not is_static(spec):
+            own = f"+{self.site}"  # no query has such a name
+        return step, member._replace(query=own) if own else member
 
     def _recent(
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]
@@ -198,7 +201,8 @@ class Steps:
         if isinstance(spec, p.MultiwayJoin):
             keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
             first = {v: (i, at) for i in range(len(ins))[::-1] for at, v in enumerate(ins[i])}
-            return s.MultiwayJoin(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
+            step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
+            return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
         sides, out, fills = key_sides(spec.keys, names, ins)
         pairs = tuple([(left, right) for left, right in windows])
         known = by_sides(spec.sides, ins)

@@ -64,7 +64,7 @@ def lower(
     # here: only who asks for it loads it
     from levada.plan.physical.multiway import multiway
 
-    return replace(found, root=multiway(found.root))
+    return replace(found, root=multiway(found.root, adaptive=joins is JoinForm.AUTO))
 
 
 class _Lowering:

@@ -21,29 +21,53 @@ from levada.plan.physical.operators import Op
 _JOINS = (p.Join, p.MultiwayJoin)
 
 
-def multiway(root: Op) -> Op:
-    """The operators of a query with one step in place of the joins of each star."""
-    return _walked(root, {})
+MOST = 6
+"""Inputs of a join whose form is chosen while it runs: figures are kept of their sets."""
+
+
+def multiway(root: Op, *, adaptive: bool = False) -> Op:
+    """The operators of a query with one step in place of the joins of each star; ``adaptive``: or
+    two at a time, as costs less.
+    """
+    return _walked(root, {}, adaptive=adaptive)
+
+
+def of_either_form(root: Op) -> Iterator[str]:
+    """Which joins have a form that is chosen while they run, a sentence each."""
+    for op in _all(root):
+        if isinstance(op.spec, p.AdaptiveJoin):
+            by = " ".join(f"?{name}" for name in op.spec.keys)
+            yield (
+                f"The join of {len(op.inputs)} parts by {by} is in one step or two at a time, "
+                "as costs less: that is measured while it runs, and levada status tells."
+            )
 
 
 def why_binary(root: Op) -> Iterator[str]:
     """Why joins over joins are none of one step, a sentence each."""
+    for op in _all(root):
+        if isinstance(op.spec, _JOINS):
+            by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
+            reasons = (_why(op, below) for below in op.inputs)
+            yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
+
+
+def _all(root: Op) -> Iterator[Op]:
+    """All operators of a query, each once."""
     waiting, seen = [root], set[int]()
     while waiting:
         op = waiting.pop()
         if id(op) not in seen:
             seen.add(id(op))
             waiting += op.inputs
-            if isinstance(op.spec, _JOINS):
-                by = " ".join(f"?{name}" for name in op.spec.keys) or "nothing"
-                reasons = (_why(op, below) for below in op.inputs)
-                yield from (f"The join by {by} has a join as input: {r}." for r in reasons if r)
+            yield op
 
 
-def _walked(op: Op, done: dict[int, Op]) -> Op:
+def _walked(op: Op, done: dict[int, Op], *, adaptive: bool) -> Op:
     """An operator with what is below it; what several read stays one."""
     if id(op) not in done:
-        done[id(op)] = _flat(_over(op, tuple([_walked(child, done) for child in op.inputs])))
+        inputs = [_walked(child, done, adaptive=adaptive) for child in op.inputs]
+        done[id(op)] = _flat(_over(op, tuple(inputs)), adaptive=adaptive)
     return done[id(op)]
 
 
@@ -52,7 +76,7 @@ def _over(op: Op, inputs: tuple[Op, ...]) -> Op:
     return op if same else replace(op, inputs=inputs)
 
 
-def _flat(op: Op) -> Op:
+def _flat(op: Op, *, adaptive: bool) -> Op:
     """A join with the inputs of those below it in the place of these."""
     if not isinstance(op.spec, p.Join) or all(_why(op, below) != "" for below in op.inputs):
         return op
@@ -64,7 +88,8 @@ def _flat(op: Op) -> Op:
         inputs += below.inputs if apart else (below,)
         exchange += below.exchange if apart else (by,)
         raw += below.spec.raw if apart and isinstance(below.spec, _JOINS) else (is_raw,)
-    spec = p.MultiwayJoin(op.spec.keys, tuple(raw))
+    kind = p.AdaptiveJoin if adaptive and len(inputs) <= MOST else p.MultiwayJoin
+    spec = kind(op.spec.keys, tuple(raw))
     return replace(op, spec=spec, inputs=tuple(inputs), exchange=tuple(exchange))
 
 

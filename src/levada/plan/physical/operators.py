@@ -6,7 +6,7 @@ output is partitioned. ``lower`` builds the tree, ``topology`` turns it into sha
 slots.
 
     below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select Lift Once
-                       -> Filter Extend Union Occur Join MultiwayJoin
+                       -> Filter Extend Union Occur Join MultiwayJoin AdaptiveJoin
     the border         Report (rows at their report times), Panes (groups),
                        Changes (I, D, relation), Deltas
     above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
@@ -156,6 +156,11 @@ class MultiwayJoin(t.Pairing):
     def makes_set(self, i: int) -> bool:
         """A raw one."""
         return self.raw[i]
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveJoin(MultiwayJoin):
+    """The same, in one step or two at a time as costs less, which is found while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +342,7 @@ Spec = (
     | SubqueryWindow | StaticSubplan | Recent
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
     | MultiwayJoin
+    | AdaptiveJoin
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

@@ -21,6 +21,12 @@ GIVEN, MADE, WANTED, PICKED = range(4)
 that some pick wants, rows that picks have.
 """
 
+PARTITIONS, PAIRWISE, CHANGED, AT_ONCE, IN_TURN = range(5)
+"""What is told of a join whose form is chosen: in how many partitions, in how many of these it is
+two at a time, how often that has changed; what it costs in one step, and two at a time (CPU us of
+an epoch, estimated).
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -97,6 +103,11 @@ class MultiwayJoin(Traits):
         """Those of its input."""
         places = [each[i] for each in self.windows]
         return tuple([places.index(w) for w in range(width)])
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveJoin(MultiwayJoin):
+    """The same, in one step or two at a time as costs less, which is found while it runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,12 @@ class Shown(StrEnum):
 
 class JoinForm(StrEnum):
     """How three and more parts are joined: two at a time, what is joined kept as state; or at once,
-    where that can be.
+    where that can be; or, there, as costs less, which is measured.
     """
 
     BINARY = "binary"
     MULTIWAY = "multiway"
+    AUTO = "auto"
 
 
 def join_form_of(word: str) -> JoinForm:

@@ -15,6 +15,7 @@ from typing import ClassVar
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.time import WindowKind
+from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
@@ -351,6 +352,7 @@ Step = (
     | Hold
     | Join
     | MultiwayJoin
+    | AdaptiveJoin
     | Report
     | Panes
     | ReportJoin

@@ -12,7 +12,7 @@ result depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.plan.sealed.joins import GIVEN, MADE, PICKED, Pick
@@ -21,6 +21,7 @@ from levada.plan.sealed.shares import At
 from levada.plan.topology.members import CatalogNode
 
 HIGH, LOW = 2.0, 1.5
+DEAR = "more would meet in vain in the join of others than sharing saves, as measured"
 LEAST = 1000
 """Pairs, below which nothing is said."""
 
@@ -53,15 +54,19 @@ class Dear:
 
     def reads(self, query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> bool:
         """Whether a query picks from one."""
-        waiting, seen = [(query.node, query.member)] if self.joins else [], set[At]()
-        while waiting:
-            at = waiting.pop()
-            if at in seen or at[0] not in nodes:
-                continue
-            seen.add(at)
-            node = nodes[at[0]]
-            below = list(zip(node.inputs, node.members[at[1]].inputs, strict=True))
-            if isinstance(node.shape.step, Pick) and below[0] in self.joins:
-                return True
-            waiting += below
-        return False
+        return bool(self.joins) and any(join in self.joins for join in picked(query, nodes))
+
+
+def picked(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
+    """The relaxed joins that a query picks from."""
+    waiting, seen = [(query.node, query.member)], set[At]()
+    while waiting:
+        at = waiting.pop()
+        if at in seen or at[0] not in nodes:
+            continue
+        seen.add(at)
+        node = nodes[at[0]]
+        below = list(zip(node.inputs, node.members[at[1]].inputs, strict=True))
+        if isinstance(node.shape.step, Pick):
+            yield below[0]
+        waiting += below

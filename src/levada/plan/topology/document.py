@@ -118,6 +118,8 @@ class _Reader:
         for name in (producer, consumer):
             if name not in stages:
                 raise UsageError(f"{at}: {name} is not among the nodes.", hint=near(name, stages))
+        if producer == consumer:
+            raise UsageError(f"{at}: it goes from {producer} to itself.")
         if stages[producer] > stages[consumer]:
             raise UsageError(
                 f"{at}: it goes back, from stage {stages[producer]} to {stages[consumer]}."

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from levada.algebra.template import Row, Template, substituted, terms_in
@@ -65,18 +66,21 @@ def add_rows(
     *,
     empty_reports: bool = False,
     until: int = MAX,
+    region: str = "",
 ) -> None:
     """Queries that are rows of one template, and read no stream that others make; they hold at the
     next ``install``.
     """
     template = rows[0][1].template
-    planned = _planned(topology, template, start, empty_reports) if len(rows) > 1 else None
+    one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
+    asked = bool(region) or topology.sites.used or bool(topology.share_limit)  # of each by itself
+    alone = asked or len(rows) == 1
+    planned = None if alone else _planned(topology, template, start, empty_reports)
     if planned is not None:
         planned.query = replace(planned.query, until=until)
     for name, row in rows:
         if planned is None:
-            query = template.filled(row.terms)
-            topology.add(name, query, start, empty_reports=empty_reports, until=until)
+            one(name, template.filled(row.terms), start)
         else:
             planned.install(topology, name, row.terms)
 

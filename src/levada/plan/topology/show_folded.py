@@ -7,7 +7,8 @@
         SUM in [RANGE PT8S STEP PT4S close [)], put together from slices: b
         COUNT, AVG in [RANGE PT9S STEP PT2S close [)]: c
 
-Windows that are put together from slices have these as their state, in common.
+Windows that are put together from slices have these as their state, in common; where members differ
+in conditions on a number, from cells: slices of rows that the same members want.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from levada.plan.topology.topology import Topology
 @dataclass(frozen=True, slots=True)
 class Fold:
     """A GROUP BY: its functions and windows, and the queries that have it; ``of_slices``: whether
-    its reports are put together from slices, which all of its function keep once.
+    its reports are put together from slices, which all of its function keep once; ``of_cells``:
+    from slices that are told apart by who wants them.
     """
 
     functions: tuple[str, ...]
     windows: tuple[str, ...]
     queries: tuple[str, ...]
     of_slices: bool = False
+    of_cells: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ def _folds(
         if len(reader.way) > 1:  # through a pick
             below = plan.nodes[panes.inputs[0]].members[below].inputs[0]
         windows = dict.fromkeys(member.windows[row].describe() for row in panes.step.rows)
-        yield below, Fold(functions, tuple(windows), users[panes.id, at], reader.kept)
+        cells = reader.kept and reader.pick is not None
+        yield below, Fold(functions, tuple(windows), users[panes.id, at], reader.kept, cells)
 
 
 def show_folded(found: tuple[Folded, ...]) -> Iterator[str]:
@@ -84,5 +88,6 @@ def show_folded(found: tuple[Folded, ...]) -> Iterator[str]:
         yield f"  rows of {one.operator}"
         for fold in one.folds:
             told = f"{', '.join(fold.functions)} in {' '.join(fold.windows)}"
-            how = ", put together from slices" if fold.of_slices else ""
+            made = "cells" if fold.of_cells else "slices"
+            how = f", put together from {made}" if fold.of_slices else ""
             yield f"    {told}{how}: {', '.join(fold.queries)}"

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 from levada.model.term import Literal, Term
 from levada.plan.install.lift import joins
+from levada.plan.install.locality.sites import Chosen
 from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
@@ -75,7 +76,8 @@ class Relaxed:
 class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
     by query; ``candidates``: with whom these would share a join if it were a little
-    different; ``folded``: who folds rows together. ``ends``: when queries leave, of those that do.
+    different; ``folded``: who folds rows together. ``ends``: when queries leave, of those that do;
+    ``regions``: where queries stand, where there are regions.
     """
 
     sharing: str
@@ -88,6 +90,7 @@ class Told:
     not_relaxed: dict[str, str]
     candidates: dict[str, tuple[Candidate, ...]]
     ends: dict[str, str]
+    regions: dict[str, Chosen]
 
 
 def tell(
@@ -113,6 +116,7 @@ def tell(
         {name: _why(topology, name, roots[name]) for name in others},
         {name: found for name, found in near.items() if found},
         dict(ends or {}),
+        dict(topology.sites.chosen),
     )
 
 
@@ -125,6 +129,8 @@ def _why(topology: Topology, query: str, root: Op) -> str:
     if topology.sharing is not Sharing.RELAX:
         return MODE.format(topology.sharing)
     relaxations = topology.relaxations
+    if query in relaxations.apart:
+        return relaxations.apart[query]
     own = [(key, block.wants) for key, block in relaxations.of(query)]
     if not own:
         return reason(root)
@@ -219,6 +225,11 @@ def _lines(told: Told) -> Iterator[str]:
     yield from ("leave by themselves",) if told.ends else ()
     for query, end in told.ends.items():
         yield f"  {query}: {end}"
+    yield from ("regions",) if told.regions else ()
+    for query, chosen in told.regions.items():
+        yield f"  {query}: stands in {chosen.site or 'all'}"
+        for site, count in chosen.masked.items():
+            yield f"    {site} has {count} of its parts, and is out of its reach"
 
 
 def _difference(near: Candidate) -> str:

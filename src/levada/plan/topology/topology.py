@@ -13,7 +13,7 @@ in each version.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from levada.algebra.nodes import Query
@@ -24,8 +24,9 @@ from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
 from levada.plan.install.containment import Families
 from levada.plan.install.install import Installer
-from levada.plan.install.relax import Relaxations, with_wide_sets
-from levada.plan.install.sharing import DEFAULT, Sharing
+from levada.plan.install.locality.sites import Sites, marks_of
+from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
+from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
@@ -34,7 +35,9 @@ from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
-from levada.plan.topology.dear import Dear
+from levada.plan.topology.choices.journal import Journal
+from levada.plan.topology.choices.measured import Rates, beyond, reach_of
+from levada.plan.topology.dear import DEAR, Dear, picked
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.seal import Sealer
 
@@ -66,7 +69,9 @@ class Topology:
         self.sharing, self.joins = sharing, joins
         self._common = Common()
         self._batch = Batch(self._common, 1)
-        self.relaxations, self.dear = Relaxations(), Dear()
+        self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
+        self.sites, self.share_limit = Sites(), 0
+        self.journal = Journal()
         self._families = Families()
         self._newcomers: list[tuple[str, Installer, Op]] = []
         self._seen: dict[int, int] = {}
@@ -80,9 +85,16 @@ class Topology:
 
     @collection_paused()
     def add(
-        self, name: str, query: Query, start: int, *, empty_reports: bool = False, until: int = MAX
+        self,
+        name: str,
+        query: Query,
+        start: int,
+        *,
+        empty_reports: bool = False,
+        until: int = MAX,
+        region: str = "",
     ) -> None:
-        """A query that is to be fitted in by the next ``install``."""
+        """A query that is to be fitted in by the next ``install``. ``region``: as it said it."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
             query,
@@ -108,6 +120,8 @@ class Topology:
         root = lowered.root
         if self.sharing is Sharing.RELAX:
             root = with_wide_sets(root, installer.timing.of_rows)
+        self._place(name, installer, root, region)
+        if self.sharing is Sharing.RELAX:
             self.relaxations.note(name, installer, root)
         elif self.sharing is Sharing.CONTAINMENT:
             root = self._families.contained(name, installer, root)
@@ -129,6 +143,20 @@ class Topology:
             until,
         )
 
+    def plan_by(self, planning: Planning) -> None:
+        """How queries are planned that come from now on."""
+        self.sharing, self.joins = planning.sharing, planning.joins
+        self.sites.regions, self.share_limit = planning.regions, planning.share_limit
+
+    def _place(self, name: str, installer: Installer, root: Op, region: str) -> None:
+        """Chooses where a query's operators stand."""
+        if not (region or self.sites.used) or self.sharing is Sharing.OFF:
+            return
+        alike = self.sharing is not Sharing.EXACT
+        marks = marks_of(installer, root, alike=alike)
+        streams = dict.fromkeys(w.stream for w in installer.timing.query.windows)
+        installer.site = self.sites.choose(name, region, marks, tuple(streams))
+
     @collection_paused()
     def install(self) -> None:
         """Fits the queries in that have been added since: reuses what is there, makes what is not.
@@ -136,8 +164,9 @@ class Topology:
         """
         newcomers, self._newcomers = self._newcomers, []
         for query, installer, asked in newcomers:
-            found = self.relaxations.relaxed(query, asked, self._is_dear)
+            found = self.relaxations.relaxed(query, asked, self._refused)
             self._batch.ask(query, installer, found)
+            self._note(query)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
@@ -145,9 +174,29 @@ class Topology:
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
 
-    def _is_dear(self, name: str) -> bool:
+    def _note(self, query: str) -> None:
+        """Notes what has been chosen for a query that comes."""
+        why, version = self.relaxations.apart.get(query, ""), self.version + 1
+        self.journal.came(version, query, why, self.sites.chosen.get(query))
+        if partners := self.relaxations.partners(query):
+            self.journal.tell(version, f"{query} takes its part of a join with {partners} others")
+
+    def _refused(self, name: str, wants: Sequence[Wants], newcomer: Wants) -> str:
+        """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
+        does.
+        """
         query = self.queries.get(name)
-        return query is not None and self.dear.reads(query, self.nodes)
+        if query is None:
+            return ""
+        if self.dear.reads(query, self.nodes):
+            return DEAR
+        if self.share_limit:
+            reaches = [reach_of(one.windows) for one in wants if one != newcomer]
+            for join in picked(query, self.nodes):
+                rows = self.rates.state(join, reaches, reach_of(newcomer.windows))
+                if rows is not None and rows > self.share_limit:
+                    return beyond(rows, self.share_limit)
+        return ""
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """A query whose operators are here, the last one as this member (``plan/topology/rows``);
@@ -165,7 +214,12 @@ class Topology:
         self.install()
         query = self.queries.pop(name)
         self._sealer.leave(name)
+        if partners := self.relaxations.partners(name):
+            told = f"{name} leaves a join to {partners} others, which keeps what these want"
+            self.journal.tell(self.version + 1, told)
+        self.journal.left(name)
         self.relaxations.forget(name)
+        self.sites.forget(name)
         self._families.forget(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}

@@ -10,15 +10,15 @@ so an epoch that is run again goes the same way and tells the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.heavy.divisible import divisible
 from levada.runtime.balance.load import Round, load_of
-from levada.runtime.balance.options import BalanceOptions
-from levada.runtime.balance.reorganize import Standing, reorganized, without_some
+from levada.runtime.balance.options import BalanceOptions, By
+from levada.runtime.balance.reorganize import Standing, reorganized, resized
 from levada.runtime.balance.told import Balanced, after, remarked
 from levada.runtime.context import ROWS, TIMES, Context, Done, load_groups, load_plan
 
@@ -40,8 +40,17 @@ class Balancing:
         self._wall = -1  # ms, of the epoch before
         self._known: Balanced | None = None
         self._whole: tuple[str, ...] = ()  # why joins of the plan divide no group
+        self.wanted: Callable[[int, int], tuple[int, str] | None] | None = None
+        """Of the next epoch and the number of partitions: the number that there is to be, and why,
+        or None: it stays. Without it the load says (``degree``).
+        """
         self.news: Balanced | None = None
         """What the next intention is to tell; None: nothing."""
+
+    @property
+    def by_model(self) -> bool:
+        """Whether somebody else is to say how many partitions there are."""
+        return self._options.degree == By.MODEL
 
     @property
     def measures(self) -> int:
@@ -60,9 +69,12 @@ class Balancing:
         # an executor that is replaced within the round is not missed
         cores, self._cores = min(self._cores, table.groups) if self._most else 0, 0
         if 0 < cores < table.partitions:
-            found = without_some(measured, table, self._options, cores)
+            why = f"executors have left: {cores} cores are there"
+            found = resized(measured, table, self._options, cores, why)
+        elif self.wanted is not None and (asked := self.wanted(epoch, table.partitions)):
+            found = resized(measured, table, self._options, *asked)
         else:
-            most = cores or self._most
+            most = 0 if self.wanted is not None else cores or self._most
             found = reorganized(measured, table, self._options, self._standing, most)
         told = remarked(found.told, self._whole)
         self._standing, self.news = found.standing, after(self._known, told)

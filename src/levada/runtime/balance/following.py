@@ -1,4 +1,5 @@
-"""As many partitions as executors have cores, while executors come and go: ``--partitions auto``.
+"""As many partitions as executors have cores, while executors come and go: ``--partitions cores``;
+with ``auto`` when they have come or gone, and from there the model says (``driver.costs``).
 
 A change is another group table, which copies nothing (docs/decisions/0028-a-move-is-a-list.md); but
 the first epochs behind it look into files of several old partitions. So an executor that is there
@@ -22,11 +23,15 @@ MORE, FEWER = 1_000, 10_000
 
 class Following:
     """Decides for one run. ``cores``: of the executors that there were for the last epoch (0: that
-    is not known, or there is no cluster); ``wall``: the wall clock, ms.
+    is not known, or there is no cluster); ``wall``: the wall clock, ms. ``always``: else only when
+    there are other cores than for the last table that it gave, of so many (``known``).
     """
 
-    def __init__(self, cores: Callable[[], int], wall: Callable[[], int]) -> None:
-        self._cores, self._wall = cores, wall
+    def __init__(
+        self, cores: Callable[[], int], wall: Callable[[], int], *, always: bool = True,
+        known: int = 0,
+    ) -> None:  # fmt: skip
+        self._cores, self._wall, self._always, self._known = cores, wall, always, known
         self._seen, self._since = 0, 0
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
@@ -35,6 +40,9 @@ class Following:
         if cores != self._seen:
             self._seen, self._since = cores, now
         wait = MORE if cores > table.partitions else FEWER
-        if cores in (0, table.partitions) or now - self._since < wait:
+        if cores in (0, *(() if self._always else (self._known,))) or now - self._since < wait:
+            return None
+        self._known = cores
+        if cores == table.partitions:
             return None
         return given(spread(table, np.ones(table.groups), cores), cores)

@@ -31,7 +31,7 @@ import numpy as np
 from levada.model.arrays import Doubles, Longs
 from levada.plan.sealed.group_table import GroupTable
 from levada.runtime.balance.options import BalanceOptions, Measure
-from levada.runtime.context import Counted, Done
+from levada.runtime.context import Counted, Done, column_of
 
 TOLERANCE = 1.1
 """How much busier than the mean a partition may be before it holds others up."""
@@ -82,7 +82,7 @@ def _sum(told: Iterable[Counted | None], groups: int) -> Longs | None:
     for each in told:
         if each is not None:
             total = np.zeros(groups, np.int64) if total is None else total
-            total[np.frombuffer(each.groups, np.uint16)] += np.frombuffer(each.rows, np.uint32)
+            total[column_of(each.groups, 2)] += column_of(each.rows, each.width)
     return total
 
 

@@ -34,6 +34,13 @@ class Choice(StrEnum):
     BEST_FIT = "best-fit"
 
 
+class By(StrEnum):
+    """Who says how many partitions there are: their load, or what epochs take (``epochs``)."""
+
+    LOAD = "load"
+    MODEL = "model"
+
+
 @dataclass(frozen=True, slots=True)
 class BalanceOptions:
     """``reorganize_every``: epochs between two reorganizations (t_r). ``supplier_threshold`` and
@@ -42,7 +49,7 @@ class BalanceOptions:
     epoch has time for. ``choice``: which groups go, by ``seed`` where that is a lot.
     ``beta``: more partitions where suppliers are more than ``beta`` times the consumers;
     ``least_partitions``: never fewer; ``quiet``: reorganizations without a supplier before there
-    are fewer. ``measure``: what a partition takes.
+    are fewer; ``degree``: or what epochs take says it (model). ``measure``: what a partition takes.
 
     Raises ``UsageError``.
 
@@ -59,6 +66,7 @@ class BalanceOptions:
     measure: str = Measure.CPU
     least_partitions: int = 1
     quiet: int = 3
+    degree: str = By.LOAD
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -72,7 +80,9 @@ class BalanceOptions:
             )
         if not 0 < _number(self, "beta") < 1:
             raise UsageError(f"beta is {self.beta:g}, and it is to be between 0 and 1.")
-        for name, words in (("choice", list(Choice)), ("measure", list(Measure))):
+        for name, words in (
+            ("choice", list(Choice)), ("measure", list(Measure)), ("degree", list(By)),
+        ):  # fmt: skip
             if (word := getattr(self, name)) not in words:
                 message = f"{name} is {', '.join(words)}, not {word}."
                 raise UsageError(message, hint=near(str(word), words))

@@ -89,14 +89,14 @@ def reorganized(
     return Reorganized(new, _with(told, decided), standing)
 
 
-def without_some(
-    measured: Measured, table: GroupTable, options: BalanceOptions, cores: int
+def resized(
+    measured: Measured, table: GroupTable, options: BalanceOptions, parts: int, why: str
 ) -> Reorganized:
-    """Executors have left: a partition for each core that is still there."""
+    """So many partitions, and nothing else, for a reason that is not their load."""
     kinds = classes(measured.occupancy, options, frozenset(), frozenset())
-    told = _told(measured, table, kinds, options, cores)
-    weights, why = weights_of(measured, table), f"executors have left: {cores} cores are there"
-    return _regrouped(measured, table, weights, told, parts=cores, why=why)
+    told = _told(measured, table, kinds, options, parts)
+    weights = weights_of(measured, table)
+    return _regrouped(measured, table, weights, told, parts=parts, why=why)
 
 
 def _suppliers(kinds: Sequence[Kind]) -> set[int]:

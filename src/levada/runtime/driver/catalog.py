@@ -29,6 +29,7 @@ from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows
 from levada.plan.topology.topology import Topology
+from levada.runtime.driver.costs import journals, seen
 from levada.runtime.driver.publishing.ends import check_end, end_of
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
@@ -101,6 +102,7 @@ class Catalog:
         self._checkpoint, self._planning = checkpoint, planning
         self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._regions = {c.name: c.region for c in configs}
         self._topology: Topology | None = None
         self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
         self._lifetime: dict[str, Lifetime] = {}
@@ -117,6 +119,7 @@ class Catalog:
         other ones have them now.
         """
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._regions = {c.name: c.region for c in configs}
         self._left |= set(left)
 
     def follow(
@@ -148,7 +151,7 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        topology.dear.see({} if last is None else last.met)
+        seen.tell(topology, last, self._regions)
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()
@@ -174,26 +177,44 @@ class Catalog:
             found = [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)]
             start = _start(alike[0].alike, last, topology)
             if first:
-                check_end(alike[0].name, options, start)
+                _check_ends(alike, start)
             until = end_of(options, start)
-            add_rows(topology, found, start, empty_reports=options.empty_reports, until=until)
+            add_rows(
+                topology, found, start, empty_reports=options.empty_reports, until=until,
+                region=options.region,
+            )  # fmt: skip
         for one in new:
             if not isinstance(one.meaning, Row):
                 query = topology.place(one.meaning)
                 start = _start(query, last, topology)
                 if first:  # later those who register ask it
-                    check_end(one.name, one.options, start)
+                    _check_ends([one], start)
                 until = end_of(one.options, start)
-                empty = one.options.empty_reports
-                topology.add(one.name, query, start, empty_reports=empty, until=until)
+                topology.add(
+                    one.name, query, start, empty_reports=one.options.empty_reports, until=until,
+                    region=one.options.region,
+                )  # fmt: skip
 
     def begins(self, query: a.Query, last: Manifest) -> int:
-        """Where a registered query would begin that came now; MIN: with the first element."""
-        topology = self._topology or Topology({})
-        made = {derived_by(maker): s for s, maker in list(topology.made.items())}
-        seen = (_seen(made.get(w.stream, w.stream), last, topology) for w in query.windows)
+        """Where a registered query would begin that came now; MIN: with the first element. Before
+        the first plan what others make is looked up in that of the run before.
+        """
+        topology = self._topology or self._before(query)
+        seen = (
+            _made(shown(w.stream), last, topology)  # also if nobody has read it
+            if is_derived(w.stream)
+            else _seen(w.stream, last, topology)
+            for w in query.windows
+        )
         latest = max(seen, default=MIN)
         return latest + 1 if latest > MIN else MIN
+
+    def _before(self, query: a.Query) -> Topology:
+        """The topology of the run before, as far as a query can read it; not that which goes on."""
+        last = self._checkpoint.last
+        if last is None or not any(is_derived(w.stream) for w in query.windows):
+            return Topology({})
+        return self._checkpoint.load_topology(last.plan)[0]
 
     def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
         """Says of the queries where they stand in the last plan of a checkpoint that has ended;
@@ -251,7 +272,8 @@ class Catalog:
                 self._topology, self._left = Topology(self._facts, self._replaceable), set()
             else:
                 self._topology = self._load(last)
-            self._topology.sharing, self._topology.joins = self._planning
+            self._topology.plan_by(self._planning)
+            self._topology.journal = journals.opened(self._checkpoint.root)
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:
@@ -297,6 +319,7 @@ class Catalog:
         # an attempt of before, or a driver that was overtaken, may have left one of this number
         while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
+        journals.write(self._checkpoint.root, topology.journal)
         return plan
 
     def drop(self, version: int) -> None:
@@ -325,6 +348,14 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     return found[::-1]
 
 
+def _check_ends(queries: Sequence[Registered], start: int) -> None:
+    """Whether queries of these options can end that begin here. Raises ``UsageError``."""
+    for query in queries:
+        if not query.lifetime.may_be_over:
+            check_end(query.name, query.options, start)
+            return
+
+
 def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
     """What a query means, whose text is this."""
     if isinstance(meaning, Row):
@@ -334,8 +365,8 @@ def _query_of(meaning: a.Query | Row, text: str) -> a.Query:
 
 @lru_cache(maxsize=64)
 def _shown(options: QueryOptions) -> str:
-    """Options as identities have them."""
-    return str(options)
+    """Options as identities have them: those of before regions as they were."""
+    return str(options).replace(", region=''", "")
 
 
 def _maker_of(stream: str) -> str:
@@ -357,5 +388,11 @@ def _seen(stream: str, last: Manifest, topology: Topology) -> int:
     maker = topology.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts
-    began = topology.queries[maker].since <= last.plan
+    return _made(maker, last, topology)
+
+
+def _made(maker: str, last: Manifest, topology: Topology) -> int:
+    """The last report with a result of a query that makes a stream."""
+    query = topology.queries.get(maker)
+    began = query is not None and query.since <= last.plan
     return last.latest.get(maker, MIN) if began else MIN

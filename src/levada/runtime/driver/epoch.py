@@ -20,11 +20,11 @@ from levada.intake.static_files import replaced
 from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
-from levada.runtime.balance.balancing import Balancing
 from levada.runtime.context import Context, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
-from levada.runtime.driver.costs.met import of_late
+from levada.runtime.driver.costs.degree import Degrees
+from levada.runtime.driver.costs.met import forms_of, of_late
 from levada.runtime.driver.costs.room import TooLarge, smaller
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.beside import Rest
@@ -41,10 +41,10 @@ from levada.runtime.driver.records import (
 )
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
-from levada.runtime.driver.task_count import ONE, Pace, bundles
+from levada.runtime.driver.task_count import ONE, bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import all_here, cores_of, homes_of, is_here, runs_here
+from levada.runtime.late import homes_of, is_here, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
@@ -76,8 +76,7 @@ class Epochs:
         slices: str = "",
         placed: Placed | None = None,
         bound: Bound | None = None,
-        balancing: Balancing | None = None,
-        cores: int = 0,
+        degrees: Degrees,
     ) -> None:
         self.checkpoint, self.sourcing = checkpoint, sourcing
         self.executor, self.publish = executor, publish
@@ -85,10 +84,10 @@ class Epochs:
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
         self.placed, self.tally, self.bound = placed, Tally(), bound
-        self.balancing = balancing
-        if balancing is not None:
-            checkpoint.tables.dealing = balancing.deal
-        self.limit, self.pace = Limit(), Pace(cores)
+        self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
+        if degrees.decides:
+            checkpoint.tables.dealing = degrees.deal
+        self.limit = Limit()
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.statics = statics
@@ -166,6 +165,7 @@ class Epochs:
             groups=self.checkpoint.tables.of_epoch(last.epoch + 1, plan),
             slices=self.slices,
             balanced=self.balancing.news if self.balancing is not None else None,
+            resized=self.degrees.news,
         )
 
     def _is_due(self, wall: int, *, flush: bool) -> bool:
@@ -257,7 +257,7 @@ class Epochs:
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""
         if self.admission.delay:
-            choice, ways = self.pace.choice, self.pace.ways(here=all_here(self.executor))
+            choice, ways = self.pace.choice, self.pace.ways(here=self.pace.here)
             self.admission.see(choice.elements, self.wall() - intention.wall, choice.took, ways)
 
     def _hurries(self, intention: Intention) -> bool:
@@ -299,7 +299,7 @@ class Epochs:
             self._located(intention.replacement),
             intention.until,
             self.limits.all,
-            bool(intention.slices),
+            intention.slicing.groups,
             str(tables.path(last.groups)) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
             dict(self.limits.own),
@@ -322,11 +322,12 @@ class Epochs:
 
     def _job(self, intention: Intention, context: Context) -> Job:
         stages, references = self._plan(intention.plan).stages, intention.references
+        self.degrees.look()
         choice = self.pace.decide(references, stages, context.partitions)
         fused = choice.way == ONE
         light = fused and self.pace.is_light
         readers = choice.readers if self.placed is None else context.partitions
-        payloads = bundles(references, readers, apart=context.counted, placed=self.placed)
+        payloads = bundles(references, readers, apart=bool(context.counted), placed=self.placed)
         if intention.static or intention.replacement is not None:
             static = self._static_payloads(intention, context)
             fused, light = fused and len(static) == 1, False
@@ -385,16 +386,13 @@ class Epochs:
             bound=self.bound,
         )
         if self.balancing is not None:
-            self.balancing.look(cores_of(self.executor))
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
         tell_places(manifest, last, self.placed, self.tally, done)
         tell_homes(manifest, last, homes_of(self.executor), done)
-        if not intention.static and intention.replacement is None:
-            self.pace.learn(done)
         self.admission.room.see(intention.references, done)
         manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
-        manifest.met = of_late(last.met, done, plan)
-        manifest.costs = self.pace.told(intention.epoch, self.admission.told)
+        manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
+        manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

@@ -182,7 +182,8 @@ def count_sent(
     manifest.by_group, manifest.pending = dict(last.by_group), last.pending
     if intention.slices:
         latest = max((r.max_ts for r in manifest.streams.values()), default=MIN)
-        at, epoch = slice_of(latest, intention.slices), intention.epoch
+        at = slice_of(latest, intention.slicing.length)
+        epoch = intention.epoch
         manifest.slices, manifest.sent = send_graph.keep(root, epoch, last, at, done)
         manifest.by_group, manifest.pending = group_counts.keep(root, epoch, last, at, done)
     counts = {name for files in manifest.by_group.values() for name in files}

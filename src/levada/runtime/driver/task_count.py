@@ -9,6 +9,9 @@ take is predicted for each way, by the model ``epochs``: from what the operators
 elements is one task and one of many is spread. A way that was not tried for long, and would not be
 much slower, is tried again. All ways give the same outcomes.
 
+The same is predicted for other numbers of partitions and of tasks that read (``over``, ``intake``):
+what ``costs.by_model`` goes by.
+
 An epoch in one task of hardly any elements is *light* if nothing in it is parsed by what could end
 its process (documents, Parquet): where the driver may run it itself, it does (``runtime.late``).
 """
@@ -22,6 +25,7 @@ import msgspec
 from levada.placement.replicas.epoch_time import Load, alone, apart, over
 from levada.runtime.context import Done
 from levada.runtime.driver.costs.admission import Affine
+from levada.runtime.driver.costs.numbers import Fading, numbers
 from levada.runtime.driver.costs.trend import Trend
 from levada.runtime.driver.costs.work import Work, measured, told
 from levada.runtime.graph.placed import Placed
@@ -42,6 +46,7 @@ LIGHT = 1_000  # elements, of these formats; the work of more outweighs a task's
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
 HERE, ONE, SPREAD = "here", "one", "spread"
 TASK = 5.0  # ms that another task that reads has to be worth
+LAUNCH = 1.0  # ms of the driver for another task of a stage
 NEAR = 1.3  # how much slower a way may be predicted to be, and yet be tried
 TRY = 32  # epochs between trials, times how much slower
 MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
@@ -52,15 +57,18 @@ MOST_PARTS = 64  # of a plan's work that are told
 
 
 class Pace:
-    """Decides for one engine on so many cores, epoch after epoch: ``decide`` before each, ``took``
-    and ``learn`` after it.
+    """Decides for one engine on so many ``cores``, epoch after epoch: ``decide`` before each,
+    ``took`` and ``learn`` after it. ``here``, ``light_here``: whether all jobs, and light ones,
+    would run in the driver's process.
     """
 
     def __init__(self, cores: int = 0) -> None:
-        self._cores = cores
+        self.cores, self.here, self.light_here = cores, False, False
         self._stages = 0
         self._partitions = self._at_once = 1
-        self._light = False
+        self._light, self._large, self._references = False, False, 0
+        self._load: Load | None = None  # of the epoch that was decided last
+        self._waits = Fading()
         self.work = Work()
         self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
         self._dear = {HERE: 1.0, ONE: 1.0, SPREAD: 1.0}  # CPU time of work, by what was predicted
@@ -77,13 +85,14 @@ class Pace:
             self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.25)
             self._stages = stages
         self._partitions = partitions
-        self._at_once = cores = min(self._cores or partitions, partitions)
+        self._at_once = cores = self.cores or partitions
         self._light = elements <= LIGHT and all(map(_is_light, references))
-        load = self.work.load(elements)
+        self._large, self._references = size > MOST_BYTES, len(references)
+        self._load = load = self.work.load(elements)
         readers = partitions if load is None else _readers(load, len(references), cores)
         on_way = {} if load is None else _on_way(load, partitions, cores, readers)
         predicted = {way: self._trends[way].at(x) for way, x in on_way.items()}
-        spread = stages * partitions > CALLS or size > MOST_BYTES
+        spread = stages * partitions > CALLS or self._large
         if not spread and predicted:
             spread = self._faster(predicted[ONE], predicted[SPREAD]) == SPREAD
         elif not spread:
@@ -115,6 +124,8 @@ class Pace:
     def learn(self, done: Sequence[Done]) -> None:
         """What the tasks of the epoch have told."""
         choice = self.choice
+        if waits := [max(told.seconds - told.cpu, 0.0) * 1e3 for told in done if told.stage]:
+            self._waits.add(sum(waits) / len(waits))
         alone_, apart_ = measured(done, self._at_once, choice.readers)
         choice.worked = alone_
         if choice.expected and alone_ and self._trends[choice.way].measured > 2 * SURE:
@@ -159,21 +170,54 @@ class Pace:
         parts = told(self.work, self.choice.elements, self._partitions)
         dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
         now = self._partitions
-        return Costs(last, dict(self.sums), dearest, self.over(), delay, over=now)
+        return Costs(
+            last, dict(self.sums), dearest, self.over(), delay, over=now, intake=self.intake()
+        )
 
     def over(self) -> dict[int, float]:
         """What an epoch like the last one would take over other numbers of partitions, ms: of these
-        no more than there are cores. {}: nothing is known, or there are no others.
+        no more than there are cores. {}: nothing is known, or there are no others. Cost: by stages
+        and numbers.
         """
-        load, now = self.work.load(self.choice.elements), self._partitions
-        if load is None:
+        if self._load is None:
             return {}
-        ways = (HERE,) if self.choice.way == HERE else (ONE, SPREAD)
-        found = {}
-        for parts in sorted({now, *(2**k for k in range(self._cores.bit_length()))}):
-            way = _on_way(over(load, now, parts), parts, min(self._cores or now, parts), 1)
-            found[parts] = min(self._trends[w].at(way[w]) for w in ways)
+        found = {n: self._over(self._load, n) for n in numbers(self.cores, self._partitions)}
         return found if len(found) > 1 else {}
+
+    def _over(self, load: Load, parts: int) -> float:
+        """The fastest of the ways that it might go; a call waits for disks and its turn, too."""
+        now, cores, wait = self._partitions, self._at_once, self._waits.mean
+        readers = _readers(load, self._references, cores)
+        on_way = _on_way(over(load, now, parts), parts, cores, readers)
+        more = self._stages * (parts - now)
+        waves = self._stages * (-(-parts // cores) - -(-now // cores))
+        # of a light epoch here only CPU time is measured
+        beside = {HERE: 0.0 if self._light else more * wait, ONE: more * wait}
+        beside[SPREAD] = waves * wait + more * LAUNCH
+        ways = self._open(parts)
+        return max(min(self._trends[w].at(on_way[w]) + beside[w] for w in ways), 0.0)
+
+    def _open(self, parts: int) -> tuple[str, ...]:
+        """The ways that an epoch like the last one may go over so many partitions."""
+        if self.here:
+            return (HERE,)
+        if self._large or self._stages * parts > CALLS:
+            return (SPREAD,)
+        return (HERE,) if self._light and self.light_here else (ONE, SPREAD)
+
+    def intake(self) -> dict[int, float]:
+        """What an epoch like the last one would take if it were spread and so many tasks read, ms.
+        {}: nothing is known, or there is one reference.
+        """
+        most = min(self._references, self.cores or self._partitions)
+        if self._load is None or most < 2 or self.here:
+            return {}
+        shape = (self._load, self._partitions, self._at_once)
+        trend = self._trends[SPREAD]
+        return {
+            m: trend.at(_on_way(*shape, m)[SPREAD]) + TASK * (m - self.choice.readers)
+            for m in numbers(most, self.choice.readers)
+        }
 
 
 def _on_way(load: Load, partitions: int, cores: int, readers: int) -> dict[str, float]:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from levada.errors import UsageError, unreadable
+from levada.errors import unreadable
 from levada.model.time import MIN
 from levada.runtime.context import Done
 from levada.runtime.graph.task_graph import OUTPUT, name_of
@@ -29,7 +30,6 @@ from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import write_sealed
 
-SLICES = ("1d", "1mo")
 FOLDER = "graph"
 LITTLE = 8 << 10
 """Bytes that a manifest has; what is more is a file."""
@@ -37,6 +37,8 @@ FROM, AT = "from", "at"
 """In the head of a blob: the sender's name, and the executor at which it ran."""
 START = "start"
 """The slice of epochs before the first event time."""
+NOTHING = msgspec.Raw(b"null")
+DAY = 86_400_000  # ms
 
 Links = dict[str, dict[str, list[int]]]  # sender -> receiver -> [rows, bytes, blobs]
 
@@ -54,13 +56,6 @@ class Sent(msgspec.Struct):
     busy: dict[str, float] = {}
 
 
-def check_slices(length: str) -> str:
-    """The length of slices; raises UsageError if there are none of it."""
-    if length not in ("", *SLICES):
-        raise UsageError(f"There are no slices of {length}.", hint="Say 1d or 1mo.")
-    return length
-
-
 def slice_of(instant: int, length: str) -> str:
     """The slice of an event time (ms), by its first day or its month in UTC.
 
@@ -69,11 +64,16 @@ def slice_of(instant: int, length: str) -> str:
     """
     if instant == MIN:
         return START
+    day = _day(instant // DAY)
+    return day if length == "1d" or not day[:1].isdigit() else day[:7]
+
+
+@lru_cache(maxsize=16)
+def _day(number: int) -> str:
     try:
-        day = datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%d")
+        return datetime.fromtimestamp(number * DAY // 1000, UTC).strftime("%Y-%m-%d")
     except (OverflowError, ValueError, OSError):  # beyond the years that there are
-        return START if instant < 0 else "end"
-    return day if length == "1d" else day[:7]
+        return START if number < 0 else "end"
 
 
 class Arrivals:
@@ -123,19 +123,19 @@ def _add(to: dict[str, list[int]], name: str, more: Sequence[int]) -> None:
 
 def keep(
     root: str, epoch: int, last: Manifest, slice_: str, done: Iterable[Done]
-) -> tuple[dict[str, str], Any]:
+) -> tuple[dict[str, str], msgspec.Raw]:
     """The files of all slices after an epoch, and what is so little that it is none of them: that
     of its slice, of which it has been told in full. Durably, once the manifest is.
     """
     slices = dict(last.slices)
     sent = add(of(root, last, slice_) if slice_ in slices else Sent(), done)
     for name in [n for n, file in slices.items() if not file and n != slice_]:
-        slices[name] = _write(root, epoch, msgspec.json.encode(last.sent))
+        slices[name] = _write(root, epoch, bytes(last.sent))
     data = msgspec.json.encode(sent)
     slices.pop(slice_, None)  # it is the last one, also if it comes again
     if len(data) <= LITTLE:
-        return {**slices, slice_: ""}, msgspec.to_builtins(sent)
-    return {**slices, slice_: _write(root, epoch, data)}, None
+        return {**slices, slice_: ""}, msgspec.Raw(data)
+    return {**slices, slice_: _write(root, epoch, data)}, NOTHING
 
 
 def _write(root: str, epoch: int, data: bytes) -> str:
@@ -145,7 +145,7 @@ def _write(root: str, epoch: int, data: bytes) -> str:
 def of(root: str, manifest: Manifest, slice_: str) -> Sent:
     """What a slice has. Raises ``CheckpointError``."""
     file = manifest.slices[slice_]
-    return read(Path(root) / file) if file else msgspec.convert(manifest.sent, Sent)
+    return read(Path(root) / file) if file else msgspec.json.decode(manifest.sent, type=Sent)
 
 
 def read(path: Path) -> Sent:

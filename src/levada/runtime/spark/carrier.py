@@ -1,9 +1,11 @@
 """How a blob travels from the task that makes it to the task that reads it
 (docs/architecture.md#a-triples-way).
 
-By value through Spark's shuffle (about 5 CPU-ms a MB), or, where all executors share a host and the
+By value through Spark's shuffle (about 5 CPU-ms a MB), or, where the reader shares a host and the
 blob is not small, by reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a
-MB). What crosses the shuffle is
+MB; BriskStream, section 5.2: tuples stay where they were written). On a cluster that is known of
+tasks whose executor is wanted (``runtime.spark.placed``): a blob goes by reference if the one that
+is to read it is on the sender's host. What crosses the shuffle is
 
     body, tail      tail = kind (1 byte), source (4), place (4)
                     body = the blob, or for a reference: offset (8), length (8), path of the file
@@ -16,19 +18,26 @@ delivers.
 One task attempt writes at most one file, under a name of its own; offsets are multiples of 64.
 Readers map it. A file that is gone or short raises ``BlobLostError``: the task fails, the epoch is
 not committed and is run again. The driver removes the folder of a job when the job is over (maps
-that are still open stay valid).
+that are still open stay valid). On a cluster it can't: there the folder is in the scratch of the
+sender's executor, which goes with that one, and the first file of a later job removes it. A reader
+that came to run on another host does not find the file: then the whole job is run again, all by
+value, and so are the next ones (``Near``).
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import struct
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from levada.errors import LostTaskError
+from levada.runtime.homes import host_here
 from levada.runtime.local import Blob
 
 THRESHOLD = 32 * 1024  # bytes; below, a file costs more than the copies through the JVM
@@ -36,6 +45,8 @@ _TAIL = struct.Struct("<BII")
 _PLACE_IN_FILE = struct.Struct("<QQ")
 _BY_VALUE, _BY_REFERENCE = 0, 1
 _ALIGN = 64
+OLD = 3600  # s after which what an executor of jobs has left is removed by another one
+FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not there
 
 
 class BlobLostError(LostTaskError):
@@ -45,28 +56,37 @@ class BlobLostError(LostTaskError):
 @dataclass(frozen=True, slots=True)
 class Carrier:
     """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
-    (None: all by value).
+    (None: all by value). ``hosts``: on a cluster, where each target's reader is to run ("": not
+    known); then the folder is one in the scratch of the sender's executor.
     """
 
     folder: str | None = None
     threshold: int = THRESHOLD
+    hosts: tuple[str, ...] | None = None
 
 
 class Sender:
     """Wraps the blobs of one task attempt; ``name`` is its own. A context manager."""
 
     def __init__(self, carrier: Carrier, source: int, name: str) -> None:
-        self._carrier, self._source, self._name = carrier, source, name
+        self._threshold = max(carrier.threshold, 1)  # nothing cannot be mapped
+        self._source, self._name, self._hosts = source, name, carrier.hosts
+        self._folder, self._host = carrier.folder, ""
+        if carrier.hosts is not None:
+            self._folder, self._host = scratch_here(carrier.folder), host_here()
         self._place = 0
         self._file: BinaryIO | None = None
 
-    def wrap(self, blob: Blob) -> tuple[Blob, bytes]:
+    def wrap(self, blob: Blob, target: int) -> tuple[Blob, bytes]:
         """The two parts that go through the shuffle, one after the other: body and tail."""
         size = memoryview(blob).nbytes
-        # nothing cannot be mapped
-        if self._carrier.folder is None or size < max(self._carrier.threshold, 1):
+        if self._folder is None or size < self._threshold or not self._near(target):
             return blob, self._tail(_BY_VALUE)
-        return self._write(self._carrier.folder, blob, size), self._tail(_BY_REFERENCE)
+        return self._write(self._folder, blob, size), self._tail(_BY_REFERENCE)
+
+    def _near(self, target: int) -> bool:
+        """Whether the reader is to run on this host."""
+        return self._hosts is None or self._hosts[target] == self._host != ""
 
     def _tail(self, kind: int) -> bytes:
         self._place += 1
@@ -75,6 +95,8 @@ class Sender:
     def _write(self, folder: str, blob: Blob, size: int) -> bytes:
         if self._file is None:
             os.makedirs(folder, exist_ok=True)
+            if self._hosts is not None:
+                _leave(folder)
             # closed by __exit__
             self._file = open(os.path.join(folder, self._name), "xb", buffering=0)  # noqa: SIM115
         offset = -(-self._file.tell() // _ALIGN) * _ALIGN
@@ -90,6 +112,58 @@ class Sender:
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def scratch_here(name: str | None) -> str | None:
+    """A folder in the scratch of this worker's executor; None if that has none."""
+    given = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark says so to its workers
+    return os.path.join(given, "levada-xfer", name) if given and name else None
+
+
+def _leave(folder: str) -> None:
+    """Removes what jobs before that of a folder have left beside it, and what others have that
+    began no job for long: they have ended, or need it no more.
+    """
+    beside, number = os.path.dirname(folder), int(os.path.basename(folder))
+    gone = [os.path.join(beside, name) for name in os.listdir(beside) if int(name) < number]
+    with os.scandir(os.path.dirname(beside)) as others:
+        for other in others:
+            with suppress(FileNotFoundError):  # another task has removed it
+                if other.path != beside and time.time() - other.stat().st_mtime > OLD:
+                    gone.append(other.path)
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Near:
+    """Where readers are wanted on a sender's host, and whether blobs go there by reference: not in
+    so many jobs after one that did not find a file, and twice as many each time.
+    """
+
+    def __init__(self, *, by_file: bool) -> None:
+        self._by_file, self._rest, self._pause = by_file, 0, FIRST_PAUSE
+
+    def hosts(self, stages: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...] | None:
+        """The hosts of the executors that tasks prefer, by stage, for the next job; None: all its
+        blobs go by value.
+        """
+        if not self._by_file or self._rest:
+            self._rest -= self._rest > 0
+            return None
+        return tuple(tuple(map(_host_of, stage)) for stage in stages)
+
+    def missed(self) -> None:
+        """A file was not there."""
+        self._rest, self._pause = self._pause, min(2 * self._pause, MOST_PAUSE)
+
+
+def _host_of(location: str) -> str:
+    """The host of an executor as Spark names it in a location.
+
+    >>> _host_of("executor_10.0.0.7_3"), _host_of("")
+    ('10.0.0.7', '')
+    """
+    return location.removeprefix("executor_").rpartition("_")[0]
 
 
 def receive(refs: Iterable[bytes]) -> list[Blob]:

@@ -25,6 +25,8 @@ import os
 import pickle
 import re
 import shutil
+import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,18 +41,19 @@ from levada.runtime.local import EPOCH, Job
 from levada.runtime.places import Places
 from levada.runtime.spark import work
 from levada.runtime.spark.bound import BoundTask, Processors
-from levada.runtime.spark.carrier import THRESHOLD, Carrier
+from levada.runtime.spark.carrier import THRESHOLD, BlobLostError, Carrier, Near
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
 from levada.runtime.spark.placed import Members, Roster, Sources, Where
 from levada.runtime.spark.settings import shares_host
 
+BESIDE = "spark.shuffle.readHostLocalDisk"
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
 JavaObject = Any  # what py4j gives; pyspark has no types for it
 
 
 class SparkExecutor:
     """Runs jobs on Spark. ``threshold``: from how many bytes on a blob goes by reference, where
-    executors share this host. ``bound``: the processors of each place, if tasks are bound to them.
+    executors share a host. ``bound``: the processors of each place, if tasks are bound to them.
     """
 
     def __init__(
@@ -77,6 +80,9 @@ class SparkExecutor:
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
         self.homes: Homes | None = None if local else Homes()
+        # who does not let executors of one host read each other's files has them stand for hosts
+        shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
+        self._near, self._name = Near(by_file=shared), uuid.uuid4().hex
         if not local:
             self._members = Members(self._context)
             self._roster = Roster(self._context)
@@ -141,10 +147,23 @@ class SparkExecutor:
         return tuple(self._members.at(executor) for executor in homes)
 
     def _at(self, job: Job, where: Where) -> list[bytes]:
-        """Run a job whose tasks prefer executors: the outcomes."""
+        """Run a job whose tasks prefer executors: the outcomes. What a task sends to one that is to
+        run on its host goes by file; all by value if such a file was not there.
+        """
+        if (hosts := self._near.hosts(where.stages)) is not None:
+            folder = os.path.join(self._name, str(next(self._serials)))
+            carriers = [Carrier(folder, self._threshold, own) for own in hosts]
+            try:
+                return self._collect(self._wanted(job, where, carriers))
+            except BlobLostError:
+                self._near.missed()
+        return self._collect(self._wanted(job, where, [Carrier()] * job.stages))
+
+    def _wanted(self, job: Job, where: Where, carriers: Sequence[Carrier]) -> JavaObject:
+        """The RDD of outcomes of a job whose tasks prefer executors; a carrier to each stage."""
         intake, stage = job.functions
-        carrier, senders = Carrier(), len(job.payloads)
-        task: object = work.IntakeTask(job.context, intake, carrier, job.partitions)
+        senders = len(job.payloads)
+        task: object = work.IntakeTask(job.context, intake, carriers[0], job.partitions)
         if senders and not where.payloads:
             rdd = self._source(job.payloads, senders)
         else:
@@ -153,9 +172,10 @@ class SparkExecutor:
             if number > 1 or senders:
                 sent = self._exchange(rdd, task, job.partitions)
                 rdd = self._sources.near(sent, senders, at)
-            task = work.StageTask(job.context, stage, carrier, job.partitions, number)
+            ahead = carriers[number % job.stages]  # the last stage sends nothing
+            task = work.StageTask(job.context, stage, ahead, job.partitions, number)
             senders = job.partitions
-        return self._collect(self._map(rdd, work.LastStageTask(job.context, stage, job.stages)))
+        return self._map(rdd, work.LastStageTask(job.context, stage, job.stages))
 
     def _source(self, records: list[bytes], splits: int) -> JavaObject:
         """An RDD of these records, spread evenly over splits."""

@@ -75,11 +75,13 @@ class Roster:
         if executor in self._location:
             return self._location[executor]
         try:
-            host = self._spark.statusStore().executorSummary(executor).hostPort()
+            told = str(self._spark.statusStore().executorSummary(executor).hostPort())
         except Py4JJavaError:
+            told = ""
+        if not (host := told.rpartition(":")[0]):
             self._ids = ""  # asked again
             return ""
-        return f"executor_{host.rpartition(':')[0]}_{executor}"
+        return f"executor_{host}_{executor}"
 
 
 class Members:
@@ -109,7 +111,7 @@ class Members:
         try:
             found = self._spark.statusStore().executorSummary(executor)
             host = str(found.hostPort()).rpartition(":")[0]
-            return f"executor_{host}_{executor}", int(found.totalCores())
+            return (f"executor_{host}_{executor}", int(found.totalCores())) if host else None
         except Py4JJavaError:
             return None
 

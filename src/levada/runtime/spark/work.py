@@ -180,7 +180,7 @@ def _address(
     with Sender(carrier, split, f"{stage}-{split}-{context.taskAttemptId()}") as sender:
         for target, blob in sent:
             assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
-            yield target, sender.wrap(blob)
+            yield target, sender.wrap(blob, target)
 
 
 _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")

@@ -20,11 +20,27 @@ from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed
+from levada.runtime.slicing import Slicing, slicing_of
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
 
 PUBLISHING = "publishing-*"
 """In ``intentions``: that of an epoch which is still published while the next one runs."""
+
+
+class Resized(msgspec.Struct, frozen=True):
+    """From ``epoch`` on there are so many ``partitions``, ``before`` as many as that, and ``why``.
+    ms of an epoch: as it ``was`` over those before, as ``expected`` over these, and as ``seen``
+    (None: that is not known yet).
+    """
+
+    epoch: int
+    before: int
+    partitions: int
+    was: float
+    expected: float
+    why: str
+    seen: float | None = None
 
 
 class Intention(msgspec.Struct):
@@ -48,8 +64,14 @@ class Intention(msgspec.Struct):
     deadly: list[tuple[AnyReference, str]] = []  # what ended a process that read it, and how
     until: int = MAX  # the instant beyond which no report is made
     groups: int = 1  # the version of the group table by which rows go
-    slices: str = ""  # the length of the slices whose send graphs are counted
+    slices: str = ""  # those whose send graphs are counted (``runtime.slicing``)
     balanced: Balanced | None = None  # what the reorganization before it tells
+    resized: Resized | None = None  # what the model has decided of the number of partitions
+
+    @property
+    def slicing(self) -> Slicing:
+        """How what tasks send is counted."""
+        return slicing_of(self.slices)
 
 
 class Held(msgspec.Struct):
@@ -196,11 +218,27 @@ class Delayed(msgspec.Struct):
     keeps: bool = True
 
 
+class Degree(msgspec.Struct):
+    """How many partitions there are, ``by`` whom: model, cores, load (balance), given, placement;
+    of ``most``. What an epoch is ``predicted`` to take over each number, of late, ms; of each
+    number the epochs of this run, ms that were predicted and taken; of each number of tasks that
+    read (``intake``) those of spread epochs; what the model has ``decided`` of late.
+    """
+
+    by: str
+    most: int = 0
+    predicted: dict[int, float] = {}
+    measured: dict[int, list[float]] = {}
+    intake: dict[int, list[float]] = {}
+    decided: list[Resized] = []
+
+
 class Costs(msgspec.Struct):
     """The last choice; of each way the epochs of this run, ms that were predicted and taken; of the
     dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
     for the last epoch and as measured; what an epoch like the last one would take over other
-    numbers of ``partitions`` than it went ``over``, ms; the ``delay`` that is kept.
+    numbers of ``partitions`` than it went ``over``, ms, and spread with other numbers of tasks that
+    read (``intake``); the ``delay`` that is kept; ``degree``: who chooses how many partitions.
     """
 
     last: Choice
@@ -209,6 +247,8 @@ class Costs(msgspec.Struct):
     partitions: dict[int, float] = {}
     delay: Delayed | None = None
     over: int = 1
+    intake: dict[int, float] = {}
+    degree: Degree | None = None
 
 
 class Manifest(msgspec.Struct):
@@ -239,7 +279,7 @@ class Manifest(msgspec.Struct):
     groups: int = 1  # the version of the group table by which the state lies
     # slice of event time -> the file of its send graph; "": that of the last one is ``sent``
     slices: dict[str, str] = {}
-    sent: Any = None
+    sent: msgspec.Raw = msgspec.Raw(b"null")
     # slice -> files of what was sent to each group; what is in no file yet, of the last slice
     by_group: dict[str, list[str]] = {}
     pending: list[tuple[str, Counted]] = []
@@ -256,6 +296,8 @@ class Manifest(msgspec.Struct):
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
     # late
     met: dict[str, list[int]] = {}
+    # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
+    forms: dict[str, list[int]] = {}
 
     @property
     def behind(self) -> bool:

@@ -56,6 +56,7 @@ OF_PLANS: dict[str, Callable[[Path], object]] = {
     "catalog": read_catalog,
     "groups": read_groups,
 }
+SHARING = "sharing.json"  # what was chosen for queries that came (``store.journals``)
 SUSPENDED = "suspended.json"  # queries that ask for too much (``runtime.driver.suspended``)
 
 
@@ -117,6 +118,8 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
     yield Item("facts", "levada.json")
     if (root / SUSPENDED).exists():
         yield Item("suspended", SUSPENDED)
+    if (root / SHARING).exists():
+        yield Item("sharing", SHARING)
     if (root / LEDGER).exists():
         yield Item("requested", LEDGER)
     if (root / DELIVERIES).exists():

@@ -37,7 +37,7 @@ from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shares import Shares, shares_of
 from levada.plan.sealed.sliced.readers import readers_of
-from levada.runtime.context import Context, Control, Counted, Done, load_groups
+from levada.runtime.context import Context, Control, Counted, Done, heads_of, load_groups
 from levada.runtime.graph.group_counts import CHECKS, Counter
 from levada.runtime.graph.send_graph import AT, FROM
 from levada.runtime.homes import executor_here
@@ -63,7 +63,7 @@ class Exchange:
         self.table, self.copies = groups.partition, Copies(groups)
         self.name = ""  # of the task, where what it sends is counted
         self.at = executor_here() if context.tells_places else ""
-        self.counter = Counter(len(self.table)) if context.counted else None
+        self.counter = Counter(context.counted, len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
         self.met = Met()
@@ -291,11 +291,13 @@ class Exchange:
         out = []
         for target in range(self.context.partitions):
             meta: dict[str, Any] = {
-                "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
+                "controls": heads_of(controls, whole=target == 0) if source == 0 else [],
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
+                FROM: self.name,
+                AT: self.at,
+                "heard": done[-1].heard,
             }
-            own = (FROM, self.name), (AT, self.at), ("heard", done[-1].heard)
-            meta |= {key: value for key, value in own if value}
+            meta = {key: value for key, value in meta.items() if value}
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}
             named = {to.name: frame for to, frame in frames.items()}
             terms = self._terms(frames).frames("terms")

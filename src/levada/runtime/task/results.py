@@ -107,18 +107,20 @@ def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     """
     if (frame["op"] == frame["op"][0]).all():
         return _counts_of_one(node.members[int(frame["op"][0])].query, frame)
+    report: Times = frame["r"]
     codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
-    n = np.bincount(codes, minlength=len(first))
+    n, each = np.bincount(codes, minlength=len(first)), first
+    if (report != report[0]).any():
+        _, each = group(codes.astype(np.uint64), np.ascontiguousarray(report).view(np.uint64))
     least = np.full(len(first), 2**62, np.int64)
     most = np.full(len(first), -(2**62), np.int64)
-    np.minimum.at(least, codes, frame["r"])
-    np.maximum.at(most, codes, frame["r"])
-    _, each = group(codes.astype(np.uint64), np.ascontiguousarray(frame["r"]).view(np.uint64))
+    np.minimum.at(least, codes[each], report[each])
+    np.maximum.at(most, codes[each], report[each])
     reports = np.bincount(codes[each], minlength=len(first))
     queries = [node.members[int(op)].query for op in frame["op"][first]]
     columns = zip(queries, n, least, most, reports, strict=True)
     found = {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
-    return found, Frame({"op": frame["op"][each], "r": frame["r"][each]}, len(each))
+    return found, Frame({"op": frame["op"][each], "r": report[each]}, len(each))
 
 
 def _counts_of_one(query: str, frame: Frame) -> tuple[dict[str, list[int]], Frame]:

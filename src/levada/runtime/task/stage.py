@@ -185,7 +185,7 @@ class StageTask:
         arrived: list[Terms] = []
         for blob in blobs:
             frames, meta = unpack(blob)
-            self.controls += msgspec.convert(meta["controls"], list[Control])
+            self.controls += msgspec.convert(meta.get("controls", []), list[Control])
             self.done += msgspec.convert(meta.get("done", []), list[Done])
             self.heard.add(meta.get("heard", ""))
             rows = 0
@@ -357,7 +357,7 @@ class StageTask:
             self.stage, self.partition, at=executor_here(), rows_in=self.touched,
             received=self.arrivals.senders, came=self.arrivals.places,
             rows_state=self.state.touched, most_held=self.held.peak,
-            shown_reports=shown_within(self.plan, self.env.shown),
+            shown_reports=shown_within(self.plan, self.env.shown), forms=self.env.forms,
         )  # fmt: skip
         if self.context.limited.any("state"):
             done.held = held(self.plan, self.state, self.progress.new)
@@ -374,8 +374,8 @@ class StageTask:
         done.sizes = self.results.sizes
         done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
         done.cpu = time.thread_time() - self.began
+        done.seconds = time.perf_counter() - self.started
         if self.context.measured:
-            done.seconds = time.perf_counter() - self.started
             done.given, done.joined = self.given.given()
         if self.context.counted:
             done.segment_size = state_files.size_of(self.context.root, done.segment)

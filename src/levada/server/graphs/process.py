@@ -59,6 +59,7 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
         async with asyncio.timeout(limits.sparql_seconds):
             await _give(process, ask, parts, limits)
             found = await _heard(process, limits)
+            await process.wait()  # who kills one that has ended takes its end from asyncio
     except TimeoutError:
         seconds = limits.sparql_seconds
         raise Problem(
@@ -68,9 +69,10 @@ async def answer(ask: Ask, parts: Sequence[Part], limits: Limits) -> bytes:
             limit="seconds",
         ) from None
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
     return _told(found)
 
 

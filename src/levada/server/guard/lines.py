@@ -39,7 +39,7 @@ class Bounded(HttpToolsProtocol):
     """A connection: one head after the other, each within its bounds."""
 
     bounds: Bounds
-    _head = _between = 0
+    _head = _between = _size = 0
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -72,15 +72,29 @@ class Bounded(HttpToolsProtocol):
         super().data_received(data)
         most, closing = self.bounds.head, self.transport.is_closing()
         if self._timer is not None and self._head > most:
-            self._refuse(
-                "431 Request Header Fields Too Large",
-                f"The head of a request has at most {most:,} bytes.",
-            )
+            self._refuse_head()
         elif self._timer is None and self._between > most and not closing:
             self._refuse(
                 "431 Request Header Fields Too Large",
                 f"Between two pieces of a body are at most {most:,} bytes.",
             )
+
+    def on_url(self, url: bytes) -> None:
+        """The first line's: a head that comes whole, in one piece, is looked at by its parts."""
+        self._counted(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One of the head's lines, or of the trailers'."""
+        self._counted(name, value)
+        super().on_header(name, value)
+
+    def _counted(self, *parts: bytes) -> None:
+        self._size += sum(map(len, parts)) + len(": \r\n")
+        if self._size > self.bounds.head:
+            raise ValueError(
+                "The head is too large."
+            )  # the parser ends, and this is answered below
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body."""
@@ -89,7 +103,15 @@ class Bounded(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP is told as every other mistake is."""
-        self._refuse("400 Bad Request", "This is no request of HTTP/1.1.")
+        if self._size > self.bounds.head:
+            self._refuse_head()
+        else:
+            self._refuse("400 Bad Request", "This is no request of HTTP/1.1.")
+
+    def _refuse_head(self) -> None:
+        most = self.bounds.head
+        told = f"The head of a request has at most {most:,} bytes."
+        self._refuse("431 Request Header Fields Too Large", told)
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
@@ -100,6 +122,7 @@ class Bounded(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Another request on the connection."""
         super().on_message_begin()
+        self._size = 0
         if self._timer is None:
             self._await_head()
 

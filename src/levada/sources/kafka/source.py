@@ -35,6 +35,11 @@ REFRESH = 5.0  # s
 SHORT = 0.3  # s that a look waits for an answer once the engine runs
 ANEW = 2.0  # s between clients while a broker is away
 TIMEOUT = 10.0  # s after which a question is asked anew
+AGAIN = 0.2  # s until a broker that is not ready is asked again
+NOT_READY = (5, 6, 9, 56, 74, 75, 78)
+"""What a broker says of a partition that it is about to lead, or leads no more: it has just
+started, or knows less yet than before it was killed (error codes of Kafka's protocol).
+"""
 PIECE = 200_000
 """Offsets of a reference at most: pieces of a partition are read in parallel when there is much."""
 NONE = -1  # the offset of a time that no message has reached
@@ -216,6 +221,24 @@ class KafkaSource:
 
     def _look_first(self) -> None:
         """Finds the topic, its partitions, and where the stream begins."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._find()
+                return
+            except SourceError as error:
+                if not self._passes(error.__cause__) or time.monotonic() >= until:
+                    raise
+            time.sleep(AGAIN)
+            self._asked = {}
+            self._connect()
+
+    def _passes(self, error: BaseException | None) -> bool:
+        """Whether a broker is there, and says that it is not ready."""
+        kafka = isinstance(error, self._library.KafkaException)
+        return kafka and error is not None and error.args[0].code() in NOT_READY
+
+    def _find(self) -> None:
         self._refresh(PATIENCE, first=True)
         self._take_ends(PATIENCE, first=True)
         match self._kafka.start:

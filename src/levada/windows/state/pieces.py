@@ -28,6 +28,10 @@ from levada.windows.state.group_sets import decode
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 TERMS, TIMES = "terms", "times."
 """Keys of what is kept of no group: texts, and the instants of elements."""
+FOLLOWS = "~"
+"""In a key, of what follows from what is kept under other keys: it does not move with groups, and
+counts for nobody.
+"""
 LARGE = 4
 """What part of theta a piece has that gets a file of its own."""
 

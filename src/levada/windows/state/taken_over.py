@@ -12,6 +12,7 @@ A piece that several old owners list stands once in the new list, restricted to 
 all of them: else lists would grow by the number of owners at each move. All new owners go by the
 old lists in the same order, so what they share later stands in the same order everywhere.
 
+What follows from other pieces (``FOLLOWS``) is taken from nobody; its operator makes it again.
 What all partitions have alike comes from one of them (the instants of elements); texts come from
 all, since no text says whose it is.
 
@@ -27,7 +28,7 @@ import msgspec
 
 from levada.model.arrays import Bools
 from levada.windows.state.group_sets import decode, encode
-from levada.windows.state.pieces import TERMS, TIMES, Head, Piece
+from levada.windows.state.pieces import FOLLOWS, TERMS, TIMES, Head, Piece
 
 ALL = ""  # of a set: all groups that there are
 PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
@@ -59,7 +60,7 @@ def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
     found: dict[str, list[Piece]] = {}
     for part in parts:
         for key, pieces in part.head.pieces.items():
-            if not key.startswith(TIMES):
+            if not key.startswith(TIMES) and FOLLOWS not in key:
                 own = found.setdefault(key, [])
                 if key == TERMS:
                     own += _texts(part, own, pieces)

@@ -109,6 +109,14 @@ def test_windows_that_are_put_together_from_slices_are_told() -> None:
     assert line in show_sharing(telling).splitlines()
 
 
+def test_conditions_that_are_put_together_from_cells_are_told() -> None:
+    groups = {name: f"{CLAUSE} ?x :p ?v FILTER(?v > {i})" for i, name in enumerate("abc")}
+    telling = told(Sharing.RELAX, groups, "(SUM(?v) AS ?n)", "GROUP BY ?x")[1]
+    assert [fold.of_cells for one in telling.folded for fold in one.folds] == [True] * 3
+    line = "    SUM in [RANGE PT4S STEP PT2S close [)], put together from cells: b"
+    assert line in show_sharing(telling).splitlines()
+
+
 def test_another_mode_is_the_reason() -> None:
     _, telling = told(Sharing.EXACT, GROUPS)
     assert not telling.relaxed and set(telling.not_relaxed) == set(GROUPS)

@@ -22,7 +22,7 @@ from levada.plan.sealed.group_table import given
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.balance.options import BalanceOptions
 from levada.runtime.balance.told import Balanced
-from levada.runtime.context import Context, Counted, Done, load_groups
+from levada.runtime.context import Context, Counted, Done, column_of, load_groups
 from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink
 from levada.testing.streams import write_lines
@@ -120,9 +120,9 @@ def test_rows_are_counted_in_some_epochs(evened: Evened) -> None:
     assert with_rows == [i for i in range(len(seen)) if i % 3 == 1 or i == 0]
     for i in with_rows:
         for d in seen[i][1]:
-            counted = d.given or Counted(-1, b"", b"", 0)
-            assert int(np.frombuffer(counted.rows, np.uint32).sum()) == d.rows_in
-            groups = np.frombuffer(counted.groups, np.uint16)
+            counted = d.given or Counted(-1, "", "", 0)
+            assert int(column_of(counted.rows, 4).sum()) == d.rows_in
+            groups = column_of(counted.groups, 2)
             assert (evened.counted.tables[i][groups] == d.partition).all()
     assert sum(d.rows_in for d in seen[with_rows[-1]][1]) > 100
 

@@ -69,7 +69,7 @@ def partitions(told: list[Manifest]) -> list[int]:
 def test_partitions_follow_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "MORE", 0)
     monkeypatch.setattr(following, "FEWER", 0)
-    told, sink = run(tmp_path, partitions="auto", master="spark://nowhere:7077")
+    told, sink = run(tmp_path, partitions="cores", master="spark://nowhere:7077")
     judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
     assert [m.homes.cores for m in told[:9] if m.homes] == list(CORES)
     # those of the job before, since an epoch is decided before it runs; 0 is not known
@@ -112,3 +112,19 @@ def test_what_is_gone_is_missed_later_than_what_comes_is_used() -> None:
     now += FEWER
     fewer = follow.deal(7, more)
     assert fewer is not None and fewer.partitions == 3
+
+
+def test_what_was_chosen_of_as_many_cores_stays_until_there_are_others() -> None:
+    """Then all of them are used, until it is known again what is best."""
+    cores, now = 4, 0
+    follow = Following(lambda: cores, lambda: now, always=False, known=4)
+    table = dealt(64, 1)
+    assert follow.deal(1, table) is None
+    now = FEWER
+    assert follow.deal(2, table) is None
+    cores = 6
+    assert follow.deal(3, table) is None
+    now += MORE
+    more = follow.deal(4, table)
+    assert more is not None and more.partitions == 6
+    assert follow.deal(5, table) is None, "it has had its say"

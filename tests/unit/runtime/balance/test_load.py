@@ -8,7 +8,7 @@ import pytest
 from levada.plan.sealed.group_table import dealt
 from levada.runtime.balance.load import Load, Round, load_of
 from levada.runtime.balance.options import BalanceOptions, Measure
-from levada.runtime.context import Counted, Done
+from levada.runtime.context import Counted, Done, text_of
 
 TIME = BalanceOptions(measure="time")
 
@@ -20,9 +20,8 @@ def load(*seconds: float, groups: list[int] | None = None) -> Load:
 
 
 def counted(groups: list[int], rows: list[int]) -> Counted:
-    return Counted(
-        -1, np.array(groups, np.uint16).tobytes(), np.array(rows, np.uint32).tobytes(), 0
-    )
+    told, many = text_of(np.array(groups, np.uint16)), text_of(np.array(rows, np.uint32))
+    return Counted(-1, told, many, 0)
 
 
 def test_stages_of_a_partition_add_up_and_readers_are_none() -> None:

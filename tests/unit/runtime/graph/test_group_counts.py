@@ -18,10 +18,14 @@ import levada
 from levada.cli.main import main
 from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
-from levada.placement.placement import group_name
+from levada.model.checked import checked_parts
+from levada.model.frame import Frame
+from levada.placement.placement import group_name, group_number
 from levada.runtime.context import Done, load_groups
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.group_counts import FINEST
+from levada.runtime.slicing import USUAL
+from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import facts_of, newest_manifest
 from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import Manifest
@@ -42,9 +46,11 @@ def counted(root: Path) -> Sent:
     return found
 
 
-def wanted(found: dict[str, list[tuple[str, int]]]) -> Sent:
+def wanted(found: dict[str, list[tuple[str, int]]], groups: int = USUAL) -> Sent:
     return Counter(
-        (f"http://e/s {name}", group_of(key)) for name, keys in found.items() for key, _ in keys
+        (f"http://e/s {name}", group_of(key, groups))
+        for name, keys in found.items()
+        for key, _ in keys
     )
 
 
@@ -52,8 +58,8 @@ def wanted(found: dict[str, list[tuple[str, int]]]) -> Sent:
 def test_groups_get_what_stands_in_the_files(most: int, little: int, tmp_path: Path) -> None:
     found = write(tmp_path / "s", days=2)
     with patch.multiple(group_counts, MOST_FILES=most, LITTLE=little):
-        run(tmp_path / "ck", tmp_path / "s", slices="1mo", epoch_rows=100)
-    assert counted(tmp_path / "ck") == wanted(found)
+        run(tmp_path / "ck", tmp_path / "s", slices=f"1mo,groups={FINEST}", epoch_rows=100)
+    assert counted(tmp_path / "ck") == wanted(found, FINEST)
     manifest = newest_manifest(tmp_path / "ck")
     assert manifest is not None
     assert manifest.epoch > 5
@@ -72,6 +78,50 @@ def test_one_partition_counts_groups_too(tmp_path: Path) -> None:
         engine.start(once=True)
         engine.await_end()
     assert counted(tmp_path / "ck") == wanted(found)
+
+
+@pytest.mark.parametrize("groups", [1, 64, USUAL])
+def test_fewer_groups_have_what_finer_ones_have_together(groups: int, tmp_path: Path) -> None:
+    """Counted by fewer, the graph is what the finest counts give for as many, and no finer one can
+    be had.
+    """
+    found = write(tmp_path / "s", days=2)
+    for name, finest in (("few", groups), ("all", FINEST)):
+        asked = {"slices": f"1mo,groups={finest}", "epoch_rows": 100}
+        run(tmp_path / name, tmp_path / "s", **asked)
+    assert counted(tmp_path / "few") == wanted(found, groups)
+    few, every = (measured_by_group(tmp_path / name, None, groups) for name in ("few", "all"))
+    assert few.tasks == every.tasks
+    for column in ("source", "target", "rows"):
+        assert getattr(few, column).tolist() == getattr(every, column).tolist()
+    with pytest.raises(UsageError, match=f"was counted by {groups:,} groups, and 65,536 are"):
+        measured_by_group(tmp_path / "few", None, FINEST)
+
+
+def test_a_slice_may_be_counted_by_few_groups_and_then_by_many(tmp_path: Path) -> None:
+    """A checkpoint goes on with other groups: what a slice has is exact by the fewest of them."""
+    found = write(tmp_path / "s", days=2)
+    names = sorted(found)
+    for groups, some in ((64, names[:1]), (USUAL, names[1:])):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        for name in some:
+            (tmp_path / "s" / name).rename(tmp_path / "in" / name)
+        with levada.Engine(
+            spark=False, checkpoint=tmp_path / "ck", partitions=PARTS, keep_results=False,
+            slices=f"1mo,groups={groups}",
+        ) as engine:  # fmt: skip
+            engine.stream("http://e/s", tmp_path / "in", files="parallel", lateness="10d")
+            engine.register(QUERY, name="q")
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+    with pytest.raises(UsageError, match="was counted by 64 groups"):
+        measured_by_group(tmp_path / "ck", None, USUAL)
+    graph = measured_by_group(tmp_path / "ck", None, 64)
+    names = [graph.tasks[i] for i in graph.source]
+    got = Counter()
+    for name, to, rows in zip(names, graph.target, graph.rows.tolist(), strict=True):
+        got[name, group_number(graph.tasks[to])] += rows
+    assert got == wanted(found, 64)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -96,7 +146,7 @@ def test_what_is_packed_is_what_was_counted(
     rows[groups] = rng.integers(1, most + 1, many)
     told = Done(0, 0, reader="r", sent=[group_counts._packed(7, rows, 99)])
     done = [msgspec.convert(msgspec.json.decode(msgspec.json.encode(told)), Done)]
-    assert len(done[0].sent[0].rows) <= 8 * FINEST
+    assert len(done[0].sent[0].rows) <= 8 * FINEST * 4 / 3
     (tmp_path / "graph").mkdir()
     last = Manifest(0, 0)
     with patch.multiple(group_counts, MOST_FILES=2, LITTLE=little):
@@ -133,9 +183,20 @@ def test_a_slice_that_comes_again_has_what_was_counted_in_it(tmp_path: Path) -> 
         assert sum(int(block.rows.sum()) for block in found) == 8 * times
 
 
+def test_files_of_before_are_of_the_finest_groups(tmp_path: Path) -> None:
+    """They do not say by how many groups rows were counted."""
+    (tmp_path / "graph").mkdir()
+    data = Frame({"bytes": np.array([7, 0, 9, 0, 3, 5], np.uint8)})
+    written = checked_parts({"packed": data}, [["r", 7, 4, 2, 0, 1, 99]])
+    name = state_files.write(str(tmp_path), "graph", "1", written)
+    (block,) = group_counts.read(str(tmp_path), [name])
+    assert (block.sender, block.node, block.size, block.of) == ("r", 7, 99, FINEST)
+    assert (block.groups.tolist(), block.rows.tolist()) == ([7, 9], [3, 5])
+
+
 def test_the_graph_by_group_adds_up_to_that_by_task(tmp_path: Path) -> None:
     write(tmp_path / "s")
-    run(tmp_path / "ck", tmp_path / "s", slices="1d")
+    run(tmp_path / "ck", tmp_path / "s", slices=f"1d,groups={FINEST}")
     tasks = measured(tmp_path / "ck", None)
     readers = [i for i, name in enumerate(tasks.tasks) if name.startswith("http")]
     sent = sum(int(tasks.rows[tasks.source == i].sum()) for i in readers)
@@ -169,7 +230,7 @@ def test_a_measured_run_is_placed_and_run(
     """
     found = write(tmp_path / "s")
     monkeypatch.chdir(tmp_path)
-    run(tmp_path / "ck", tmp_path / "s", slices="1d")
+    run(tmp_path / "ck", tmp_path / "s", slices=f"1d,groups={FINEST}")
     assert main(["graph", "export", "ck", "--groups", "65536", "--out", "g.json"]) == 0
     assert main(["place", "g.json", "--machines", "3", "--out", "p.json"]) == 0
     shown = capsys.readouterr().out

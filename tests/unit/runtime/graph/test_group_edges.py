@@ -55,7 +55,11 @@ def write(folder: Path) -> list[tuple[int, str, int]]:
 def run(
     root: Path, folder: Path, text: str = CHAIN, dealing: Dealing | None = None, **given: Any
 ) -> None:
-    options: dict[str, Any] = {"partitions": 3, "epoch_rows": 100, "slices": "1d"} | given
+    options: dict[str, Any] = {
+        "partitions": 3,
+        "epoch_rows": 100,
+        "slices": f"1d,groups={FINEST}",
+    } | given
     with levada.Engine(
         spark=False, checkpoint=root, seed=5, keep_results=False, **options
     ) as engine:

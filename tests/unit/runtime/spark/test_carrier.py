@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.runtime.spark import carrier
 from levada.runtime.spark.carrier import BlobLostError, Carrier, Sender, receive
 
 
-def send(carrier: Any, source: Any, name: Any, blobs: Any) -> list[Any]:
-    with Sender(carrier, source, name) as sender:
-        return [b"".join(map(bytes, sender.wrap(blob))) for blob in blobs]
+def send(how: Any, source: Any, name: Any, blobs: Any) -> list[Any]:
+    with Sender(how, source, name) as sender:
+        return [b"".join(map(bytes, sender.wrap(blob, 0))) for blob in blobs]
 
 
 @given(
@@ -28,9 +29,9 @@ def test_what_is_sent_arrives_in_the_order_of_sources_and_places(
     tmp_path_factory: pytest.TempPathFactory, sent: Any, threshold: Any, shuffle: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("xfer")
-    carrier = Carrier(str(folder / "job"), threshold)
+    how = Carrier(str(folder / "job"), threshold)
     by_source = {s: [blob for source, blob in sent if source == s] for s in range(6)}
-    refs = [ref for s, blobs in by_source.items() for ref in send(carrier, s, f"task-{s}", blobs)]
+    refs = [ref for s, blobs in by_source.items() for ref in send(how, s, f"task-{s}", blobs)]
     shuffle.shuffle(refs)
     assert [bytes(b) for b in receive(refs)] == [
         blob for blobs in by_source.values() for blob in blobs
@@ -86,3 +87,35 @@ def test_two_attempts_never_write_one_file(tmp_path: Path) -> None:
     send(Carrier(str(tmp_path), 0), 0, "task", [b"x"])
     with pytest.raises(FileExistsError):
         send(Carrier(str(tmp_path), 0), 0, "task", [b"x"])
+
+
+def test_a_job_removes_what_is_left_of_jobs_that_are_over(tmp_path: Path) -> None:
+    """On a cluster, where the driver can't: those before it, and of engines that have ended."""
+    for name in ("own/3", "own/4", "own/5", "other/9", "ended/2"):
+        (tmp_path / name).mkdir(parents=True)
+    os.utime(tmp_path / "ended", (0, 0))
+    carrier._leave(str(tmp_path / "own" / "4"))
+    assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.glob("*/*")) == [
+        "other/9", "own/4", "own/5",
+    ]  # fmt: skip
+
+
+def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer() -> None:
+    near, told = carrier.Near(by_file=True), [("executor_10.0.0.7_3", "")]
+    for pause in (carrier.FIRST_PAUSE, 2 * carrier.FIRST_PAUSE):
+        assert near.hosts(told) == (("10.0.0.7", ""),)
+        near.missed()
+        assert [near.hosts(told) for _ in range(pause)] == [None] * pause
+    assert carrier.Near(by_file=False).hosts(told) is None
+
+
+def test_only_what_is_for_this_host_goes_by_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
+    monkeypatch.setattr(carrier, "host_here", lambda: "here")
+    given = Carrier("job/0", 0, ("here", "there", ""))
+    with Sender(given, 0, "task") as sender:
+        tails = [sender.wrap(b"x" * 100, target)[1] for target in range(3)]
+    assert [tail[0] for tail in tails] == [1, 0, 0]
+    assert os.listdir(tmp_path / "levada-xfer" / "job" / "0") == ["task"]

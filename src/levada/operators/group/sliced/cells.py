@@ -15,22 +15,18 @@ told: none has cells (``None``), and rows are picked one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from levada.kernels.keyed.groups import group
 from levada.model.arrays import Ints, Longs
-from levada.model.frame import Column, Frame
+from levada.model.frame import Frame
 from levada.model.segments import ranges
+from levada.operators.group.sliced.nodes import Nodes
 from levada.operators.rows.wanting import Asked, Entries, Finder, Index, entries
 from levada.plan.sealed.sliced.readers import Reader, Readers
-
-Columns = dict[str, Column]
-Merge = Callable[[Columns, Ints, int], Columns]
-"""Partials added up: of each the number of its sum, and how many sums there are."""
 
 
 class Told(NamedTuple):
@@ -103,61 +99,23 @@ def _owners(index: Index) -> Longs:
     return counts[index.size :]
 
 
-class _Level(NamedTuple):
-    """Nodes of one height: the number here of each one below (None: the same), how many there are,
-    and those that some member wants.
-    """
-
-    codes: Ints | None
-    many: int
-    wanted: Longs
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """The nodes that members want, level by level: of each a slice below it, and its number;
-    ``owners``: (place, owner) of who wants them.
-    """
+    """The nodes that members want; ``owners``: (place, owner) of who wants them."""
 
     wanting: Wanting
-    levels: tuple[_Level, ...]
-    slices: Longs
-    nodes: Longs
+    nodes: Nodes
     owners: tuple[Longs, Longs]
 
     @staticmethod
     def over(wanting: Wanting, leaf: Longs, beside: Longs) -> Cells:
-        """Those above slices, by their leaves and by what else tells slices apart: ``beside``."""
+        """Those above slices, as nodes are (``Nodes.over``)."""
         index = wanting.index
-        inner = np.flatnonzero(np.diff(index.offsets))
-        least = int(inner[0]) if len(inner) else 0
-        node, at = leaf + index.size, np.arange(len(leaf))
-        levels, slices, nodes = list[_Level](), [at[:0]], [node[:0]]
-        codes: Ints | None = None
-        while True:
-            wanted = np.flatnonzero(index.offsets[node + 1] > index.offsets[node])
-            levels.append(_Level(codes, len(node), wanted))
-            slices.append(at[wanted])
-            nodes.append(node[wanted])
-            node = node >> 1
-            if not len(node) or int(node.max()) < max(least, 1):
-                break
-            codes, first = group(beside.view(np.uint64), node.view(np.uint64))
-            node, at, beside = node[first], at[first], beside[first]
-        every = np.concatenate(nodes)
-        counts = index.offsets[every + 1] - index.offsets[every]
-        owner = index.owner[index.of[ranges(index.offsets[every], counts)]]
-        owners = np.repeat(np.arange(len(every)), counts), owner
-        return Cells(wanting, tuple(levels), np.concatenate(slices), every, owners)
-
-    def partials(self, slices: Columns, merge: Merge) -> Columns:
-        """The partials of all nodes that are wanted, from those of the slices."""
-        parts = []
-        for level in self.levels:
-            if level.codes is not None and level.many < len(level.codes):
-                slices = merge(slices, level.codes, level.many)
-            parts.append({name: column[level.wanted] for name, column in slices.items()})
-        return {name: np.concatenate([part[name] for part in parts]) for name in slices}
+        nodes = Nodes.over(index, leaf, beside)
+        first = index.offsets[nodes.nodes]
+        counts = index.offsets[nodes.nodes + 1] - first
+        owner = index.owner[index.of[ranges(first, counts)]]
+        return Cells(wanting, nodes, (np.repeat(np.arange(len(nodes.nodes)), counts), owner))
 
     def of(self, reader: Reader) -> tuple[Longs, Ints]:
         """(place, member of the reader's pick): who wants which of the nodes."""

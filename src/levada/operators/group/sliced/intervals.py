@@ -8,20 +8,23 @@ which windows slide over them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import beside
-from levada.model.arrays import Ints, Longs
+from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times
 from levada.operators.rows.edges import along, fan_out, key_of
 from levada.plan.sealed.plan import Consumer, FanOut, PlanNode
 from levada.plan.sealed.sliced.readers import Reader
 from levada.windows.intervals import exact
+
+Wanted = Callable[[Longs, Ints], Bools]
+"""Whether members want rows, by their places."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,14 +64,19 @@ class Intervals:
         return Intervals(offsets, number, op[first], begin[first], end[first])
 
 
-def spans(reader: Reader, times: Frame, node: PlanNode) -> tuple[Times, Times]:
+def spans(
+    reader: Reader, times: Frame, node: PlanNode, wanted: Wanted | None = None
+) -> tuple[Times, Times]:
     """Of each of these rows of a producer when it counts first for some member of a reader, and
-    from when on for none; the end is before the begin where it never does.
+    from when on for none; the end is before the begin where it never does. ``wanted``: whether a
+    member wants such a row at all.
     """
     frame, at = _along(reader, times, node)
     panes = reader.panes
     s, e = exact(frame, panes.input_layouts[0], panes.windows, panes.step.rows)
     there = s < e
+    if wanted is not None:
+        there &= wanted(at, frame["op"])
     begin, end = np.full(times.n, MAX, np.int64), np.full(times.n, MIN, np.int64)
     np.minimum.at(begin, at[there], s[there])
     np.maximum.at(end, at[there], e[there])

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,20 +33,35 @@ from levada.kernels.keyed.route import scatter_order
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Frame, concat
-from levada.model.segments import ranges, starts_segment
+from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times
 from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env
 from levada.operators.group import large_sums
 from levada.operators.group.sliced import tree
-from levada.operators.group.sliced.partials import group_columns, numbered, summed
+from levada.operators.group.sliced.classes import Classes, as_sets, in_time
+from levada.operators.group.sliced.nodes import Nodes
+from levada.operators.group.sliced.partials import (
+    added_up,
+    group_columns,
+    merged,
+    numbered,
+    summed,
+    told_apart,
+)
+from levada.operators.group.sliced.wanted import Wants, wants_of
 from levada.operators.rows.edges import key_of, zeros
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.shares import Shares
 from levada.windows.intervals import exact
 from levada.windows.state.pieces import Piece, due_together
+
+_TWICE = 2
+"""Sets of so few slices each are added up without a tree."""
+_CELL = (col.KEY, col.CHECK, col.VALUE, col.LEAF)
+"""What tells the cell of a slice, and this."""
 
 
 def is_cut(partials: Frame) -> bool:
@@ -81,15 +96,6 @@ class _Above(NamedTuple):
     offsets: Longs
     members: Ints
     below: Longs
-
-
-class _Classes(NamedTuple):
-    """How slices lie in time: of each slice the number of its class, in order of time; a slice of
-    each class.
-    """
-
-    of: Longs
-    first: Longs
 
 
 class _Entries(NamedTuple):
@@ -128,9 +134,10 @@ class Kept:
 
     def sums(self, rows: Frame) -> Sums | None:
         """The slices that count at due reports, added up by set; None: none does."""
-        classes = _in_time(rows)
+        rows = self._told(rows).drop(col.KEY, col.CHECK, col.VALUE)
+        classes = in_time(rows)
         entries = self._entries(rows, classes)
-        weights = np.bincount(classes.of, minlength=len(classes.first))[entries.of]
+        weights = self._groups(rows, classes)[entries.of]
         asked = Frame(
             {
                 "op": entries.op,
@@ -150,9 +157,44 @@ class Kept:
             return None
         op, of = asked["op"][at], asked[col.AT][at]
         reports, first = group(*combine(*_of_members(op), r.view(np.uint64), zeros(len(r))))
-        chosen, sets = _as_sets(reports.astype(np.int64), of)
+        chosen, sets = as_sets(reports.astype(np.int64), of)
         parts, offsets = self._added(rows, classes.of, chosen)
-        return Sums(parts, offsets, op[first], r[first], sets)
+        sums = Sums(parts, offsets, op[first], r[first], sets)
+        return sums if self._wants is None else self._by_wishes(sums, self._wants)
+
+    def _by_wishes(self, sums: Sums, wants: Wants) -> Sums:
+        """Cells that count at reports as what members want of these."""
+        parts, aggregates_ = sums.parts, self.node.step.aggregates
+        sets = np.repeat(np.arange(len(sums.offsets) - 1), np.diff(sums.offsets))
+        own = group(*key_of(parts, range(len(self.node.step.keys))))[0].astype(np.int64)
+        nodes = Nodes.over(wants.index, parts[col.LEAF], sets * (int(own.max()) + 1) + own)
+        columns = {name: c for name, c in parts.columns.items() if name.startswith("a")}
+        merge = partial(merged, specs=aggregates_, pool=self.env.pool)
+        found = parts.drop(*columns).with_(**{col.GROUP: own}).take(nodes.slices)
+        found = found.with_(**nodes.partials(columns, merge))
+        place, wish = wants.above(nodes.nodes)
+        many = int(wants.wish.max()) + 1
+        asked, of = np.unique(sums.sets * np.int64(many) + wants.wish[sums.op], return_inverse=True)
+        number = tree.numbers(sets[nodes.slices[place]] * many + wish, asked)
+        there = np.flatnonzero(number >= 0)
+        made = self._merged(found, place[there], number[there], len(asked))
+        offsets = np.searchsorted(made[col.AT], np.arange(len(asked) + 1))
+        made = made.drop(col.AT, col.GROUP, col.LEAF)
+        return Sums(made, offsets, sums.op, sums.time, of.astype(np.int32))
+
+    def _told(self, rows: Frame) -> Frame:
+        """Slices with what tells who wants them, if that is not everybody, and none that nobody
+        wants.
+        """
+        return rows if self._wants is None else self._wants.told(rows)
+
+    def _groups(self, rows: Frame, classes: Classes) -> Longs:
+        """How many groups have slices of each class."""
+        of = classes.of
+        if self._wants is not None:
+            k, h = key_of(rows, range(len(self.node.step.keys)))
+            of = of[group(*combine(k, h, of.view(np.uint64), zeros(rows.n)))[1]]
+        return np.bincount(of, minlength=len(classes.first))
 
     def forget(self) -> None:
         """Drops what has left its last window, and puts together what lies alike from now on."""
@@ -167,7 +209,7 @@ class Kept:
         state.replace(self.key, pieces)
 
     def _together(self, rows: Frame) -> Iterator[Piece]:
-        coarser = self._coarser(rows)
+        coarser = self._coarser(self._told(rows))
         if coarser.n:
             begin = coarser[col.BEGIN]
             span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
@@ -177,14 +219,14 @@ class Kept:
 
     def _coarser(self, rows: Frame) -> Frame:
         """Slices as far as they can still count: those that lie alike in this are one."""
-        classes = _in_time(rows)
+        classes = in_time(rows)
         entries = self._entries(rows, classes)
         begin = np.maximum(entries.begin, self.calendar.made[entries.op] + 1)
         there = np.flatnonzero(begin < entries.end)
         of, op, end = entries.of[there], entries.op[there], entries.end[there]
         begin = begin[there]
-        said = _mixed(*beside(*_of_members(op), begin, end))
-        sums = [_added_up(of, len(classes.first), half) for half in said]
+        said = told_apart(*beside(*_of_members(op), begin, end))
+        sums = [added_up(of, len(classes.first), half) for half in said]
         alike, first = group(*combine(*_of_members(rows["op"][classes.first]), *sums))
         wanted = np.zeros(len(classes.first), np.bool_)
         wanted[of] = True
@@ -193,17 +235,21 @@ class Kept:
         np.maximum.at(last, alike[of], end)
         kept = np.flatnonzero(wanted[classes.of])
         mine = alike[classes.of[kept]].astype(np.int64)
-        merged = self._merged(self._grouped(rows), kept, mine, len(first))
-        which = merged[col.AT]
+        found = self._merged(self._grouped(rows), kept, mine, len(first))
+        which = found[col.AT]
         example = classes.first[first][which]
         times = {name: rows[name][example] for name in rows.columns if col.is_time(name)}
         times |= {col.BEGIN: least[which], col.END: last[which]}
-        return merged.drop(col.AT, col.GROUP).with_(**times)
+        return found.drop(col.AT, col.GROUP, col.LEAF).with_(**times)
 
     def _grouped(self, rows: Frame) -> Frame:
-        """Slices with the number of the group of each."""
-        codes, _ = group(*key_of(rows, range(len(self.node.step.keys))))
-        return rows.with_(**{col.GROUP: codes.astype(np.int64)})
+        """Slices with the number of the group of each; those of a group in other cells are apart,
+        too, in the order of their leaves.
+        """
+        codes = group(*key_of(rows, range(len(self.node.step.keys))))[0].astype(np.int64)
+        if self._wants is not None:
+            codes = codes * self._wants.index.size + rows[col.LEAF]
+        return rows.with_(**{col.GROUP: codes})
 
     def _merged(self, rows: Frame, chosen: Longs, of: Longs, count: int) -> Frame:
         """The chosen partials by number (less than ``count``) and group, added up; ``#at`` is the
@@ -216,12 +262,17 @@ class Kept:
         example[codes] = chosen
         step = self.node.step
         kept = group_columns(rows, range(len(step.keys)), example)
+        kept |= {name: rows[name][example] for name in _CELL if name in rows}
         sums = summed(rows, chosen, codes, len(there), step.aggregates, pool=self.env.pool)
         number, group_ = np.divmod(there, groups)
         return Frame({**kept, **sums, col.GROUP: group_, col.AT: number}, len(there))
 
     def _added(self, rows: Frame, of: Longs, chosen: tree.Sets) -> tuple[Frame, Longs]:
         """The slices of each set and group, added up; where each set's begin."""
+        counts = chosen.end - chosen.begin
+        if counts.sum() <= _TWICE * len(counts) + int(of.max()):
+            nodes, own = ranges(chosen.begin, counts), np.repeat(chosen.of, counts)
+            return self._by_sets(self._grouped(rows), *_pairs(of, nodes, own), chosen)
         uses = tree.covers(chosen)
         wanted = tree.needed(uses, int(of.max()) + 1)
         level = self._grouped(rows).with_(**{col.AT: of})
@@ -237,12 +288,18 @@ class Kept:
             sets.append(of_set)
         names = [n for n in frames[-1].columns if not (col.is_time(n) or n in (col.BEGIN, col.END))]
         every = concat([frame.select(names) for frame in frames])
+        return self._by_sets(every, np.arange(every.n), np.concatenate(sets), chosen)
+
+    def _by_sets(
+        self, rows: Frame, at: Longs, sets: Longs, chosen: tree.Sets
+    ) -> tuple[Frame, Longs]:
+        """Partials at these places by their sets."""
         count = int(chosen.of.max()) + 1
-        parts = self._merged(every, np.arange(every.n), np.concatenate(sets), count)
+        parts = self._merged(rows, at, sets, count)
         offsets = np.searchsorted(parts[col.AT], np.arange(count + 1))
         return parts.drop(col.AT, col.GROUP), offsets
 
-    def _entries(self, rows: Frame, classes: _Classes) -> _Entries:
+    def _entries(self, rows: Frame, classes: Classes) -> _Entries:
         """When each class counts for whom."""
         node, above = self.node, self._above
         ways = rows.take(classes.first)
@@ -252,8 +309,21 @@ class Kept:
         times = ways.select([name for name in ways.columns if col.is_time(name)]).take(of)
         frame = times.with_(op=above.members[ranges(first, counts)])
         begin, end = exact(frame, node.input_layouts[0], node.windows, node.step.rows)
-        there = np.flatnonzero(begin < end)
+        wanted = begin < end
+        if self._wants is not None:
+            wanted &= self._wants.wanted(ways[col.WANTED][of], frame["op"])
+        there = np.flatnonzero(wanted)
         return _Entries(of[there], frame["op"][there], begin[there], end[there])
+
+    @cached_property
+    def _wants(self) -> Wants | None:
+        """Who wants which cells, where members differ in conditions."""
+        assert self.env.shares is not None, "slices are kept by tasks of a plan"
+        plan = self.env.shares.plan
+        pick = plan.nodes[self.node.inputs[0]].of(s.Pick)
+        if pick is None or not pick.step.tests:
+            return None
+        return wants_of(plan.facts, self.node, pick, self.env.pool.seed)
 
     @cached_property
     def _above(self) -> _Above:
@@ -282,51 +352,9 @@ def _above(node: PlanNode[s.Panes], shares: Shares) -> _Above:
     return _Above(offsets, members[order], of[order])
 
 
-def _in_time(rows: Frame) -> _Classes:
-    """The classes of slices."""
-    names = [name for name in rows.columns if col.is_time(name)]
-    k, h = key_of(rows.select(("op",)), ())
-    for name in names:
-        k, h = combine(k, h, np.ascontiguousarray(rows[name]).view(np.uint64), zeros(rows.n))
-    codes, first = group(k, h)
-    order = np.lexsort([*(rows[name][first] for name in reversed(names)), rows["op"][first]])
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return _Classes(rank[codes], first[order])
-
-
-def _as_sets(reports: Longs, classes: Longs) -> tuple[tree.Sets, Ints]:
-    """The distinct sets of classes, and of each report the number of its set; a report has a class
-    once.
-    """
-    order = np.lexsort((classes, reports))
-    reports, classes = reports[order], classes[order]
-    first = np.flatnonzero(starts_segment(reports))
-    words = _mixed(classes.view(np.uint64), zeros(len(classes)))
-    sets, example = group(*(np.add.reduceat(half, first) for half in words))
-    chosen = np.full(len(first), -1, np.int64)
-    chosen[example] = np.arange(len(example))
-    of = chosen[reports]
-    own = of >= 0
-    return tree.runs(of[own], classes[own]), sets
-
-
 def _of_members(op: Ints) -> tuple[Words, Words]:
     """A key of each member."""
     return key_of(Frame({"op": op}), ())
-
-
-def _mixed(k: Words, h: Words) -> tuple[Words, Words]:
-    """Words whose sums tell sets of them apart: none of them is 0, as a mixture of zeros is."""
-    one = np.ones(len(k), np.uint64)
-    return combine(one, one, k, h)
-
-
-def _added_up(of: Longs, count: int, words: Words) -> Words:
-    """The sums of words by number."""
-    total = np.zeros(count, np.uint64)
-    np.add.at(total, of, words)
-    return total
 
 
 def _pairs(there: Longs, nodes: Longs, sets: Longs) -> tuple[Longs, Longs]:

@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
-from levada.model.arrays import Ints, Longs
+from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Column, Frame
 from levada.operators.expressions import compare_rank
 from levada.operators.group import aggregates
@@ -48,6 +49,26 @@ def summed(
         return {name: parts[name][order] for name in names}
     sums = aggregates.merge(parts, codes, count, specs, lookup(pool), chosen=part)
     return {name: sums[name] for name in names}
+
+
+def merged(
+    parts: dict[str, Column], codes: Ints, count: int, *, specs: Sequence[Aggregate], pool: Pool
+) -> dict[str, Column]:
+    """Partials added up by the number of their sum."""
+    return aggregates.merge(Frame(parts, len(codes)), codes, count, specs, lookup(pool))
+
+
+def told_apart(k: Words, h: Words) -> tuple[Words, Words]:
+    """Words whose sums tell sets of them apart: none of them is 0, as a mixture of zeros is."""
+    one = np.ones(len(k), np.uint64)
+    return combine(one, one, k, h)
+
+
+def added_up(of: Longs, count: int, words: Words) -> Words:
+    """The sums of words by number."""
+    total = np.zeros(count, np.uint64)
+    np.add.at(total, of, words)
+    return total
 
 
 def numbered(values: Longs, most: int) -> tuple[Ints, Longs]:

@@ -80,8 +80,12 @@ def numbers(nodes: Longs, wanted: Longs) -> Longs:
     >>> numbers(np.array([4, 9, 6]), np.array([4, 6])).tolist()
     [0, -1, 1]
     """
-    if not len(wanted):
+    if not len(wanted) or not len(nodes):
         return np.full(len(nodes), -1, np.int64)
+    if (most := max(int(wanted[-1]), int(nodes.max())) + 1) <= 4 * len(nodes):
+        table = np.full(most, -1, np.int64)
+        table[wanted] = np.arange(len(wanted))
+        return table[nodes]
     at = np.minimum(np.searchsorted(wanted, nodes), len(wanted) - 1)
     found: Longs = np.where(wanted[at] == nodes, at, -1)
     return found

@@ -22,6 +22,10 @@ from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.window_table import WindowTable
 
+_WINDOWS = 8
+"""So many windows at most where slices are kept by conditions: their cells are added up for each
+window, and beyond that each member's panes cost less.
+"""
 _CLOSING = (int(WindowKind.CLOSE_OPEN), int(WindowKind.CLOSE_CLOSED))
 
 
@@ -84,8 +88,8 @@ class Form(NamedTuple):
 class Readers:
     """The readers that have the same slots of a producer as keys; where each column of times is
     cut. ``form``: of the picks through which they read. ``keeping``: of each of the producer's
-    members how many members of readers with slices in state read it. ``facts``: what has been
-    worked out of them, by its type.
+    members how many members of readers with slices in state read it. ``of_plan``, ``facts``: what
+    has been worked out of the plan and of them, by its type.
     """
 
     keys: tuple[int, ...]
@@ -93,6 +97,7 @@ class Readers:
     cuts: tuple[tuple[str, Cuts], ...]
     form: Form | None
     keeping: Longs
+    of_plan: dict[type, Any]
     facts: dict[type, Any] = field(default_factory=dict)
 
 
@@ -124,7 +129,7 @@ def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
         keeps = np.array([_keeps(node, reader, n) for reader, n in zip(some, counts, strict=True)])
         found = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
         cuts = tuple(_cuts(found, node.layout))
-        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0))
+        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0), plan.facts)
 
 
 def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
@@ -164,12 +169,34 @@ def _counts(reader: Reader) -> Longs:
 
 def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     """Whether a reader's state is slices: several of its windows are over the same rows of a node,
-    whose groups say where they are; the rows of a pick are those of its input.
+    whose groups say where they are; the rows of a pick are those of its input. Of members that
+    differ in conditions on a number, where they have few windows.
     """
     panes = reader.panes
     grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
-    whole = reader.pick is None and node.of(s.Pick) is None
-    return grouped and whole and bool((counts > 1).any())
+    if not grouped or node.of(s.Pick) is not None or not (counts > 1).any():
+        return False
+    if reader.pick is None:
+        return True
+    windows = int(windows_of(panes).max(initial=0)) + 1
+    one = len({test.range for test in reader.pick.step.tests}) == 1
+    return one and windows <= min(_WINDOWS, int(counts.max()) // 2)
+
+
+def windows_of(panes: PlanNode[s.Panes]) -> Longs:
+    """Of each member of a GROUP BY the number of its windows, which others may have, too; of those
+    that are gone 0.
+    """
+    table, found = panes.windows.pick(panes.step.rows), np.zeros(len(panes.members), np.int64)
+    own = np.flatnonzero(panes.alive)
+    said = (table.kind, table.range, table.step, table.t0, table.given, table.to, table.stream)
+    codes = np.zeros(len(own), np.int64)
+    for column in np.concatenate([one[:, own].astype(np.int64) for one in said]):
+        if len(own) and (column != column[0]).any():
+            values, of = np.unique(column, return_inverse=True)
+            codes = np.unique(codes * len(values) + of, return_inverse=True)[1]
+    found[own] = codes
+    return found
 
 
 def _cuts(readers: Sequence[Reader], source: Layout) -> Iterator[tuple[str, Cuts]]:

@@ -1,14 +1,15 @@
 """What relaxed joins cost and give, of late: counts of tasks added up, and halved where they are
-large, so that what was long ago fades.
+large, so that what was long ago fades. And which forms joins have that may have several.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from levada.plan.sealed.joins import MADE
+from levada.plan.sealed.joins import CHANGED, MADE
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Done
+from levada.runtime.store.manifest import Manifest
 
 MOST = 256
 """Joins, those with most pairs, that are told."""
@@ -31,6 +32,23 @@ def of_late(
     if len(found) > MOST:
         most = sorted(found, key=lambda at: -found[at][MADE])[:MOST]
         found = {at: found[at] for at in most}
+    return found
+
+
+def forms_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[str, list[int]]:
+    """What tasks tell of joins whose form is chosen, added up; of those that had nothing to do what
+    was told last. How often forms have changed is counted on.
+    """
+    found: dict[str, list[int]] = {}
+    for task in done:
+        for node, told in task.forms.items():
+            own = found.setdefault(node, [0] * len(told))
+            found[node] = [a + b for a, b in zip(own, told, strict=True)]
+    for node, before in last.forms.items():
+        if node in found:
+            found[node][CHANGED] += before[CHANGED]
+        elif int(node) in plan.nodes:
+            found[node] = before
     return found
 
 

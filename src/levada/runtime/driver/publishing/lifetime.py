@@ -19,12 +19,14 @@ from levada.plan.sealed.plan import QueryPlan
 @dataclass(eq=False, slots=True)
 class Lifetime:
     """One registration. The loop begins and ends it between epochs, so readers find it settled when
-    they see an epoch's results.
+    they see an epoch's results. ``may_be_over``: it was let in before, and its end may have passed
+    since; then it says nothing, and leaves. Of others that is a mistake.
     """
 
     query: QueryPlan | None = None  # None: in no plan yet
     layout: Layout | None = None
     until: int = MAX
+    may_be_over: bool = False
 
     def begin(self, query: QueryPlan, layout: Layout) -> None:
         """The query is in the plan."""

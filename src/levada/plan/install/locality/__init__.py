@@ -1,0 +1,1 @@
+"""Which queries are in reach of each other, by regions."""

@@ -1,0 +1,1 @@
+"""What has been chosen for queries that come, and by which measures."""

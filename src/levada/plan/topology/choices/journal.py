@@ -1,0 +1,76 @@
+"""What was chosen for queries when they came and went: a log, why some have joins of their own, in
+which region each stands. It is told (``explain --shared``), and nothing goes by it.
+
+Of each kind the last ``MOST`` are kept, so it does not grow with queries that come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from levada.plan.install.locality.sites import Chosen
+
+MOST = 200
+
+
+class Site(msgspec.Struct):
+    """Where a query stands, as ``plan.install.locality.sites.Chosen``."""
+
+    region: str
+    site: str
+    candidates: list[dict[str, str | int | float | None]] = []
+    masked: dict[str, int] = {}
+
+
+class Kept(msgspec.Struct):
+    """What the file of a journal has: [plan version, what happened]; by query why it is apart, and
+    where it stands.
+    """
+
+    log: list[tuple[int, str]] = []
+    apart: dict[str, str] = {}
+    sites: dict[str, Site] = {}
+
+
+@dataclass(slots=True)
+class Journal:
+    """The journal of a topology. ``new``: there is something that its file has not."""
+
+    kept: Kept = field(default_factory=Kept)
+    new: bool = False
+
+    def tell(self, version: int, what: str) -> None:
+        """What the plan of this version has changed."""
+        self.kept.log = [*self.kept.log, (version, what)][-MOST:]
+        self.new = True
+
+    def came(self, version: int, query: str, apart: str, chosen: Chosen | None) -> None:
+        """What was chosen for a query."""
+        if apart:
+            self.kept.apart = _last(self.kept.apart, query, apart)
+            self.tell(version, f"{query} has a join of its own: {apart}")
+        if chosen is not None:
+            found = Site(
+                chosen.region, chosen.site, [asdict(c) for c in chosen.candidates],
+                dict(chosen.masked),
+            )  # fmt: skip
+            self.kept.sites = _last(self.kept.sites, query, found)
+            self.tell(version, f"{query} stands in {chosen.site or 'all regions'}")
+
+    def left(self, query: str) -> None:
+        """A query that has gone."""
+        self.new = self.new or query in self.kept.apart or query in self.kept.sites
+        self.kept.apart.pop(query, None)
+        self.kept.sites.pop(query, None)
+
+
+V = TypeVar("V")
+
+
+def _last(of: Mapping[str, V], query: str, value: V) -> dict[str, V]:
+    others = [(name, each) for name, each in of.items() if name != query]
+    return dict([*others, (query, value)][-MOST:])

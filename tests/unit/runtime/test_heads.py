@@ -1,0 +1,44 @@
+"""What blobs carry of what readers have found: all of it to partition 0, to the others what they
+go by.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.model.time import MIN
+from levada.runtime.context import Control, Done, heads_of
+
+counts = st.sampled_from((0, 0, 1, 2**40))
+times = st.sampled_from((MIN, -1, 0, 2**62))
+controls = st.builds(
+    Control, counts, st.sampled_from(("", "a.csv")), times, counts, counts, counts, counts,
+    accounted=counts, unit=st.sampled_from(("", "s")), reasons=st.lists(st.just("no"), max_size=1),
+    nulls=counts, reaches=times, hits=st.dictionaries(st.just("p"), counts, max_size=1),
+    side=st.lists(st.just(("late", "f", 1)), max_size=1),
+)  # fmt: skip
+
+
+def read(heads: list[list[object]]) -> list[Control]:
+    """As they are after a blob."""
+    told: object = msgspec.json.decode(msgspec.json.encode(heads))
+    return msgspec.convert(told, list[Control])
+
+
+@settings(deadline=None)
+@given(st.lists(controls, max_size=3))
+def test_heads_lose_nothing_that_is_gone_by(found: list[Control]) -> None:
+    assert read(heads_of(found, whole=True)) == found
+    some = read(heads_of(found, whole=False))
+    assert some == [msgspec.structs.replace(c, hits={}, side=[], reasons=[]) for c in found]
+    marks = [Done(1, partition) for partition in (0, 1)]
+    for mark, own in zip(marks, (found, some), strict=True):
+        mark.hear(own, {""})
+    assert marks[0].heard == marks[1].heard
+
+
+def test_what_is_as_usual_takes_no_room() -> None:
+    (head,) = heads_of([Control(0, "a.csv", 7, 5, hits={"p": 5})], whole=False)
+    assert head == [0, "a.csv", 7, 5]

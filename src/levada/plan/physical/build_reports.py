@@ -100,10 +100,9 @@ def group(
         stage, exchange, placed = grouped(op, keys)
         spec: p.Spec = p.Panes(keys, aggregates, enumerated)
     else:
-        distinct = () if keys else _distinct(aggregates)
-        op = report(op, enumerated, by=keys or distinct * _is_free(op))
+        op = report(op, enumerated, by=keys)
         stage, exchange, placed = grouped(op, keys)
-        apart = bool(distinct) and op.stage > 0 and op.placed == distinct
+        apart = not keys and op.stage > 0 and op.placed == _distinct(aggregates) != ()
         spec = p.RGroup(keys, aggregates, enumerated, apart)
     return Op(
         spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
@@ -117,11 +116,6 @@ def _distinct(aggregates: Sequence[p.AggregateSpec]) -> tuple[str, ...]:
     among = {s.arg for s in aggregates if s.distinct}
     (name,) = among if len(among) == 1 else (None,)
     return () if name is None else (name,)
-
-
-def _is_free(op: Op) -> bool:
-    """Whether rows must move before they are reported, in any case."""
-    return op.windows is not None and op.stage == 0
 
 
 def is_number(s: p.AggregateSpec, op: Op) -> bool:

@@ -216,8 +216,7 @@ class ReportJoin(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class Closure(t.Traits):
-    """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one;
-    ``ends`` that are given.
+    """Distinct pairs of variables that paths connect: ``many`` steps or at most one; some ``ends``.
 
     The first input has the pairs of one step; a second one, the terms that a path of no step
     connects with themselves. ``seed``: the end (0 or 1) of which nothing matters but the values

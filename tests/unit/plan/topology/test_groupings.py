@@ -34,10 +34,10 @@ EDGES = {
         ],
     ),
     "of distinct values that are together already partial aggregates are sent": (
-        text("SELECT (COUNT(DISTINCT ?s) AS ?n)", "?s :p ?o"),
+        text("SELECT (COUNT(DISTINCT ?s) AS ?n) (COUNT(?o) AS ?m)", "?s :p ?o . ?s :q ?x"),
         [
             "Report -> RGroup home: all rows of a member must meet, and they are together by 0 of "
-            "Occur's input; each task sends its partial aggregates of a report",
+            "Join's input; each task sends its partial aggregates of a report",
         ],
     ),
     "of others the values are sent": (

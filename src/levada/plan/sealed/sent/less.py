@@ -59,6 +59,8 @@ def less(step: s.Step, at: int = 0) -> Less | None:
             return Less(What.NETTED, "each task sends the weight of an instant once")
         case s.Snapshot():
             return Less(What.WHOLE, "a whole result is all of its rows")
+        case s.ROrder(in_order=True):
+            return None
         case s.ROrder(limit=None):
             return Less(What.WHOLE, "an order without LIMIT is of all rows")
         case s.ROrder(keys, offset, limit) if limit is not None:

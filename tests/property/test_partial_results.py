@@ -36,7 +36,8 @@ EITHER = "WINDOW :w { { ?s :p ?v } UNION { ?s :q ?v } }"
 LACKS = "WINDOW :w { ?s :q ?u OPTIONAL { ?s :p ?v FILTER(?v != 2) } }"
 NOTHING = "WINDOW :w { ?s :none ?v }"
 ABOVE = "WINDOW :w { ?s :p ?v } BIND(?v + 1 AS ?u)"
-GROUPS = (ROWS, PAIRS, PAIRS, MAYBE, EITHER, LACKS, NOTHING, ABOVE)
+SUMMED = "{ SELECT ?s (SUM(?x) AS ?v) (MAX(?x) AS ?u) { WINDOW :w { ?s :p ?x } } GROUP BY ?s }"
+GROUPS = (ROWS, PAIRS, PAIRS, MAYBE, EITHER, LACKS, NOTHING, ABOVE, SUMMED, SUMMED)
 SUMS = (
     "(COUNT(*) AS ?n)",
     "(COUNT(DISTINCT ?v) AS ?n)",

@@ -32,9 +32,7 @@ def text(head: str, group: str, tail: str = "", window: str = WINDOW, output: st
 
 ASKED: Mapping[What, Mapping[str, str]] = {
     What.PARTIALS: {
-        "values": text(
-            "SELECT (COUNT(DISTINCT ?s) AS ?n) (MAX(?v) AS ?m)", "?s :p ?v . ?s :q ?u"
-        ),
+        "values": text("SELECT (COUNT(DISTINCT ?s) AS ?n) (MAX(?v) AS ?m)", "?s :p ?v . ?s :q ?u"),
         "optional": text(
             "SELECT (COUNT(?u) AS ?n) (SUM(?v) AS ?t)", "?s :p ?v OPTIONAL { ?s :q ?u }"
         ),

@@ -31,12 +31,12 @@ from levada.terms.term_pool import Pool
 def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
     """The groups of these rows at their reports, and of partials folded before they came."""
     step, pool, (frame,) = node.step, env.pool, inputs
-    parts = [part for part in env.partials.get(node.id, ()) if part.n]
+    arrived = parts = [part for part in env.partials.get(node.id, ()) if part.n]
     if frame is not None and frame.n:
-        parts.append(_folded(step, frame, pool))
+        parts = [*arrived, _folded(step, frame, pool)]
     merged: Frame | None = None
-    if parts:
-        merged = parts[0] if len(parts) == 1 else merge(step, concat(parts), pool)
+    if parts:  # one frame may have the partials of several tasks
+        merged = merge(step, concat(parts), pool) if arrived else parts[0]
     if not step.keys and step.enumerated:
         calendar = env.calendar(node, step.kinds)
         merged = everywhere(step, merged, calendar, env.home(node), pool)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import STREAM, WINDOWS, at, query
+from asking import STREAM, TUMBLING, WINDOWS, at, query
 from cases import Case, CaseQuery
 from cases.cql import SCHEMAS
 from cases.cql import VALUES as TYPES
@@ -233,4 +233,34 @@ def test_all_sorts_of_values_are_as_of_one_partition(
 @examples(6)
 @given(tuples(), runs)
 def test_rows_of_tuples_are_as_of_one_partition(case: Case, run: Run) -> None:
+    assert same_queries(run_case(case, partitions=1), moved(case, run)) is None
+
+
+def test_partials_of_several_tasks_in_one_frame_are_one_row() -> None:
+    """Found: a report's partials, put together as one frame by steps, were taken for added up."""
+    pair = ":a :p 1"
+    elements = (
+        at(1000, f":b :p 1 . {pair}"), at(1000, pair), at(1500, f"{pair} . {pair}"),
+        at(3500, f"{pair} . :e :p 1 . :b :p 1"), at(6500, f"{pair} . {pair}"),
+    )  # fmt: skip
+    inner = f"{{ SELECT (AVG(DISTINCT ?v) AS ?a) (SUM(DISTINCT ?v) AS ?n) WHERE {{ {ROWS} }} }} {BESIDE[1]}"
+    tail = "ORDER BY ?v ?s LIMIT 0"
+    asked = (
+        ("DISTINCT ?s ?v", ROWS, tail, TUMBLING), ("?s ?v", EITHER, tail, TUMBLING),
+        ("(COUNT(*) AS ?rows)", inner, "", WINDOWS[1]),
+        ("(MIN(?v) AS ?l) (MAX(?v) AS ?m) (COUNT(*) AS ?n)", MAYBE, "", TUMBLING),
+    )  # fmt: skip
+    queries = tuple(
+        query(
+            f"SELECT {head}",
+            group,
+            tail,
+            windows={"w": window},
+            name=f"q{i}",
+            output="DSTREAM" if i == 1 else "RSTREAM",
+        )
+        for i, (head, group, tail, window) in enumerate(asked)
+    )
+    case = Case({STREAM: elements}, queries)
+    run = (4057382, 50, [(8, None), (6, None)], {}, 1000.0, 3, True)
     assert same_queries(run_case(case, partitions=1), moved(case, run)) is None

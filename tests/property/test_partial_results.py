@@ -243,7 +243,8 @@ def test_partials_of_several_tasks_in_one_frame_are_one_row() -> None:
         at(1000, f":b :p 1 . {pair}"), at(1000, pair), at(1500, f"{pair} . {pair}"),
         at(3500, f"{pair} . :e :p 1 . :b :p 1"), at(6500, f"{pair} . {pair}"),
     )  # fmt: skip
-    inner = f"{{ SELECT (AVG(DISTINCT ?v) AS ?a) (SUM(DISTINCT ?v) AS ?n) WHERE {{ {ROWS} }} }} {BESIDE[1]}"
+    inner = f"SELECT (AVG(DISTINCT ?v) AS ?a) (SUM(DISTINCT ?v) AS ?n) WHERE {{ {ROWS} }}"
+    inner = f"{{ {inner} }} {BESIDE[1]}"
     tail = "ORDER BY ?v ?s LIMIT 0"
     asked = (
         ("DISTINCT ?s ?v", ROWS, tail, TUMBLING), ("?s ?v", EITHER, tail, TUMBLING),

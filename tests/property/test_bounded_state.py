@@ -9,9 +9,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_moving_groups import by_lot, deaths, lots, starts
+from test_moving_groups import deaths, lots, starts
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from dealing import by_lot
 from examples import PATIENCE, examples
 from levada.engine.engine import Engine
 from levada.model.limits import Memory

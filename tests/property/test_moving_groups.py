@@ -5,7 +5,6 @@ deaths between, against the reference (Parallel windowed joins, W17, W56).
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,37 +13,17 @@ from test_hand_made_entailment import SUB, under
 from asking import S, at, query, triples
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.windows import Clause
+from dealing import MOST, by_lot
 from examples import PATIENCE, examples
-from levada.plan.sealed.group_table import GroupTable, dealt
-from levada.runtime.store.group_tables import Dealing
 from levada.testing.compare import same_queries
 from stepped import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
-MOST = 4  # partitions
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)
 lots = st.integers(0, 2**32 - 1)
 partitions = st.none() | st.integers(1, MOST)
 starts = st.lists(st.tuples(st.integers(2, 9), partitions), min_size=1, max_size=3)
 deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
-
-
-def by_lot(seed: int) -> Dealing:
-    """Before each epoch: nothing moves, or some groups, or all, among so many partitions."""
-
-    def deal(epoch: int, table: GroupTable) -> GroupTable | None:
-        rng = np.random.default_rng((seed, epoch))
-        parts = int(rng.choice((table.partitions, *range(1, MOST + 1))))
-        share = rng.choice((0.0, 0.01, 0.5, 1.0))
-        if not share and parts == table.partitions:
-            return None
-        to = table.partition.astype(np.int32)
-        moved = (rng.random(table.groups) < share) | (to >= parts)
-        to[moved] = rng.integers(0, rng.integers(1, parts + 1), np.count_nonzero(moved))
-        other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
-        return GroupTable(1, table.groups, parts, other, to[other])
-
-    return deal
 
 
 @examples(25)

@@ -11,10 +11,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_moving_groups import by_lot, deaths, lots, starts
+from test_moving_groups import deaths, lots, starts
 from test_random_cases import in_mid_stream
 
 from cases import Case, recent_cases
+from dealing import by_lot
 from examples import PATIENCE, examples
 from levada.operators.interval import recent
 from levada.optimizer.pipeline import without

@@ -16,7 +16,8 @@ from levada.operators.border.standing import standing
 from levada.operators.env import Env, Inputs, Operator
 from levada.operators.group.by_changes import running
 from levada.operators.group.multiplicity import rexcept, tally
-from levada.operators.group.panes import panes, rgroup
+from levada.operators.group.of_reports import rgroup
+from levada.operators.group.panes import panes
 from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces

@@ -18,7 +18,8 @@ from nodes import Bench, short, state
 from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.group.panes import panes, rgroup
+from levada.operators.group.of_reports import rgroup
+from levada.operators.group.panes import panes
 from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
 

@@ -108,3 +108,11 @@ def test_who_needs_equal_rows_together_keeps_a_join_whole(
     assert len(found.joins) == (not why)
     reasons = "; ".join(found.whole.values())
     assert why in reasons and bool(why) == bool(reasons)
+
+
+def test_distinct_values_that_add_up_keep_a_join_whole(tmp_path: Path) -> None:
+    windows = {"w": (S, step(4000, 1000)), "v": (T, step(4000, 1000))}
+    counted = query("SELECT (COUNT(DISTINCT ?b) AS ?c)", JOIN, name="q", windows=windows)
+    _, plan = asked(tmp_path, [counted], {2: (0, 1, 2, 3)})
+    (reason,) = divisible(plan).whole.values()
+    assert reason == "equal values of it must come to the RGroup above from one task"

@@ -11,8 +11,9 @@ What a group stood at before, and its runs of changes one after the other
 
 The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an
 epoch is its changes. Without keys there is one group, which is there as long as some window holds
-something. Of values of tuple streams one beyond 64 bits, like none, leaves the aggregate without a
-value; those of RDF are as in ``operators/group/aggregates``.
+something, at one home; counts and sums that are no doubles come there added up, a row a report
+(``partials``; ``plan/sealed/sent``). Of values of tuple streams one beyond 64 bits, like none,
+leaves the aggregate without a value; those of RDF are as in ``operators/group/aggregates``.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame
+from levada.model.term import Kind
 from levada.operators.border import report_buffer
 from levada.operators.env import Env, Inputs
+from levada.operators.group import decimals
 from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.group_changes import Runs
@@ -37,6 +40,7 @@ from levada.operators.group.panes import finished
 from levada.operators.group.sliced.partials import group_columns
 from levada.operators.group.sums_by_changes import double_sums, large_at, sum_changes, sums_at
 from levada.operators.rows.edges import bind, empty, key_of
+from levada.operators.rows.values import texts_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
@@ -53,12 +57,14 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     """
     step, state, pool = node.step, env.state, env.pool
     rows = inputs[0] if inputs[0] is not None else empty(node.input_layouts[0])
-    marks = [f for f in (*inputs[1:], *_marks(node, step, env)) if f is not None and f.n]
-    if not rows.n and not marks:
+    marks = [_as_partial(f) for f in (*inputs[1:], *_marks(node, step, env)) if f is not None]
+    folded = [f for f in (*marks, *env.partials.get(node.id, ())) if f.n]
+    if not rows.n and not folded:
         return None
-    runs = _runs(step, rows, marks)
+    runs = _runs(step, rows, folded)
     weights = _weights(node, step, state, rows, runs)
-    sums = _sums(step, rows, runs, weights, pool, marked=len(inputs) > 1 or step.enumerated)
+    sums = _sums(step, rows, runs, weights, pool, marked=_is_marked(node))
+    _add(sums, folded, runs)
     key = f"{node.id}.groups"
     names = tuple(sums)
     kept = tallies.find(state, key, runs.k, runs.h)
@@ -80,6 +86,57 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     return _changed(finished(node, step, merged, pool), runs, points[col.STANDING] > 0)
 
 
+def partials(
+    node: PlanNode[s.Running], rows: Frame, pool: Pool, most: float
+) -> Frame | None:  # fmt: skip
+    """By how much each count and sum changes at each report, of changes of the one group of each
+    member; None if these are more than ``most`` of the changes, or some sum is not kept as words.
+
+    Sums of words add up wherever they are made; doubles are added one by one, without rounding.
+    """
+    step = node.step
+    runs = _runs(step, rows, ())
+    if len(runs.of) > most * rows.n or not all(
+        _is_in_words(rows, a, None if step.tuples else pool) for a in step.aggregates
+    ):
+        return None
+    sums = _sums(step, rows, runs, [runs.w] * len(step.aggregates), pool, marked=_is_marked(node))
+    op = runs.first[runs.of].astype(np.int32)
+    return Frame({"op": op, "r": runs.r, **sums}, len(runs.of))
+
+
+def _is_in_words(rows: Frame, spec: s.Aggregate, pool: Pool | None) -> bool:
+    """Whether what rows add to an aggregate are counts and sums in words alone; ``pool``: where
+    numbers of any length are (None: in no tuple).
+    """
+    if spec.function is _A.COUNT:
+        return True
+    kind = rows[col.kind(spec.slot)]
+    if np.isin(kind, (Kind.FLOAT, Kind.DOUBLE)).any():
+        return False
+    return pool is None or not decimals.large(rows, spec.slot, partial(texts_of, pool))
+
+
+def _is_marked(node: PlanNode[s.Running]) -> bool:
+    """Whether the group is there by marks, and not by its rows."""
+    return len(node.inputs) > 1 or node.step.enumerated
+
+
+def _as_partial(marks: Frame) -> Frame:
+    """Marks as what they change: how many keep the group there."""
+    return marks.drop("w").with_(**{col.STANDING: marks["w"].astype(np.int64)})
+
+
+def _add(sums: dict[str, Longs], folded: Sequence[Frame], runs: Runs) -> None:
+    """Adds partials to what rows change per run."""
+    there = runs.rows < 0
+    at = -1 - runs.rows[there]
+    for name, changes in sums.items():
+        own = [f[name] if name in f else np.zeros(f.n, np.int64) for f in folded]
+        if any(change.any() for change in own):
+            changes += runs.total(np.concatenate(own)[at], there)
+
+
 def _marks(node: PlanNode, step: s.Running, env: Env) -> list[Frame]:
     """Of the one group of each member at home here, where the windows begin to hold something and
     where they end, if their reports are listed.
@@ -91,22 +148,22 @@ def _marks(node: PlanNode, step: s.Running, env: Env) -> list[Frame]:
     return [Frame({"op": op, col.PLACE: home.group[op], "r": r, "w": w}).where(home.here[op])]
 
 
-def _runs(step: s.Running, rows: Frame, marks: Sequence[Frame]) -> Runs:
-    """The changes in order; of the one group without keys the marks are changes, too."""
-    parts = [rows, *marks]
-    pairs = [key_of(rows, step.keys), *(key_of(f, ()) for f in marks)]
+def _runs(step: s.Running, rows: Frame, folded: Sequence[Frame]) -> Runs:
+    """The changes in order; of the one group without keys marks and partials are changes, too."""
+    parts = [rows, *folded]
+    pairs = [key_of(rows, step.keys), *(key_of(f, ()) for f in folded)]
     k, h = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
-    r, w = (np.concatenate([f[name] for f in parts]) for name in ("r", "w"))
-    op, place = (np.concatenate([f[name] for f in parts]) for name in ("op", col.PLACE))
-    at = np.concatenate([np.arange(rows.n), np.full(len(k) - rows.n, -1, np.int64)])
+    op, place, r = (np.concatenate([f[name] for f in parts]) for name in ("op", col.PLACE, "r"))
+    w = np.zeros(len(k), np.int8)
+    w[: rows.n] = rows["w"]
+    at = np.concatenate([np.arange(rows.n), -1 - np.arange(len(k) - rows.n)])
     codes, first = group(k, h)
     found = steps(codes, r)
     starts = np.searchsorted(codes[found.order], np.arange(len(first) + 1))
     member = first if step.keys else op[first].astype(np.int64)
     of = found.of.astype(np.int64)
-    w = w[found.order].astype(np.int8)
     keys = k[first], h[first], place[first]
-    return Runs(at[found.order], w, found.step, of, found.at, starts, *keys, member)
+    return Runs(at[found.order], w[found.order], found.step, of, found.at, starts, *keys, member)
 
 
 def _weights(
@@ -145,7 +202,7 @@ def _sums(
     """Per run, by how much each count and sum changes. ``STANDING``: what keeps the group there."""
     there = runs.rows >= 0
     at, w = runs.rows[there], runs.w[there].astype(np.int64)
-    out = {col.STANDING: runs.total(runs.w[~there], ~there) if marked else runs.total(w, there)}
+    out = {col.STANDING: runs.total(w * (not marked), there)}
     for j, spec in enumerate(step.aggregates):
         p = f"a{j}."
         w = weights[j][there].astype(np.int64)

@@ -25,9 +25,9 @@ from levada.model.segments import starts_segment
 class Runs:
     """The changes in order of (group, report).
 
-    ``rows`` of the input frame (-1: a non-empty mark), ``w`` their weights, ``run`` of each; per
-    run its group ``of`` and report ``r``; ``starts`` of each group's changes; the groups' keys ``k,
-    h``, where they are, ``place``, and a change of each, ``first``.
+    ``rows`` of the input frame (-1 - i: partial ``i``, of weight 0), ``w`` their weights, ``run``
+    of each; per run its group ``of`` and report ``r``; ``starts`` of each group's changes; the
+    groups' keys ``k, h``, where they are, ``place``, and a change of each, ``first``.
     """
 
     rows: Longs

@@ -1,5 +1,5 @@
-"""GROUP BY: by panes where rows have event times, per report where they are report rows
-(docs/architecture.md#a-triples-way).
+"""GROUP BY by panes, where rows have event times (docs/architecture.md#a-triples-way); that of
+report rows is ``of_reports``.
 
 A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as
 many as slices of the gcd of range and step. New rows are folded into one partial aggregate per
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.kernels.keyed.groups import group
-from levada.kernels.keyed.keyed import beside, combine
+from levada.kernels.keyed.keyed import beside
 from levada.model import columns as col
 from levada.model.arrays import Bools, Ints
 from levada.model.expression import AggregateFunction
@@ -183,9 +183,9 @@ def _at_reports(
         if len(at):
             columns = part.drop(col.BEGIN, col.END)
             expanded.append(columns.take(at).with_(r=r))
-    merged = _merge(step, concat(expanded), pool) if expanded else None
+    merged = merge(step, concat(expanded), pool) if expanded else None
     if not step.keys and step.enumerated:
-        merged = _everywhere(step, merged, calendar, home, pool)
+        merged = everywhere(step, merged, calendar, home, pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
 
 
@@ -204,7 +204,8 @@ def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame |
     return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
 
 
-def _merge(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
+def merge(step: s.Panes | s.RGroup, rows: Frame, pool: Pool) -> Frame:
+    """The groups at each report, from partials that know their report."""
     k, h = with_report(key_of(rows, range(len(step.keys))), rows)
     codes, first = group(k, h)
     kept = group_columns(rows, range(len(step.keys)), first)
@@ -212,7 +213,7 @@ def _merge(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
     return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
 
 
-def _everywhere(
+def everywhere(
     step: s.Panes | s.RGroup,
     merged: Frame | None,
     calendar: Calendar,
@@ -251,7 +252,7 @@ def _blank(
     sums: dict[str, Array] = {}
     for j, spec in enumerate(specs):
         terms = aggregates.Lookup(lambda f, _: np.empty(f.n, np.int64), pool)
-        sums.update(_fold_one(rows, none, n, j, spec=spec, terms=terms))
+        sums.update(fold_one(rows, none, n, j, spec=spec, terms=terms))
     if like is not None:
         sums = {c: v for c, v in sums.items() if c in like}
     return Frame({"op": op, "r": r, **sums}, n)
@@ -298,44 +299,7 @@ def _compute(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
     return Column(n, None, None, found["k"], d, m, c, texts)
 
 
-def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
-    """Groups of report rows: everything of a report is here, so rows fold straight into values."""
-    step, pool, (frame,) = node.step, env.pool, inputs
-    merged: Frame | None = None
-    if frame is not None and frame.n:
-        k, h = with_report(key_of(frame, step.keys), frame)
-        codes, first = group(k, h)
-        kept = group_columns(frame, step.keys, first)
-        sums = _fold_distinct(step, frame, k, h, codes=codes, g=len(first), pool=pool)
-        merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
-    if not step.keys and step.enumerated:
-        calendar = env.calendar(node, step.kinds)
-        merged = _everywhere(step, merged, calendar, env.home(node), pool)
-    return finished(node, step, merged, pool) if merged is not None and merged.n else None
-
-
-def _fold_distinct(
-    step: s.RGroup,
-    frame: Frame,
-    k: npt.NDArray[np.uint64],
-    h: npt.NDArray[np.uint64],
-    *,
-    codes: Ints,
-    g: int,
-    pool: Pool,
-) -> dict[str, Array]:
-    """DISTINCT aggregates see each value of a group once (COUNT(DISTINCT *): each row)."""
-    out: dict[str, Array] = {}
-    for j, spec in enumerate(step.aggregates):
-        rows, own = frame, codes
-        if spec.distinct:
-            first = _distinct_rows(frame, k, h, spec)
-            rows, own = frame.take(first), codes[first]
-        out.update(_fold_one(rows, own, g, j, spec=spec, terms=lookup(pool)))
-    return out
-
-
-def _fold_one(
+def fold_one(
     rows: Frame,
     codes: Ints,
     g: int,
@@ -350,16 +314,3 @@ def _fold_one(
         return {f"a{j}.{name}": c for name, c in found.items()}
     one = aggregates.fold(rows, codes, g, (spec,), terms)
     return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}
-
-
-def _distinct_rows(
-    frame: Frame, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64], spec: s.Aggregate
-) -> npt.NDArray[np.int64]:  # fmt: skip
-    slots = (
-        [spec.slot]
-        if spec.slot >= 0
-        else [i for i in range(len(frame.columns)) if col.x(i) in frame]
-    )
-    for i in slots:
-        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
-    return group(k, h)[1]

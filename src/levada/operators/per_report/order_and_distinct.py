@@ -1,5 +1,6 @@
 """DISTINCT, ORDER BY with OFFSET and LIMIT: what forms the rows of a report (SPARQL 1.1, 15 and
-18.5).
+18.5). What LIMIT shows of a report is among the first rows of each task that has some, since the
+order is the same of all (``plan/sealed/sent``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from levada.operators.rows.edges import key_of, with_report
 from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
 
 
 def distinct(node: PlanNode[s.RDistinct], inputs: Inputs, env: Env) -> Frame | None:
@@ -35,15 +37,25 @@ def distinct(node: PlanNode[s.RDistinct], inputs: Inputs, env: Env) -> Frame | N
 
 def order(node: PlanNode[s.ROrder], inputs: Inputs, env: Env) -> Frame | None:
     """Rows in order per (member, report), ties by the terms' texts; then OFFSET and LIMIT."""
-    step, pool, (frame,) = node.step, env.pool, inputs
+    step, (frame,) = node.step, inputs
     if frame is None:
         return None
     if step.in_order:
-        return _cut(
-            frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"]))),
-            step.offset,
-            step.limit,
-        )
+        ordered = frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"])))
+    else:
+        ordered = _ordered(node, frame, env.pool)
+    return _cut(ordered, step.offset, step.limit)
+
+
+def first_rows(node: PlanNode[s.ROrder], frame: Frame, pool: Pool, most: int) -> Frame:
+    """The first rows of each (member, report): of all that other tasks have none comes before one
+    of these but takes its place. Rows that tie to the end are alike in all that is shown.
+    """
+    return _cut(_ordered(node, frame, pool), 0, most)
+
+
+def _ordered(node: PlanNode[s.ROrder], frame: Frame, pool: Pool) -> Frame:
+    step = node.step
     seen = scope(node, frame, pool)
     keys = [broadcast(evaluate(e, seen), frame.n) for e, _ in step.keys]
     texts = [column(frame, i, pool).texts() for i in range(len(node.layout.slots))]
@@ -51,8 +63,7 @@ def order(node: PlanNode[s.ROrder], inputs: Inputs, env: Env) -> Frame | None:
         order_rows(keys, [d for _, d in step.keys], texts) if keys else _by_text(texts, frame.n)
     )
     op, r = frame["op"][ranked], frame["r"][ranked]
-    by_report = ranked[np.lexsort((np.arange(frame.n), r, op))]
-    return _cut(frame.take(by_report), step.offset, step.limit)
+    return frame.take(ranked[np.lexsort((np.arange(frame.n), r, op))])
 
 
 def _by_text(texts: Sequence[pl.Series], n: int) -> npt.NDArray[np.int64]:

@@ -194,7 +194,7 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             )
             steps = len(op.inputs) - (spec.seed is not None)
             return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
-        case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
+        case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _, _):
             return [_group_needs(op, keys, aggregates, out)]
         case p.Running(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]

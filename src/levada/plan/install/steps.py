@@ -239,11 +239,11 @@ class Steps:
                 return s.Panes(
                     self.kinds, rows or (), enumerated, slots, folded, kept, self.tuples
                 ), self._schedule(carried)
-            case p.RGroup(keys, aggregates, enumerated):
+            case p.RGroup(keys, aggregates, enumerated, apart):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
                 return s.RGroup(
-                    self.kinds, enumerated, slots, folded, kept, self.tuples
+                    self.kinds, enumerated, slots, folded, kept, self.tuples, apart
                 ), self._schedule()
             case p.ReportJoin(kind, keys, _, condition, lasting):
                 seen = names if kind.pairs else tuple(v for v in names if v in ins[0])

@@ -102,10 +102,20 @@ def group(
     else:
         op = report(op, enumerated, by=keys)
         stage, exchange, placed = grouped(op, keys)
-        spec = p.RGroup(keys, aggregates, enumerated)
+        apart = not keys and op.stage > 0 and op.placed == _distinct(aggregates) != ()
+        spec = p.RGroup(keys, aggregates, enumerated, apart)
     return Op(
         spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
     )
+
+
+def _distinct(aggregates: Sequence[p.AggregateSpec]) -> tuple[str, ...]:
+    """The one variable of which DISTINCT aggregates see each value once: where rows with equal
+    values are together, the aggregates of the tasks add up.
+    """
+    among = {s.arg for s in aggregates if s.distinct}
+    (name,) = among if len(among) == 1 else (None,)
+    return () if name is None else (name,)
 
 
 def is_number(s: p.AggregateSpec, op: Op) -> bool:

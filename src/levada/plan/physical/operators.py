@@ -200,8 +200,7 @@ class ReportJoin(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class Closure(t.Traits):
-    """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one;
-    ``ends`` that are given.
+    """Distinct pairs of variables that paths connect: ``many`` steps or at most one; some ``ends``.
 
     The first input has the pairs of one step; a second one, the terms that a path of no step
     connects with themselves. ``seed``: the end (0 or 1) of which nothing matters but the values
@@ -215,11 +214,12 @@ class Closure(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class RGroup(t.Grouping):
-    """Groups of report rows."""
+    """Groups of report rows. ``apart``: equal values of DISTINCT aggregates come from one task."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
     enumerated: bool
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

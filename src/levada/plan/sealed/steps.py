@@ -186,7 +186,7 @@ class Panes(Scheduled, Listing, Grouping):
 @dataclass(frozen=True, slots=True)
 class RGroup(Reporting, Listing, Grouping):
     """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every
-    report).
+    report). ``apart``: the values that DISTINCT aggregates see once come from one task each.
     """
 
     kinds: tuple[WindowKind, ...]
@@ -195,6 +195,7 @@ class RGroup(Reporting, Listing, Grouping):
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
     tuples: bool = False
+    apart: bool = False
     due: ClassVar[bool] = True
 
 

@@ -9,7 +9,8 @@ way, and why an exchange is there or is spared.
 Rows that an exchange has brought together by some keys are together by these until the next one
 (KATTS' compatible fields: Fischer, Scharrenbach, Bernstein 2013, 3.2). So an operator above that
 needs equal keys together, and reads them where they are, needs none. Nothing here decides: it says
-what ``plan/physical/partitioning`` has decided. Cost: linear in the edges.
+what ``plan/physical/partitioning`` has decided, and what of its rows a task sends home
+(``plan/sealed/sent``). Cost: linear in the edges.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from levada.plan.sealed.sent.less import less
 from levada.plan.sealed.shapes import TO_ALL, Edge
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.topology import Topology
@@ -56,7 +58,10 @@ def channels(topology: Topology) -> Iterator[Channel]:
         for at, (producer, (_, edge)) in enumerate(edges):
             kind = kind_of(edge)
             slots = (edge.exchange or ()) if kind == "field" else ()
-            yield Channel(producer, number, at, kind, slots, _why(topology, node, producer, edge))
+            why = _why(topology, node, producer, edge)
+            told = less(node.shape.step, at) if kind == "home" else None
+            why = why if told is None else f"{why}; {told.why}"
+            yield Channel(producer, number, at, kind, slots, why)
 
 
 def kind_of(edge: Edge) -> Kind:

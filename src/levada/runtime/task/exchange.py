@@ -21,6 +21,8 @@ from levada.model.frame import Column, Frame, concat, pack
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.operators.excess import most_of, most_rows
+from levada.operators.fewer import FEWER as FEWER
+from levada.operators.fewer import fewer
 from levada.operators.group.panes import fold, of_one_group
 from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
@@ -45,7 +47,6 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows import element_times
 
-FEWER = 0.5  # panes per row, from which on they are folded before the exchange
 NOBODY = frozenset[int]()
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
 
@@ -193,7 +194,9 @@ class Exchange:
             return
         target = self.plan.nodes[consumer.node].of(s.Panes)
         panes = None if target is None else fold(target, frame, self.pool, FEWER)
-        if target is None or panes is None:
+        if target is None:
+            self._put_fewer(consumer, frame, slots)
+        elif panes is None:
             to = Address(What.ROWS, consumer.node, consumer.input)
             self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
@@ -205,6 +208,16 @@ class Exchange:
         rows = frame.with_(**{col.PLACE: np.zeros(frame.n, np.uint16)})
         for boxes in self.frames:
             boxes.setdefault(to, []).append(rows)
+
+    def _put_fewer(self, consumer: Consumer, frame: Frame, slots: Sequence[int]) -> None:
+        """Cuts rows by their target, or what of them is enough there, if that is not here."""
+        to = Address(What.ROWS, consumer.node, consumer.input)
+        if self.context.partitions > 1 and not slots:
+            made = fewer(self.plan.nodes[consumer.node], consumer.input, frame, self.pool)
+            if made is not None:
+                frame = made.frame
+                to = Address(What.PANES, consumer.node) if made.folded else to
+        self._scatter(to, frame, slots, consumer.node)
 
     def _put_panes(self, consumer: Consumer, panes: Frame, alone: Bools | None = None) -> None:
         """Cuts partials by their target."""
@@ -330,11 +343,10 @@ class Exchange:
             yield files, files
             return
         node = self.plan.nodes[to.number]
-        folded_ = None if to.what is What.ROWS else node.of(s.Panes)
-        if folded_ is None:
+        if to.what is What.ROWS:
             yield from text_identities(frame, node.input_layouts[to.input])
         else:
-            yield from partial_identities(frame, folded_)
+            yield from partial_identities(frame, node)
 
 
 def folded_as(partials: Frame) -> What:
@@ -356,12 +368,13 @@ def text_identities(
         yield from _identities(frame, layout.slots[i], "", str(i))
 
 
-def partial_identities(frame: Frame, node: PlanNode[s.Panes]) -> Iterator[tuple[Words, Words]]:
-    """The same for panes that are folded already: of keys, and of the rows that win."""
-    facets = node.input_layouts[0].slots
-    for n, i in enumerate(node.step.keys):
+def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:
+    """The same for what is folded already: of keys, and of the rows that win."""
+    facets, step = node.input_layouts[0].slots, node.step
+    assert isinstance(step, s.Panes | s.RGroup | s.Running), "partials are of groups"
+    for n, i in enumerate(step.keys):
         yield from _identities(frame, facets[i], "", str(n))
-    for j, spec in enumerate(node.step.aggregates):
+    for j, spec in enumerate(step.aggregates):
         if spec.slot >= 0:
             yield from _identities(frame, facets[spec.slot], f"a{j}.", "")
 

@@ -11,7 +11,7 @@ exceed ``MOST_PAIRS``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model.arrays import Ints, Longs
-from levada.model.frame import Frame
+from levada.model.frame import Frame, concat
 from levada.model.time import MAX, Times
 from levada.operators.border import report, standing
 from levada.operators.border.calendar import Calendar
@@ -28,6 +28,9 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
+
+Inputs = dict[tuple[int, int], list[Frame]]  # rows by node and input
+Partials = dict[int, list[Frame]]  # by node
 
 MOST_PAIRS = 1_000_000
 """How many pairs of a row and a report a step has at most, but for those of one report."""
@@ -48,6 +51,34 @@ class Step:
         """
         due: npt.NDArray[np.bool_] = rows["r"] <= self.until if closing else rows["r"] < self.until
         return due if self.until < MAX else np.ones(rows.n, np.bool_)
+
+
+class Arrived:
+    """The report rows that came from other stages, and partials of reports, until the step in which
+    their reports are made.
+    """
+
+    def __init__(self, nodes: Sequence[PlanNode], inputs: Inputs, partials: Partials) -> None:
+        there = [
+            (n.id, i) for n in nodes for i, layout in enumerate(n.input_layouts) if layout.report
+        ]
+        self.rows = {at: concat(inputs.pop(at)) for at in there if at in inputs}
+        own = [n.id for n in nodes if any("r" in f for f in partials.get(n.id, ()))]
+        self.partials = {node: concat(partials.pop(node)) for node in own}
+
+    def take(self, step: Step, closing: Collection[int], inputs: Inputs) -> Partials:
+        """Gives ``inputs`` what the step has of rows, and returns what it has of partials."""
+        for (node, at), rows in self.rows.items():
+            made = step.made(rows, closing=node in closing)
+            if made.any():
+                inputs[node, at] = [rows.where(made)]
+            self.rows[node, at] = rows.where(~made)
+        found = {}
+        for node, partials in self.partials.items():
+            made = step.made(partials, closing=node in closing)
+            found[node] = [partials.where(made)]
+            self.partials[node] = partials.where(~made)
+        return found
 
 
 Expands = PlanNode[s.Report] | PlanNode[s.Standing]

@@ -53,7 +53,7 @@ from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
 from levada.runtime.task.memory.held import Held
-from levada.runtime.task.report_steps import expanding, in_steps
+from levada.runtime.task.report_steps import Arrived, expanding, in_steps
 from levada.runtime.task.results import Results
 from levada.runtime.task.stage_nodes import ends_at, nodes_of
 from levada.terms.table import Terms
@@ -141,16 +141,13 @@ class StageTask:
         nodes, env = self.nodes.reported, self.env
         reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
         steps = in_steps(reports, env)
-        arrived = self._arrived(nodes) if len(steps) > 1 else {}
+        later = nodes if len(steps) > 1 else ()
+        arrived = Arrived(later, self.inputs, self.partials)
         for i, step in enumerate(steps):
-            partials = env.partials if i == 0 else {}  # the first step has taken them
+            partials = self.partials if i == 0 else {}  # of panes: the first step takes them
+            partials.update(arrived.take(step, self.nodes.closing, self.inputs))
             before = self.pool.made, len(self.made)
             self.env = replace(env, progress=step.progress, partials=partials)
-            for (node, at), rows in arrived.items():
-                made = step.made(rows, closing=node in self.nodes.closing)
-                if made.any():
-                    self.inputs[node, at] = [rows.where(made)]
-                arrived[node, at] = rows.where(~made)
             self._evaluate(nodes, exchange)
             if len(steps) > 1:
                 self._release(*before, exchange)
@@ -160,13 +157,6 @@ class StageTask:
         kept = [*report_buffer.new_terms(self.state), *(terms for terms, _ in self.made[made:])]
         wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
         self.pool.release(tables, wanted)
-
-    def _arrived(self, nodes: Sequence[PlanNode]) -> dict[tuple[int, int], Frame]:
-        """The report rows that came from other stages, for all reports at once."""
-        there = [
-            (n.id, i) for n in nodes for i, layout in enumerate(n.input_layouts) if layout.report
-        ]
-        return {at: concat(self.inputs.pop(at)) for at in there if at in self.inputs}
 
     def _env(self) -> Env:
         """What the operators of this task may ask."""
@@ -239,7 +229,7 @@ class StageTask:
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
         dead = max(
-            [MIN, *(int(f[col.END].max()) for frames in self.partials.values() for f in frames)]
+            [MIN, *(int(f[col.END].max()) for f in chain(*self.partials.values()) if is_folded(f))]
         )
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]

@@ -28,9 +28,44 @@ EDGES = {
         text("SELECT (COUNT(*) AS ?n)", "?s :p ?o"),
         [
             "Occur -> Panes home: all rows of a member must meet, and they are together by 0,1 of "
-            "Occur's input",
+            "Occur's input; each task sends its partial aggregates of a pane",
             "Panes -> Emit local: no exchange: its rows are together at their member's home "
             "already",
+        ],
+    ),
+    "of distinct values that are together already partial aggregates are sent": (
+        text("SELECT (COUNT(DISTINCT ?s) AS ?n) (COUNT(?o) AS ?m)", "?s :p ?o . ?s :q ?x"),
+        [
+            "Report -> RGroup home: all rows of a member must meet, and they are together by 0 of "
+            "Join's input; each task sends its partial aggregates of a report",
+        ],
+    ),
+    "of others the values are sent": (
+        text("SELECT (COUNT(DISTINCT ?x) AS ?n)", "?s :p ?o . ?s :q ?x"),
+        [
+            "Report -> RGroup home: all rows of a member must meet, and they are together by 0 of "
+            "Join's input; each task sends the distinct values of a report once",
+        ],
+    ),
+    "beside other aggregates all rows must meet": (
+        text("SELECT (COUNT(DISTINCT ?x) AS ?n) (COUNT(?o) AS ?m)", "?s :p ?o . ?s :q ?x"),
+        [
+            "Report -> RGroup home: all rows of a member must meet, and they are together by 0 of "
+            "Join's input; DISTINCT sees the values of all tasks, and other aggregates all rows",
+        ],
+    ),
+    "of an order with LIMIT each task sends the first rows": (
+        text("SELECT ?s ?o", "?s :p ?o", "ORDER BY ?o LIMIT 3 OFFSET 2"),
+        [
+            "Report -> ROrder home: all rows of a member must meet, and they are together by 0,1 "
+            "of Occur's input; each task sends its first 5 of a report",
+        ],
+    ),
+    "of one that is drawn, all": (
+        text("SELECT ?s ?o", "?s :p ?o", "ORDER BY RAND() LIMIT 3"),
+        [
+            "Report -> ROrder home: all rows of a member must meet, and they are together by 0,1 "
+            "of Occur's input; the order is drawn where all rows are",
         ],
     ),
     "a filter sees each row by itself": (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.group_table import GroupTable, divided
@@ -64,7 +65,15 @@ def _why_whole(plan: Plan, node: PlanNode) -> str:
 def _why_not_below(plan: Plan, node: PlanNode) -> str:
     """Whom it matters where a node's rows are; "": nobody."""
     reasons = (_why_not(plan, plan.nodes[c.node]) for c in _here(node))
-    return next((reason for reason in reasons if reason), "")
+    apart = (s.RGroup for c in node.consumers if _adds_up(plan.nodes[c.node]))
+    sums = (
+        f"equal values of it must come to the {step.__name__} above from one task" for step in apart
+    )
+    return next((reason for reason in chain(reasons, sums) if reason), "")
+
+
+def _adds_up(node: PlanNode) -> bool:
+    return isinstance(node.step, s.RGroup) and node.step.apart
 
 
 def _here(node: PlanNode) -> list[Consumer]:

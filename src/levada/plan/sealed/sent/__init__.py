@@ -1,0 +1,1 @@
+"""What of rows is enough for who has all of a report in one place."""

@@ -1,0 +1,28 @@
+"""Group tables by lot: what moves before each epoch, and among how many partitions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.plan.sealed.group_table import GroupTable, dealt
+from levada.runtime.store.group_tables import Dealing
+
+MOST = 4  # partitions
+
+
+def by_lot(seed: int) -> Dealing:
+    """Before each epoch: nothing moves, or some groups, or all, among so many partitions."""
+
+    def deal(epoch: int, table: GroupTable) -> GroupTable | None:
+        rng = np.random.default_rng((seed, epoch))
+        parts = int(rng.choice((table.partitions, *range(1, MOST + 1))))
+        share = rng.choice((0.0, 0.01, 0.5, 1.0))
+        if not share and parts == table.partitions:
+            return None
+        to = table.partition.astype(np.int32)
+        moved = (rng.random(table.groups) < share) | (to >= parts)
+        to[moved] = rng.integers(0, rng.integers(1, parts + 1), np.count_nonzero(moved))
+        other = np.flatnonzero(to != dealt(table.groups, parts).partition).astype(np.int32)
+        return GroupTable(1, table.groups, parts, other, to[other])
+
+    return deal

@@ -343,8 +343,12 @@ class Driver:
         return rest or self.last.epoch == intention.epoch
 
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
-        """Suspends the queries of the operator that makes too much, before the epoch runs anew."""
-        self.suspended.add(whose(plan, error.node, error.member), error, self._registry.queries)
+        """Suspends the queries of the operator that makes too much, before the epoch runs anew.
+        Raises the error, if it is nobody's: the epoch would run for ever.
+        """
+        if not (names := whose(plan, error.node, error.member)):
+            raise error
+        self.suspended.add(names, error, self._registry.queries)
         self._registry.changed = True
 
     def _check_totals(self) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from levada.errors import ExcessError
 from levada.model.frame import Frame
 from levada.operators.border.changes import changes, deltas, net
 from levada.operators.border.report import report
 from levada.operators.border.snapshot import snapshot
 from levada.operators.border.standing import standing
 from levada.operators.env import Env, Inputs, Operator
+from levada.operators.excess import blamed
 from levada.operators.group.by_changes import running
 from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.of_reports import rgroup
@@ -90,5 +92,10 @@ IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Fram
 
 
 def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:
-    """The new output rows of a node, from its inputs' new rows and its state."""
-    return OPERATORS[type(node.step)](node, inputs, env)
+    """The new output rows of a node, from its inputs' new rows and its state. Raises
+    ``ExcessError``, which names the node.
+    """
+    try:
+        return OPERATORS[type(node.step)](node, inputs, env)
+    except ExcessError as error:
+        raise blamed(error, node, inputs) from None

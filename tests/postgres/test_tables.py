@@ -297,6 +297,11 @@ def _goes_and_comes(
         until_engine(engine, lambda: not engine.status().outputs[0].behind)
         until_engine(engine, lambda: not engine.status().outputs[0].holds)
         until(lambda: not read_status(root).outputs[0].holds)  # as soon as that is written
+    with Engine(spark=False) as alone:  # the first one keeps twenty reports, and may by now
+        alone.stream("http://e/s", str(path))
+        asked = alone.register(SUMS, name="q")
+        alone.start(once=True, keep_open=True)
+        alone.await_end()
         whole = len(asked.to_polars())
     assert len(in_table(own, "away")) == len(set(in_table(own, "away"))) == whole
 

@@ -14,6 +14,7 @@ from awaiting import until
 from levada import Engine
 from levada.engine.telling.status import read_status
 from levada.errors import UsageError
+from levada.model import limits as model_limits
 from levada.model.limits import QueryLimits
 from levada.runtime.driver import totals
 
@@ -63,6 +64,40 @@ def run(folder: Path, lines: list[str], queries: dict[str, str], **options: Any)
 
 def why(folder: Path) -> dict[str, str]:
     return dict(read_status(folder / "checkpoint").suspended)
+
+
+LENGTHY = f'CONCAT(STR(?n), "{"x" * 50}")'
+WORDY = {
+    "computed": f"SELECT ?u {WINDOW}{{ ?a :p ?n BIND({LENGTHY} AS ?u) }} }}",
+    "asked of": f'SELECT ?a {WINDOW}{{ ?a :p ?n FILTER(CONTAINS({LENGTHY}, "1")) }} }}',
+    "of groups": f"SELECT (MAX({LENGTHY}) AS ?m) {WINDOW}{{ ?a :p ?n }} }}",
+    "of a template": f"CONSTRUCT {{ ?a :q ?u }} {WINDOW}{{ ?a :p ?n BIND({LENGTHY} AS ?u) }} }}",
+    "of pairs": f"SELECT (COUNT(?u) AS ?m) {WINDOW}{{ ?a :p ?n . ?b :p ?o "
+    f"BIND(CONCAT({LENGTHY}, STR(?o)) AS ?u) }} }}",
+}
+
+
+@pytest.mark.parametrize("name", WORDY)
+def test_texts_that_are_too_much_wherever_they_are_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Found: where rows are read nobody was named, so none was suspended and the epoch ran anew
+    for ever.
+    """
+    monkeypatch.setattr(model_limits, "MOST_TEXTS", 10_000)
+    lines = [line.replace(" .", f" {i} .") for i, line in enumerate(map(_untimed, numbers(20_000)))]
+    got = run(
+        tmp_path,
+        [*lines, "<http://e/z> <http://e/z> <http://e/z> 9000 ."],
+        {"ok": ALL, "much": PREFIX + WORDY[name]},
+    )
+    assert set(why(tmp_path)) == {"much"}
+    assert "texts of more than 10,000 bytes" in why(tmp_path)["much"]
+    assert got["much"] == [] and sum(len(rows) for _, rows in got["ok"]) > 0
+
+
+def _untimed(line: str) -> str:
+    return f"{line.rsplit(' ', 2)[0]} ."
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

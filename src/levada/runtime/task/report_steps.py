@@ -20,12 +20,13 @@ import numpy.typing as npt
 
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
-from levada.model.time import MAX, Times
+from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border import report, standing
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.element_times import NOTHING
 from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
 
@@ -89,8 +90,12 @@ def expanding(node: PlanNode) -> Expands | None:
     return node.of(s.Report) or node.of(s.Standing)
 
 
-def in_steps(reports: Iterable[tuple[Expands, Sequence[Frame]]], env: Env) -> list[Step]:
-    """The epoch's progress in steps; ``reports``: the nodes that expand, with their new rows."""
+def in_steps(
+    nodes: Sequence[PlanNode], reports: Iterable[tuple[Expands, Sequence[Frame]]], env: Env
+) -> list[Step]:
+    """The epoch's progress in steps, for these nodes; ``reports``: those of them that expand, with
+    their new rows.
+    """
     found = [pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None]
     if not found:
         return [Step(env.progress)]
@@ -98,7 +103,28 @@ def in_steps(reports: Iterable[tuple[Expands, Sequence[Frame]]], env: Env) -> li
     counts = np.zeros(len(times), np.int64)
     np.add.at(counts, at, np.concatenate([counts for _, counts in found]))
     step = np.maximum(np.cumsum(counts) - 1, 0) // MOST_PAIRS
-    return _cut(env.progress, times[:-1][step[1:] != step[:-1]] + 1)
+    instants = times[:-1][step[1:] != step[:-1]] + 1
+    return _cut(env.progress, instants[instants <= _last_step(nodes, env)])
+
+
+def _last_step(nodes: Sequence[PlanNode], env: Env) -> int:
+    """Where the last step begins at the latest. At the end of its streams a window that never
+    empties has no report behind the last element, nor is there an empty one: only the last step
+    knows that they have ended, so it has all that is behind.
+    """
+    endless = [n for n in nodes if _never_empties(n)]
+    streams = {i for n in endless for some in n.schedules.distinct for i in some.streams}
+    progress = env.progress
+    over = progress.new >= MAX
+    over = over if progress.ended is None else over | progress.ended
+    seen = [env.element_times.get(i, NOTHING).ts for i in streams if over[i]]
+    return min((int(ts[-1]) if len(ts) else MIN for ts in seen), default=MAX)
+
+
+def _never_empties(node: PlanNode) -> bool:
+    kinds: Sequence[WindowKind] = getattr(node.step, "kinds", ())
+    shows_empty = any(some.show_empty for some in node.schedules.distinct)
+    return shows_empty or any(kind.endless for kind in kinds)
 
 
 def _cut(progress: Progress, instants: Times) -> list[Step]:

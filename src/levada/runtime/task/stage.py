@@ -140,7 +140,7 @@ class StageTask:
         """
         nodes, env = self.nodes.reported, self.env
         reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
-        steps = in_steps(reports, env)
+        steps = in_steps(nodes, reports, env)
         later = nodes if len(steps) > 1 else ()
         arrived = Arrived(later, self.inputs, self.partials)
         for i, step in enumerate(steps):

@@ -82,7 +82,7 @@ def _why(topology: Topology, node: CatalogNode, producer: int, edge: Edge) -> st
         brought = _brought(topology, producer)
         return f"no exchange: its rows are together {brought} already"
     if kind == "all":
-        return "they are few, and meet rows wherever these are"
+        return "asked for: they meet rows wherever these are"
     together = "all rows of a member" if kind == "home" else "rows with equal terms there"
     if below.shape.stage == 0:
         return f"{together} must meet, and every reader has some"

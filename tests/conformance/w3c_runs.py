@@ -63,14 +63,14 @@ def as_static(test: W3cTest, entailment: str = "none") -> Expected:
             for path in {Path(_name(clause).removeprefix("file://")) for clause in unit.datasets}:
                 engine.static(triples(path), iri(path))
         else:
-            data = _dataset(test, unit)
+            data = dataset(test, unit)
             engine.static(data.default)
             for name, lines in data.named:
                 engine.static(lines, name)
         query = engine.register(test.text, name="q")
         engine.start(once=True)
         engine.await_end()
-        return _answer(query, list(query.results()))
+        return answer(query, list(query.results()))
 
 
 def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
@@ -78,7 +78,7 @@ def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
     any, is that file.
     """
     unit = parse(test.text)
-    data = _dataset(test, unit)
+    data = dataset(test, unit)
     draw = random.Random(test.name)
     elements = [Element(draw.randrange(HOUR), (triple,)) for triple in data.default]
     elements.sort(key=lambda e: e.ts)
@@ -106,10 +106,10 @@ def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
             engine.await_end()
             found = list(query.results())
             assert all(report.time == HOUR for report in found), "there is one report"
-            return _answer(query, found)
+            return answer(query, found)
 
 
-def _dataset(test: W3cTest, unit: ast.QueryUnit) -> Dataset:
+def dataset(test: W3cTest, unit: ast.QueryUnit) -> Dataset:
     """The dataset of a test: by FROM and FROM NAMED if the query has them, else by its manifest."""
     if not unit.datasets:
         return Dataset(
@@ -139,7 +139,7 @@ def _merged(paths: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted({str(quad.triple) for quads in parsed for quad in quads}))
 
 
-def _answer(query: Query, reports: Sequence[Report]) -> Expected:
+def answer(query: Query, reports: Sequence[Report]) -> Expected:
     """What the engine said at its one report; where it said nothing, the empty answer."""
     assert len(reports) <= 1, "there is one report"
     if not reports:
@@ -154,8 +154,8 @@ def _answer(query: Query, reports: Sequence[Report]) -> Expected:
     return Expected(rows=tuple(row(**solution) for solution in report.rows.to_dicts()))
 
 
-def windowed(text: str, unit: ast.QueryUnit) -> str:
-    """A query whose default graph is the window ``urn:w``.
+def windowed(text: str, unit: ast.QueryUnit, stream: str = "urn:s") -> str:
+    """A query whose default graph is the window ``urn:w`` on a stream.
 
     >>> text = "ASK { ?s ?p '}' }"
     >>> windowed(text, parse(text)).split(WINDOW)[-1]
@@ -177,7 +177,7 @@ def windowed(text: str, unit: ast.QueryUnit) -> str:
     ):
         head = re.sub(r"\bCONSTRUCT\b(?=[^>]*$)", lambda m: f"CONSTRUCT {{{group}}}", head, count=1)
     windows = (
-        f"FROM NAMED WINDOW <urn:w> ON <urn:s> {WINDOW} "
+        f"FROM NAMED WINDOW <urn:w> ON <{stream}> {WINDOW} "
         f"FROM NAMED WINDOW <urn:tock> ON <urn:tick> {WINDOW}"
     )
     return f"{head} {windows} {{ WINDOW <urn:w> {{{group}}} }}{tail}"

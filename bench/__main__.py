@@ -53,6 +53,7 @@ class Name(StrEnum):
     FLOOR = "floor"
     ELASTIC = "elastic"
     BALANCE = "balance"
+    WINDOWED = "windowed"
     CHOICE = "choice"
     DEGREE = "degree"
     COUNTING = "counting"

@@ -27,6 +27,7 @@ import numpy as np
 from bench.data import Events, pairs_within, write
 from bench.join import query
 from bench.measure import Tree
+from bench.papers.windowed_joins import b_model as keys_of
 from bench.result import Result, check_count
 from levada import Engine
 from levada.plan.sealed.group_table import given
@@ -44,9 +45,7 @@ MOVES = {"reorganize_every": EVERY}
 def b_model(seed: int, n: int, bits: int = BITS, bias: float = BIAS) -> Events:
     """``n`` events, one a millisecond, with keys of a b-model."""
     rng = np.random.default_rng(seed)
-    k = np.zeros(n, np.int64)
-    for bit in range(bits):
-        k |= (rng.random(n) >= bias).astype(np.int64) << bit
+    k = keys_of(rng, n, bits, bias)
     return Events(k, np.round(rng.random(n) * 1000, 3), np.arange(n, dtype=np.int64))
 
 

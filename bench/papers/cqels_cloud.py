@@ -45,6 +45,24 @@ TEXTS = {
 """``WHO`` and ``LONG`` are drawn."""
 
 
+QUOTED = {
+    "Fig. 6a, on 8 nodes: 10,000 patterns, or an aggregate": "more than 100,000 inputs a second",
+    "Fig. 6b, all five": "less than 500 MB a second on the network",
+    "Fig. 7, Q4 and Q10 of 10 queries, of 100": "24,000 and 21,000 triples a second on 32 nodes",
+}
+FIGURES = {
+    "Fig. 6a, 10,000 and 100,000 patterns": ("quoted, measured", "Q1 of `bench lsbench`"),
+    "Fig. 6a, 5-way join, aggregate of 1 M": ("quoted, measured", "`bench multiway`"),
+    "Fig. 6a, 10 M static mappings": ("measured", "`bench static`"),
+    "Fig. 6b": ("quoted, measured", "bytes exchanged: `bench placed`, `multiway`, `windowed`"),
+    "Fig. 7": ("quoted, measured", "`bench lsbench`"),
+    "nodes that come and go": ("measured", "`bench elastic`, docs/elastic.svg"),
+    "delays, memory": ("measured", "p50 and p99: `bench latency`; the peak of each side is told"),
+    "2 to 32 nodes": ("not measurable here", "one machine of two cores"),
+}
+"""What its text says, and what each figure is here, and where."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """The queries of a run: the user or channel, and the seconds, of each."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from typing import Any
 from unittest.mock import patch
 
 from levada.model import columns as col
 from levada.model.frame import Frame
+from levada.operators.group.in_ranges import Part
 from levada.operators.group.sliced.kept import Kept, Sums
+from levada.windows.state.pieces import Piece, State
+from levada.windows.state.ranges import Range
 
 
 class Put:
@@ -17,13 +22,13 @@ class Put:
 
     def __init__(self, stack: ExitStack) -> None:
         self.reports = self.sets = self.joined = self.cells = 0
-        self._sums, self._coarser = Kept.sums, Kept._coarser
-        stack.enter_context(patch.object(Kept, "sums", lambda *given: self.sums(*given)))
+        self._sums, self._coarser = Kept._sums, Kept._coarser
+        stack.enter_context(patch.object(Kept, "_sums", lambda *given: self.sums(*given)))
         stack.enter_context(patch.object(Kept, "_coarser", lambda *given: self.coarser(*given)))
 
-    def sums(self, kept: Kept, rows: Frame) -> Sums | None:
-        """``Kept.sums``."""
-        found = self._sums(kept, rows)
+    def sums(self, kept: Kept, rows: Frame, before: list[Frame]) -> Sums | None:
+        """``Kept._sums``."""
+        found = self._sums(kept, rows, before)
         self.reports += 0 if found is None else len(found.sets)
         self.sets += 0 if found is None else len(found.offsets) - 1
         self.cells += 0 if found is None or col.VALUE not in rows else len(found.sets)
@@ -35,3 +40,27 @@ class Put:
         alive = rows.where(rows[col.END] > kept._of_producers(kept.calendar.made)[rows["op"]])
         self.joined += alive.n - found.n
         return found
+
+
+class Cut:
+    """How deep ranges of groups were at most, and how many pieces were made of such a range."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.deepest = self.pieces = 0
+        self._put, self._in_ranges = State.put, Kept._in_ranges
+        stack.enter_context(
+            patch.object(State, "put", lambda *given, **facts: self.put(*given, **facts))
+        )
+        stack.enter_context(patch.object(Kept, "_in_ranges", lambda *given: self.in_ranges(*given)))
+
+    def in_ranges(self, kept: Kept, parts: Sequence[Part]) -> Iterator[tuple[Range, list[Frame]]]:
+        """``Kept._in_ranges``."""
+        for some, rows in self._in_ranges(kept, parts):
+            self.deepest = max(self.deepest, some.depth)
+            yield some, rows
+
+    def put(self, *given: Any, **facts: int) -> Piece:
+        """``State.put``."""
+        piece = self._put(*given, **facts)
+        self.pieces += bool(piece.depth and not piece.bits)
+        return piece

@@ -27,10 +27,12 @@ from cases.texts import Asked, Drawn, rspql
 from cases.vocabulary import NUMBERS, SUBJECTS, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
+from levada.model import limits
 from levada.model.term import XSD
 from levada.runtime.task import exchange
 from levada.testing.question import Element, literal
 
+SMALL = "1MB,theta=200"  # pieces of some rows each
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 ODD = (*(f'"{text}"^^<{XSD}double>' for text in ("NaN", "INF")), '"1"', '"01"', iri("a"))
 VALUES = (*NUMBERS, literal(2), literal(3), decimal("4.5"), *ODD)
@@ -82,14 +84,21 @@ def test_each_says_what_it_says_alone() -> None:
         st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1),
         st.sampled_from((exchange.FEWER, 1000.0)),
         st.sampled_from((100_000, 5)),
+        st.sampled_from(("", SMALL)),
     )
     def each(
-        coming: Sequence[Coming], world: World, mixed: Sequence[str], most: float, rows: int
+        coming: Sequence[Coming],
+        world: World,
+        mixed: Sequence[str],
+        most: float,
+        rows: int,
+        memory: str,
     ) -> None:
         with patch.object(exchange, "FEWER", most):
-            check(coming, world, shared, mixed=mixed, epoch_rows=rows)
+            check(coming, world, shared, mixed=mixed, epoch_rows=rows, memory=memory)
 
     with ExitStack() as stack:
+        stack.enter_context(patch.object(limits, "PAGE", 1))
         put = Put(stack)
         each()
     print(f"{put.cells} reports of cells, {put.sets} sets of slices; {put.joined} became one")

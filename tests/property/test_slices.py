@@ -25,12 +25,13 @@ from hypothesis import strategies as st
 from cases.case import CaseQuery
 from cases.elements import elements
 from cases.grouped import FUNCTIONS, body, grouped_sets
-from cases.put_together import Put
+from cases.put_together import Cut, Put
 from cases.sketches import STREAM
 from cases.texts import Asked, Drawn, rspql
 from cases.vocabulary import NUMBERS, SUBJECTS, TRIPLES, decimal, iri
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
+from levada.model import limits
 from levada.model.term import XSD
 from levada.model.time import Window, WindowKind
 from levada.operators.group import slices
@@ -38,6 +39,7 @@ from levada.runtime.task import exchange
 from levada.testing.question import Element, ReferenceSql, Row, literal
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
+SMALL = "1MB,theta=200"  # pieces of some rows each
 PLAIN = NUMBERS
 ODD = (
     *(literal(1), literal(1.5), decimal("2.5"), literal(4)),
@@ -87,14 +89,21 @@ def test_each_says_what_it_says_alone() -> None:
         st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1),
         st.sampled_from((exchange.FEWER, 1000.0)),
         st.sampled_from((100_000, 5)),
+        st.sampled_from(("", SMALL)),
     )
     def each(
-        coming: Sequence[Coming], world: World, mixed: Sequence[str], most: float, rows: int
+        coming: Sequence[Coming],
+        world: World,
+        mixed: Sequence[str],
+        most: float,
+        rows: int,
+        memory: str,
     ) -> None:
         with patch.object(exchange, "FEWER", most), patch.object(exchange, "sliced", counted):
-            check(coming, world, shared, mixed=mixed, epoch_rows=rows)
+            check(coming, world, shared, mixed=mixed, epoch_rows=rows, memory=memory)
 
     with ExitStack() as stack:
+        stack.enter_context(patch.object(limits, "PAGE", 1))
         put = Put(stack)
         each()
     print(f"slices were made {counted.some} times, and {counted.none} times did not pay;")
@@ -127,6 +136,38 @@ def test_windows_of_one_function_are_put_together_from_slices(pattern: str, func
         check(coming, world, {"relax": Counter()}, mixed=mixed, epoch_rows=10)
     assert put.reports > put.sets, "several windows have the same slices"
     assert put.joined > 0, "what only long windows want is one slice"
+
+
+@pytest.mark.parametrize("conditions", [("",), ("?v > 1", "?v > 2.5", "?v > 3")])
+def test_slices_and_cells_under_a_bound_are_put_together_range_by_range(
+    conditions: Sequence[str],
+) -> None:
+    queries = [
+        asked(
+            f"q{i}{j}",
+            body("?x :p ?v", condition),
+            "MAX(?v)",
+            Clause("step", length, step, to=to),
+            t0,
+        )
+        for i, condition in enumerate(conditions)
+        for j, (length, step, to, t0) in enumerate(WINDOWS[: 5 if len(conditions) == 1 else 2])
+    ]
+    triples = [
+        f"{iri(f's{n * 7 % 60}')} {iri('p')} {NUMBERS[n % len(NUMBERS)]}" for n in range(420)
+    ]
+    stream = tuple(Element(i * 20, (triple,)) for i, triple in enumerate(triples))
+    coming = [Coming(query, i % 2) for i, query in enumerate(queries)]
+    world = World({STREAM: stream}, {STREAM: (150, 300)})
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(limits, "PAGE", 1))
+        stack.enter_context(patch.object(exchange, "FEWER", 1000.0))
+        put, cut = Put(stack), Cut(stack)
+        check(coming, world, {"relax": Counter()}, epoch_rows=15, memory="1MB,theta=2000")
+    assert put.reports > 0, "windows are put together from slices"
+    assert bool(put.cells) is (len(conditions) > 1), "and of cells where there are conditions"
+    assert cut.deepest >= 2, "the groups of a report are taken range by range"
+    assert cut.pieces > 0, "and so are pieces that become one, which stay apart"
 
 
 @pytest.mark.parametrize("pattern", ["?x :p ?v", "?x :p ?v . ?x :q ?y"])

@@ -4,8 +4,10 @@ after epoch, since what they read is in the memory of that host.
 A home is a preference, as ``places`` has them, and changes no result. It stays as long as the
 executor lives and has no more than its share, which follows from cores: partitions of one that is
 gone go where the most room is, one that is new gets what others have above their share. An executor
-that had no room within the wait (it stands still, or has other work) is not asked for in the next
-``BUSY`` jobs: so what waits for it waits once in so many.
+that had no room within the wait (it stands still, or has other work) is asked for in the next job
+once more; if it has none then, either, not in the one behind that, then not in two, four, and so on
+to ``BUSY``. So who was busy for a moment has its partitions back at once, and one that stands still
+is waited for once in so many.
 
 What becomes of it tasks tell themselves: by which executor they run (``executor_here``). Cost: a
 loop over partitions an epoch.
@@ -21,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 BUSY = 16
-"""Jobs for which nothing waits for an executor that had no room."""
+"""Jobs at most for which nothing waits for an executor that had no room again and again."""
 ABOVE = 3  # processes above a worker, of which one is its executor
 NAME, HOST = b"--executor-id", b"--hostname"
 """Words with which Spark starts an executor, on every kind of cluster."""
@@ -50,7 +52,9 @@ class Homes:
         self._asked: tuple[str, ...] = ()
         self._one = False  # the last job is one task
         self._jobs = 0
-        self._busy: dict[str, int] = {}  # executor -> the job before which nobody asks for it
+        self._busy: dict[
+            str, tuple[int, int]
+        ] = {}  # the job before which nobody asks, for how many
         self._at: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}  # in one task, or
         self.told = Stayed()
 
@@ -62,7 +66,7 @@ class Homes:
         partitions = 1 if one else partitions
         found = assigned(partitions, self._homes, cores)
         self._homes = found + self._homes[partitions:]
-        self._asked = tuple("" if self._busy.get(e, 0) > self._jobs else e for e in found)
+        self._asked = tuple("" if self._busy.get(e, (0, 0))[0] > self._jobs else e for e in found)
         self.told.executors, self.told.cores = len(cores), sum(cores.values())
         return self._asked
 
@@ -74,9 +78,14 @@ class Homes:
         self.told.tasks += sum(key in before for key in now)
         self.told.stayed += sum(before.get(key) == at for key, at in now.items())
         self._at[self._one] = now or before
-        for (_, p), at in now.items():
-            if self._asked[p] not in ("", at):
-                self._busy[self._asked[p]] = self._jobs + BUSY
+        asked = [(self._asked[p], at) for (_, p), at in now.items() if self._asked[p]]
+        refused = {executor for executor, at in asked if executor != at}
+        for executor in {executor for executor, _ in asked} - refused:
+            self._busy.pop(executor, None)
+        for executor in refused:
+            _, last = self._busy.get(executor, (0, -1))
+            many = min(max(2 * last, last + 1), BUSY)
+            self._busy[executor] = self._jobs + many + 1, many
 
 
 def assigned(partitions: int, before: Sequence[str], cores: Mapping[str, int]) -> tuple[str, ...]:

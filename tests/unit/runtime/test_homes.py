@@ -41,16 +41,33 @@ def ran(homes: Homes, asked: tuple[str, ...], elsewhere: dict[int, str] | None =
     homes.ran((1, p, (elsewhere or {}).get(p, at or "9")) for p, at in enumerate(asked))
 
 
-def test_an_executor_without_room_is_not_waited_for_again_soon() -> None:
-    homes, cores = Homes(), {"0": 1, "1": 1}
-    asked = homes.of(2, cores, one=False)
-    assert asked == ("0", "1")
-    ran(homes, asked, {1: "0"})
-    for _ in range(BUSY - 1):
+def test_an_executor_without_room_is_asked_for_less_and_less() -> None:
+    homes, cores, asked_in = Homes(), {"0": 1, "1": 1}, list[int]()
+    for job in range(60):
         asked = homes.of(2, cores, one=False)
-        assert asked == ("0", ""), "any executor will do, which is 1 if it has room"
-        ran(homes, asked, {1: "1"})
-    assert homes.of(2, cores, one=False) == ("0", "1")
+        assert asked in (("0", "1"), ("0", "")), "any executor will do"
+        if asked[1]:
+            asked_in.append(job)
+        ran(homes, asked, {1: "0"})
+    assert asked_in == [0, 1, 3, 6, 11, 20, 37, 37 + BUSY + 1]
+    assert homes.of(2, cores, one=False) == ("0", "")
+
+
+def test_an_executor_that_was_busy_for_a_moment_has_its_partitions_back() -> None:
+    homes, cores = Homes(), {"0": 1, "1": 1}
+    for busy in (True, False, True, False):
+        asked = homes.of(2, cores, one=False)
+        assert asked == ("0", "1")
+        ran(homes, asked, {1: "0"} if busy else None)
+
+
+def test_one_that_has_room_for_a_part_has_no_room() -> None:
+    homes, cores = Homes(), {"0": 1, "1": 1}
+    asked = [homes.of(4, cores, one=False)]
+    for _ in range(2):
+        ran(homes, asked[-1], {3: "0"})
+        asked.append(homes.of(4, cores, one=False))
+    assert asked == [("0", "1", "0", "1"), ("0", "1", "0", "1"), ("0", "", "0", "")]
 
 
 def test_what_is_told() -> None:

@@ -11,7 +11,7 @@ every report at which some window holds something, also where nothing matched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,7 @@ from levada.operators.env import Env, Home, Inputs
 from levada.operators.expressions.values import Column
 from levada.operators.group import aggregates, large_sums
 from levada.operators.group.group_concat import concatenate
+from levada.operators.group.in_ranges import Part, in_ranges
 from levada.operators.group.sliced.kept import Kept, Sums, is_cut
 from levada.operators.group.sliced.partials import group_columns, lookup
 from levada.operators.rows.edges import key_of, renumber, value, with_report
@@ -40,7 +41,6 @@ from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
-from levada.windows.state.ranges import Range
 
 
 def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
@@ -67,11 +67,12 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
         calendar.check_few(parts, enumerated=step.enumerated)
         if not step.enumerated:
             parts = [some for part in parts if (some := calendar.counting(part)).n]
-        sums = None if slices is None else apart.sums(slices)
-        if sums is not None and not parts:
-            out = _of_slices(node, sums, pool)
+        sums = apart.sums(slices)
+        if slices and not parts:
+            made = [_of_slices(node, each, pool) for each in sums]
+            out = concat(made) if made else None
         else:
-            parts += [] if sums is None else [sums.of_reports(sums.parts)]
+            parts += [each.of_reports(each.parts) for each in sums]
             out = _by_ranges(node, parts, calendar, env)
     report_buffer.forget(state, key, calendar.made)
     apart.forget()
@@ -91,25 +92,12 @@ def _by_ranges(
 ) -> Frame | None:
     """The groups' values at the due reports of all that counts there."""
     step, pool, home = node.step, env.pool, env.home(node)
-    apart = _in_ranges(step, parts, env.state.theta)
-    made = (_at_reports(node, step, own, calendar, pool, home=home) for own in apart)
+    some = [Part(part) for part in parts if part.n]
+    apart = in_ranges(some, range(len(step.keys)), env.state.theta)
+    own = (rows for _, rows in apart) if some else iter([[]])  # without GROUP BY nothing is a row
+    made = (_at_reports(node, step, rows, calendar, pool, home=home) for rows in own)
     there = [found for found in made if found is not None]
     return concat(there) if there else None
-
-
-def _in_ranges(step: s.Panes, parts: list[Frame], theta: int) -> Iterator[list[Frame]]:
-    """Panes range by range of their groups, where memory is bounded and they are larger than two
-    theta.
-    """
-    size = sum(c.nbytes for part in parts for c in part.columns.values())
-    if not theta or not step.keys or size <= 2 * theta:
-        yield parts
-        return
-    depth, keys = (size // theta).bit_length(), range(len(step.keys))
-    for prefix in range(1 << depth):
-        some = Range(depth, prefix)
-        own = (part.where(some.holds(key_of(part, keys)[0])) for part in parts if part.n)
-        yield [part for part in own if part.n]
 
 
 def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:

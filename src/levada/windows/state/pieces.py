@@ -231,13 +231,18 @@ def due_together(pieces: Sequence[Piece]) -> int:
     """Which of the pieces, oldest first, are to become one: from here on (their number: none).
 
     Four or more, of which the oldest has no more rows than all others. So there are about log2 n
-    pieces, and a row is rewritten about as often, however much is kept.
+    pieces, and a row is rewritten about as often, however much is kept. What was put together in
+    parts (``run``) counts as one.
     """
-    first, younger = len(pieces), 0
+    first, many, own, younger = len(pieces), 0, 0, 0
     for i in range(len(pieces) - 1, -1, -1):
-        if len(pieces) - i >= 4 and pieces[i].rows <= younger:
+        own += pieces[i].rows
+        if i and pieces[i].run and pieces[i].run == pieces[i - 1].run:
+            continue
+        many += 1
+        if many >= 4 and own <= younger:
             first = i
-        younger += pieces[i].rows
+        younger, own = younger + own, 0
     return first
 
 

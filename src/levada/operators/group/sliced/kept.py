@@ -16,6 +16,9 @@ a short window beside a long one had rows cut finely, the long one keeps its own
 Exact: whoever comes later begins after all that is in state, so a slice that nobody cut at its
 borders counts for it nowhere. A slice goes when the last window has left it that it counts for.
 Slices and panes are added up together where a group has both: who reads alone folds panes.
+
+Where memory is bounded both is done range by range of the groups (``group/in_ranges``), and what is
+put together is a piece for each range.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from levada.kernels.keyed.groups import group
@@ -39,6 +43,7 @@ from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env
 from levada.operators.group import large_sums
+from levada.operators.group.in_ranges import Part, in_ranges, of_piece
 from levada.operators.group.sliced import tree
 from levada.operators.group.sliced.classes import Classes, as_sets, in_time
 from levada.operators.group.sliced.nodes import Nodes
@@ -57,6 +62,7 @@ from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.shares import Shares
 from levada.windows.intervals import exact
 from levada.windows.state.pieces import Piece, due_together
+from levada.windows.state.ranges import Range
 
 _TWICE = 2
 """Sets of so few slices each are added up without a tree."""
@@ -120,21 +126,31 @@ class Kept:
         """Under which they are kept."""
         return f"{self.node.id}.slices{report_buffer.OWN}"
 
-    def remember(self, new: Sequence[Frame]) -> Frame | None:
+    def remember(self, new: Sequence[Frame]) -> list[Part]:
         """Keeps new slices; all that there are, if a report is due."""
         state, due = self.env.state, self.calendar.any_due
-        parts = report_buffer.recall(state, self.key) if due else []
+        parts = [of_piece(state, piece) for piece in state.pieces(self.key) if due]
         if new:
             whole = concat(new)
-            parts.append(whole)
+            parts.append(Part(whole))
             kept = report_buffer.later(whole, self._of_producers(self.calendar.high))
             own = large_sums.own_terms(kept, self.node.step.aggregates, self.env.pool)
             report_buffer.remember(state, self.key, kept, own)
-        return concat(parts) if due and parts else None
+        return parts if due else []
 
-    def sums(self, rows: Frame) -> Sums | None:
-        """The slices that count at due reports, added up by set; None: none does."""
-        rows = self._told(rows).drop(col.KEY, col.CHECK, col.VALUE)
+    def sums(self, parts: Sequence[Part]) -> Iterator[Sums]:
+        """The slices that count at due reports, added up by set, range by range of the groups."""
+        before = list[Frame]()  # too many reports are those of all ranges
+        for _, rows in self._in_ranges(parts):
+            found = self._sums(self._told(concat(rows)), before)
+            if found is not None:
+                yield found
+
+    def _in_ranges(self, parts: Sequence[Part]) -> Iterator[tuple[Range, list[Frame]]]:
+        return in_ranges(parts, range(len(self.node.step.keys)), self.env.state.theta)
+
+    def _sums(self, rows: Frame, before: list[Frame]) -> Sums | None:
+        rows = rows.drop(col.KEY, col.CHECK, col.VALUE)
         classes = in_time(rows)
         entries = self._entries(rows, classes)
         weights = self._groups(rows, classes)[entries.of]
@@ -147,7 +163,8 @@ class Kept:
                 col.AT: entries.of,
             }
         )
-        self.calendar.check_few([asked], enumerated=self.node.step.enumerated)
+        before.append(asked)
+        self.calendar.check_few(before, enumerated=self.node.step.enumerated)
         if not self.node.step.enumerated:
             asked = self.calendar.counting(asked)
         at, r = self.calendar.pairs(
@@ -204,18 +221,24 @@ class Kept:
         least = int(self._of_producers(self.calendar.made).min(initial=MAX))
         pieces = [p for p in there if p.dead > least]
         if (start := due_together(pieces)) < len(pieces):
-            rows = concat([state.whole(p) for p in pieces[start:]])
-            pieces = [*pieces[:start], *self._together(rows)]
+            parts = [of_piece(state, piece) for piece in pieces[start:]]
+            made = list(self._together(parts))
+            if len(made) > 1:
+                made = [msgspec.structs.replace(p, run=int(made[0].name)) for p in made]
+            pieces = [*pieces[:start], *made]
         state.replace(self.key, pieces)
 
-    def _together(self, rows: Frame) -> Iterator[Piece]:
-        coarser = self._coarser(self._told(rows))
-        if coarser.n:
-            begin = coarser[col.BEGIN]
-            span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
-            own = large_sums.own_terms(coarser, self.node.step.aggregates, self.env.pool)
-            texts = own.frames("") if len(own) else {}
-            yield self.env.state.put({"": coarser, **texts}, coarser.n, span)
+    def _together(self, parts: Sequence[Part]) -> Iterator[Piece]:
+        """One piece for each range of the groups."""
+        for some, rows in self._in_ranges(parts):
+            coarser = self._coarser(self._told(concat(rows)))
+            if coarser.n:
+                begin = coarser[col.BEGIN]
+                span = (int(coarser[col.END].max()), int(begin.min()), int(begin.max()))
+                own = large_sums.own_terms(coarser, self.node.step.aggregates, self.env.pool)
+                texts = own.frames("") if len(own) else {}
+                frames = {"": coarser, **texts}
+                yield self.env.state.put(frames, coarser.n, span, **some._asdict())
 
     def _coarser(self, rows: Frame) -> Frame:
         """Slices as far as they can still count: those that lie alike in this are one."""

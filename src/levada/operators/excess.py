@@ -14,8 +14,7 @@ import numpy as np
 
 from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
-from levada.model import limits
-from levada.model.arrays import Bools, Ints, Longs
+from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.limits import Limited, QueryLimits
 from levada.plan.sealed.layout import Facet
@@ -120,17 +119,6 @@ def row_bytes(node: PlanNode, rows: Frame, terms: Terms) -> Longs:
     return sizes
 
 
-def check_texts(sizes: Longs) -> Bools:
-    """Which texts are too long, from the bytes that each would have. Raises ``ExcessError`` if the
-    others are too many.
-    """
-    too_long: Bools = sizes > limits.LONGEST_TEXT
-    if int(sizes.sum(where=~too_long)) > limits.MOST_TEXTS:
-        most = f"{limits.MOST_TEXTS:,}"
-        raise ExcessError(f"An operator would compute texts of more than {most} bytes at once.")
-    return too_long
-
-
 def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -> ExcessError:
     """The error with its place in the plan: this node, and of its members the one with most rows,
     where the operator has not said.
@@ -138,5 +126,6 @@ def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -
     if error.node < 0:
         ops = [frame["op"] for frame in frames if frame is not None and frame.n]
         error.node = node.id
-        error.member = int(np.bincount(np.concatenate(ops)).argmax()) if ops else 0
+        if error.member < 0:
+            error.member = int(np.bincount(np.concatenate(ops)).argmax()) if ops else 0
     return error

@@ -39,7 +39,7 @@ TOLD = 3
 SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 """Bytes, by how users write them."""
 
-SERVED = "bytes=100MB,reports=1000000,made=1GB,rate=2000000,texts=200MB"
+SERVED = "bytes=100MB,reports=1000000,made=1GB,rate=2000000,texts=200MB,seconds=3"
 """What a query of a server may have, unless it is told otherwise."""
 
 _IN_BYTES = ("bytes", "kept", "made", "texts")

@@ -97,8 +97,9 @@ class Env:
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
         """The due reports of a node whose schedules have windows of these kinds."""
         answered = None if kinds else self.answered(node)
-        most = self.limits.reports
-        return Calendar(node, kinds, self.progress, self.element_times, answered, most=most)
+        return Calendar(
+            node, kinds, self.progress, self.element_times, answered, limits=self.limits
+        )
 
     def answered(self, node: PlanNode) -> Bools:
         """The members without windows that are answered in this epoch."""

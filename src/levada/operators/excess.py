@@ -14,12 +14,12 @@ import numpy as np
 
 from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
-from levada.model import limits
-from levada.model.arrays import Bools, Ints, Longs
+from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.limits import Limited, QueryLimits
-from levada.plan.sealed.layout import Facet
-from levada.plan.sealed.plan import PlanNode
+from levada.model.spent import Account
+from levada.operators.border.written import written
+from levada.plan.sealed.plan import Plan, PlanNode
 from levada.terms.table import Terms
 
 
@@ -50,23 +50,31 @@ def most_of(node: PlanNode, rows: Longs, limits: QueryLimits) -> ExcessError:
     return ExcessError(message, node=node.id, member=int(rows.argmax()), limit=limit)
 
 
-def check_reports(node: PlanNode, rows: Frame, terms: Terms, limits: Limited) -> None:
+def check_reports(
+    node: PlanNode, rows: Frame, terms: Terms, limits: Limited, plan: Plan, account: Account
+) -> None:  # fmt: skip
     """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
-    reads it has to hold all of it. ``terms``: the texts that the rows show.
+    reads it has to hold all of it; or more in all reports of an epoch than texts may be computed.
+    ``terms``: the texts that the rows show.
 
     Rows are looked at only if all together, each with the longest text, would be too much for the
     query with the lowest limits.
     """
     solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
-    most = _widest(node, terms) if limits.any("bytes") else 0
-    if rows.n <= solutions.min() and rows.n * most <= sizes.min():
+    of = written(node, rows, plan)
+    most, free = of.most(node, terms), account.spent.texts or _NONE
+    if rows.n <= solutions.min() and rows.n * most <= min(sizes.min(), free):
         return
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
     op, found = rows["op"][first], np.bincount(codes)
     _check_most(found, solutions[op], "solutions", node, op)
-    if (found * most > sizes[op]).any():
-        found = np.bincount(codes, row_bytes(node, rows, terms)).astype(np.int64)
+    many = of.triples and rows.n * most > free
+    if many or (found * most > sizes[op]).any():
+        each = of.bytes(node, rows, terms)
+        found = np.bincount(codes, each).astype(np.int64)
         _check_most(found, sizes[op], "bytes", node, op)
+        if many:
+            account.make(each)
 
 
 def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
@@ -97,38 +105,6 @@ def _check_most(found: Longs, most: Longs, what: str, node: PlanNode, op: Ints) 
 
 
 _NONE = np.iinfo(np.int64).max
-VALUE = 16  # bytes of a number or an instant, which is in columns and not in a text
-
-
-def _texts(node: PlanNode) -> list[int]:
-    return [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
-
-
-def _widest(node: PlanNode, terms: Terms) -> int:
-    """The most bytes that a row can have with these texts."""
-    longest = int(np.diff(terms.off).max(initial=0))
-    return max(longest, VALUE) * len(node.layout.slots)
-
-
-def row_bytes(node: PlanNode, rows: Frame, terms: Terms) -> Longs:
-    """The bytes of each row as a reader gets it: those of its texts, and of its values."""
-    texts = _texts(node)
-    lengths = np.append(np.diff(terms.off), 0)  # the last one is of what has no text
-    sizes = np.full(rows.n, VALUE * (len(node.layout.slots) - len(texts)), np.int64)
-    for i in texts:
-        sizes += lengths[terms.find(rows[f"x{i}"], rows[f"y{i}"])]
-    return sizes
-
-
-def check_texts(sizes: Longs) -> Bools:
-    """Which texts are too long, from the bytes that each would have. Raises ``ExcessError`` if the
-    others are too many.
-    """
-    too_long: Bools = sizes > limits.LONGEST_TEXT
-    if int(sizes.sum(where=~too_long)) > limits.MOST_TEXTS:
-        most = f"{limits.MOST_TEXTS:,}"
-        raise ExcessError(f"An operator would compute texts of more than {most} bytes at once.")
-    return too_long
 
 
 def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -> ExcessError:
@@ -138,5 +114,6 @@ def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -
     if error.node < 0:
         ops = [frame["op"] for frame in frames if frame is not None and frame.n]
         error.node = node.id
-        error.member = int(np.bincount(np.concatenate(ops)).argmax()) if ops else 0
+        if error.member < 0:
+            error.member = int(np.bincount(np.concatenate(ops)).argmax()) if ops else 0
     return error

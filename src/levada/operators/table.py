@@ -95,6 +95,7 @@ def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:
     """The new output rows of a node, from its inputs' new rows and its state. Raises
     ``ExcessError``, which names the node.
     """
+    env.pool.spent.turn = node.id
     try:
         return OPERATORS[type(node.step)](node, inputs, env)
     except ExcessError as error:

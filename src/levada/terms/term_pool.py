@@ -17,15 +17,20 @@ import pyarrow as pa
 
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
+from levada.model.spent import Spent
 from levada.terms.identity import identify
 from levada.terms.table import Terms
+
+_REPEATED = 4
+"""Of how many rows each text is, so that it is kept once and its rows are views of it."""
 
 
 class Pool:
     """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified.
 
     ``wall``: the epoch's wall time (ms), NOW() of a query without windows. ``fleeting``: tables of
-    the state are opened one at a time whenever they are looked into, and not kept.
+    the state are opened one at a time whenever they are looked into, and not kept. ``spent``: what
+    computing texts has taken.
     """
 
     def __init__(
@@ -38,6 +43,8 @@ class Pool:
     ) -> None:
         self.seed = seed
         self.wall = wall
+        self.spent = Spent()
+        self.size = 0  # bytes of the texts that were identified here
         self._fleeting = fleeting
         self.tables: list[Terms] = []
         self._older = older
@@ -91,6 +98,7 @@ class Pool:
             _, offsets, data = array.buffers()
             off = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
             body = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+            self.size += int(off[-1] - off[0])
             self.add(Terms.of(x, y, off[:-1], np.diff(off), body))
 
     def pick(self, x: Words, y: Words) -> Terms:
@@ -118,10 +126,16 @@ class Pool:
 
     def texts(self, x: Words, y: Words) -> pl.Series:
         """The texts of identities; null where unbound or unknown."""
-        array = self.pick(x, y).texts(
-            np.ascontiguousarray(x), np.ascontiguousarray(y), strict=False
-        )
-        return pl.Series(array, dtype=pl.String) if len(x) else pl.Series([], dtype=pl.String)
+        if not len(x):
+            return pl.Series([], dtype=pl.String)
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        table = self.pick(x, y)
+        if len(x) < _REPEATED * len(table):
+            return pl.Series(table.texts(x, y, strict=False), dtype=pl.String)
+        each = pl.Series(table.texts(table.x, table.y), dtype=pl.String)
+        rows = table.find(x, y)
+        at = pl.Series(rows, dtype=pl.Int64)
+        return each.gather(at.set(pl.Series(rows < 0), None) if (rows < 0).any() else at)
 
 
 def _distinct(x: Words, y: Words) -> tuple[Words, Words]:

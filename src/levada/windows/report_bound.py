@@ -24,6 +24,47 @@ def most_reports(rows: int) -> int:
     return max(MOST_REPORTS, MOST_OF_A_ROW * rows)
 
 
+LEAST_SECONDS, MOST_SECONDS = 1, 100
+"""Of event time, for which a query may have so many report rows in any case, and at most."""
+
+
+def most_at_rate(rate: int, span: Times, rows: Doubles) -> Doubles:
+    """How many report rows a query may have of ``span`` ms of event time that were read at once, at
+    this rate (a second): as many as ``MOST_OF_A_ROW`` for each of its rows in any case.
+
+    >>> most_at_rate(1000, np.array([10, 2500]), np.array([1.0, 1.0])).tolist()
+    [1000.0, 2500.0]
+    """
+    at_rate = rate * np.clip(span / 1000, LEAST_SECONDS, MOST_SECONDS)
+    most: Doubles = np.maximum(at_rate, MOST_OF_A_ROW * rows)
+    return most
+
+
+def check_rate(made: Doubles, rows: Doubles, span: Times, rate: int) -> None:
+    """Raises ``ExcessError`` for a member that has ``made`` more report rows of its ``rows`` than
+    it may have of ``span`` ms: all that were read at once, also if several epochs make them.
+
+    >>> check_rate(np.array([900.0]), np.array([1.0]), np.array([10]), 1000)
+    """
+    over = made > most_at_rate(rate, span, rows)
+    if over.any():
+        member = int(np.where(over, made, 0).argmax())
+        raise too_often(
+            int(made[member]), int(span[member]), rate, member=member, says="would make"
+        )
+
+
+def too_often(made: int, span: int, rate: int, *, says: str, member: int = -1) -> ExcessError:
+    """The error of a query with too many report rows of ``span`` ms."""
+    seconds = f"{max(span / 1000, 0.001):,.3f}".rstrip("0").rstrip(".")
+    return ExcessError(
+        f"It {says} {made:,} rows in reports of {seconds} s of event time that were read at once; "
+        f"the limit is {rate:,} a second.",
+        limit="rate",
+        member=member,
+    )
+
+
 def check_reports(start: Times, end: Times, rate: Doubles, longest: int) -> None:
     """Raises ``ManyReportsError`` if [start, end) at these rates (reports a ms) have too many.
 

@@ -14,7 +14,6 @@ from awaiting import until
 from levada import Engine
 from levada.engine.telling.status import read_status
 from levada.errors import UsageError
-from levada.model import limits as model_limits
 from levada.model.limits import QueryLimits
 from levada.runtime.driver import totals
 
@@ -78,21 +77,20 @@ WORDY = {
 
 
 @pytest.mark.parametrize("name", WORDY)
-def test_texts_that_are_too_much_wherever_they_are_computed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_texts_that_are_too_much_wherever_they_are_computed(tmp_path: Path, name: str) -> None:
     """Found: where rows are read nobody was named, so none was suspended and the epoch ran anew
     for ever.
     """
-    monkeypatch.setattr(model_limits, "MOST_TEXTS", 10_000)
     lines = [line.replace(" .", f" {i} .") for i, line in enumerate(map(_untimed, numbers(20_000)))]
     got = run(
         tmp_path,
         [*lines, "<http://e/z> <http://e/z> <http://e/z> 9000 ."],
         {"ok": ALL, "much": PREFIX + WORDY[name]},
+        limits="texts=10KB",
     )
     assert set(why(tmp_path)) == {"much"}
     assert "texts of more than 10,000 bytes" in why(tmp_path)["much"]
+    assert "--limits texts=N" in why(tmp_path)["much"]
     assert got["much"] == [] and sum(len(rows) for _, rows in got["ok"]) > 0
 
 
@@ -146,6 +144,10 @@ def _timed(lines: list[str]) -> list[tuple[int, str]]:
     return [(int(line.split()[-2]), line) for line in lines]
 
 
+ROWS = ALL.replace("RANGE PT2S STEP PT1S", "RANGE TRIPLES 40 STEP 1")
+TWICE = f"{PREFIX}CONSTRUCT {{ ?a :p ?a . ?a :q ?a }} {WINDOW}{{ ?a :p ?n }} }}"
+
+
 @pytest.mark.parametrize(
     ("limit", "text", "told"),
     [
@@ -158,6 +160,11 @@ def _timed(lines: list[str]) -> list[tuple[int, str]]:
         ("reports=5", EMPTY, "reports of what was read at once; the limit is 5"),
         ("reports=5", COUNT.replace(" STEP PT1S", ""), "It has made "),
         ("kept=5KB", ALL, "bytes of its results are kept; the limit is 5,000"),
+        ("rate=100", ALL.replace("STEP PT1S", "STEP PT0.01S"), "rows in reports of"),
+        ("rate=100", ALL.replace(" STEP PT1S", ""), "rows in reports of"),
+        ("rate=100", ROWS, "rows in reports of"),
+        ("texts=2KB", f"{PREFIX}SELECT ({LENGTHY} AS ?u) {WINDOW}{{ ?a :p ?n }} }}", "texts of"),
+        ("bytes=2KB", TWICE, "bytes; the limit is 2,000"),
     ],
 )
 def test_each_limit(tmp_path: Path, limit: str, text: str, told: str) -> None:

@@ -1,5 +1,5 @@
-"""What a query has over several epochs, and may not have: reports of what was read at once, bytes
-of its results that are kept, rows of state.
+"""What a query has over several epochs, and may not have: reports, and rows in them, of what was
+read at once, bytes of its results that are kept, rows of state.
 
 Manifests and the index have the numbers, so nothing is looked at for it. Reports that are too many
 for one epoch are made by the next ones, which read nothing until they have: all of these count
@@ -8,14 +8,21 @@ together, since all other queries wait for them. What such a query has reported 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from levada.errors import ExcessError, UsageError
 from levada.model.counts import check_count
 from levada.model.limits import Limited, QueryLimits
+from levada.model.time import MAX, MIN, TIMELESS
 from levada.plan.install.sharing import Sharing
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Index, Keep
+from levada.windows.report_bound import MOST_OF_A_ROW, most_at_rate, too_often
+
+_NONE = (0, MAX, MIN, 0)
 
 
 def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> QueryLimits:
@@ -47,18 +54,54 @@ def check_state(limits: QueryLimits, sharing: Sharing) -> None:
         )
 
 
+@dataclass
+class _Reading:
+    """What a query has reported of what was read at once: ``least`` and ``greatest``: the first and
+    the last report (ms).
+    """
+
+    solutions: int = 0
+    reports: int = 0
+    least: int = MAX
+    greatest: int = MIN
+
+    def add(self, counts: Sequence[int], shown: int) -> None:
+        """An epoch's counts of it; ``shown``: its reports, where it shows empty ones."""
+        solutions, least, greatest, reports = counts
+        self.reports += max(reports, shown)
+        if solutions and greatest > TIMELESS:
+            self.solutions += solutions
+            self.least, self.greatest = min(self.least, least), max(self.greatest, greatest)
+
+    def excess(self, limits: QueryLimits, elements: int) -> ExcessError | None:
+        """What is too much, where so many elements were read."""
+        if 0 < limits.reports < self.reports:
+            return ExcessError(
+                f"It has made {self.reports:,} reports of what was read at once; "
+                f"the limit is {limits.reports:,}.",
+                limit="reports",
+            )
+        span = max(self.greatest - self.least, 0)
+        most = most_at_rate(limits.rate, np.array([span]), np.array([1.0 * elements]))[0]
+        if limits.rate and self.reports > MOST_OF_A_ROW and self.solutions > most:
+            return too_often(self.solutions, span, limits.rate, says="has made")
+        return None
+
+
 class Totals:
     """Counts what the limits speak of."""
 
     def __init__(self, limits: Limited) -> None:
         self._limits = limits
-        self._reports = Counter[str]()
+        self._of = dict[str, _Reading]()
         self._epoch = -1
+        self._before = self._known = 0  # elements
         self._behind = False
 
     def over(self, manifest: Manifest, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
-        found = self._often(manifest) if self._limits.any("reports") else {}
+        counts = self._limits.any("reports") or self._limits.any("rate")
+        found = self._often(manifest) if counts else {}
         for name, n in manifest.crowded.items():
             most = self._limits.of(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
@@ -77,20 +120,16 @@ class Totals:
     def _often(self, manifest: Manifest) -> dict[str, ExcessError]:
         if manifest.epoch == self._epoch:
             return {}
+        elements = sum(record.elements for record in manifest.streams.values())
         if not self._behind:
-            self._reports.clear()
+            self._of.clear()
+            self._before = self._known
+        self._known = elements
         self._epoch, self._behind = manifest.epoch, manifest.behind
-        for name, counts in manifest.counts.items():
-            self._reports[name] += counts[3]
-        for name, times in manifest.shown_reports.items():
-            rows = manifest.counts.get(name, (0, 0, 0, 0))[3]
-            self._reports[name] += max(len(times) - rows, 0)
-        over = ((n, made, self._limits.of(n).reports) for n, made in self._reports.items())
-        return {
-            name: ExcessError(
-                f"It has made {made:,} reports of what was read at once; the limit is {most:,}.",
-                limit="reports",
-            )
-            for name, made, most in over
-            if most and made > most
-        }
+        shown = manifest.shown_reports
+        for name in {*manifest.counts, *shown}:
+            counts = manifest.counts.get(name, _NONE)
+            self._of.setdefault(name, _Reading()).add(counts, len(shown.get(name, ())))
+        read = max(elements - self._before, 0)
+        found = {n: of.excess(self._limits.of(n), read) for n, of in self._of.items()}
+        return {name: error for name, error in found.items() if error is not None}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from levada.kernels import BOOL, FLAG, I32, INT, OUT_I32, kernel
 from levada.model.arrays import Bools, Ints
+from levada.model.time import MAX
 
 LEAST_OUTPUT = 1024
 
@@ -33,9 +34,10 @@ def edges_of(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
 
 
 def reach(
-    offsets: Ints, targets: Ints, starts: Ints, zero: Bools, *, many: bool
+    offsets: Ints, targets: Ints, starts: Ints, zero: Bools, *, many: bool, most: int = MAX
 ) -> tuple[Ints, Ints]:
-    """All pairs (start, node) that a path connects, each once; the starts are distinct.
+    """All pairs (start, node) that a path connects, each once; the starts are distinct. Of more
+    than ``most`` pairs some, more than that.
 
     A path has one step or more; of none, a start that ``zero`` flags reaches itself. Without
     ``many`` it has one at most.
@@ -47,11 +49,12 @@ def reach(
     """
     room, at = max(LEAST_OUTPUT, len(starts) + len(targets)), 0
     parts: list[tuple[Ints, Ints]] = []
-    while at < len(starts):
+    found, enough = 0, max(most + 1, len(zero))  # which has room for what any start reaches
+    while at < len(starts) and found <= most:
         i, j = np.empty(room, np.int32), np.empty(room, np.int32)
         at, n = _reach(offsets, targets, starts, zero, many, at, i, j)
         parts.append((i[:n], j[:n]))
-        room *= 2
+        found, room = found + n, min(2 * room, max(room, enough))
     none = np.empty(0, np.int32)
     return np.concatenate([none, *(i for i, _ in parts)]), np.concatenate(
         [none, *(j for _, j in parts)]

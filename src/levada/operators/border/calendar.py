@@ -22,29 +22,37 @@ from levada.kernels.time.expand import expand_closes, expand_instants
 from levada.kernels.time.interval import enter
 from levada.kernels.time.slide import Slid, slide
 from levada.model import columns as col
-from levada.model.arrays import Ints, Longs
+from levada.model.arrays import Doubles, Ints, Longs
 from levada.model.frame import Frame
+from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, TIMELESS, Times, WindowKind, reporting
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.element_times import ElementTimes
-from levada.windows.report_bound import check_due, check_listed, check_reports, most_reports
+from levada.windows.report_bound import (
+    check_due,
+    check_listed,
+    check_rate,
+    check_reports,
+    most_reports,
+)
 from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report, over
 
 _NO_MEMBER = np.empty(0, np.int32)
 _NO_TIME = np.empty(0, np.int64)
+_FREE = QueryLimits()
 
 
 class Calendar:
     """When the members of one node report in this epoch; ``answered``: those without windows;
-    ``most``: how many reports a query may have due at once (0: as many as it will).
+    ``limits``: how many reports a query may have due at once, and report rows for a second.
     """
 
     def __init__(
         self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, element_times:
-        ElementTimes, answered: npt.NDArray[np.bool_] | None = None, *, most: int = 0,
+        ElementTimes, answered: npt.NDArray[np.bool_] | None = None, *, limits: QueryLimits = _FREE,
     ) -> None:  # fmt: skip
         self.node = node
-        self.kinds, self._most = tuple(kinds), most
+        self.kinds, self._most, self._rate = tuple(kinds), limits.reports, limits.rate
         self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
         self.table = node.windows
         self.low, self.high = due(kinds, node.windows, progress)
@@ -129,65 +137,77 @@ class Calendar:
         return self._lists[schedule]
 
     @contextmanager
-    def _blamed(self, member: int) -> Iterator[None]:
-        """Says of which member there are too many reports."""
+    def _blamed(self, member: int = -1) -> Iterator[None]:
+        """Says of which member there are too many reports, where the error does not."""
         try:
             yield
         except ExcessError as error:
-            error.node, error.member = self.node.id, member
+            error.node, error.member = self.node.id, max(member, error.member)
             raise
 
     def check_few(self, parts: Sequence[Frame], *, enumerated: bool = False) -> None:
-        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many closes for an epoch,
-        ``ExcessError`` if those of a member are at more than it may have due at once;
-        ``enumerated``: at too many of the reports in the lists, since rows of static data are there
-        always, and reports only where elements are. What stands for several rows says so (#n).
+        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many reports for an epoch,
+        ``ExcessError`` if those of a member are at more than it may have due at once, or come to
+        more report rows than it may have for a second of event time; ``enumerated``: where reports
+        are listed. What stands for several rows says so (#n).
         """
         parts = [part for part in parts if part.n]
-        closing = [j for j in reporting(self.kinds) if self.kinds[j].on_close]
-        if not parts or not closing:
-            return
-        if enumerated:
+        if parts and enumerated:
             check_listed(*self._listed(parts), rows=_rows(parts))
-            return
+        elif parts and (closing := [j for j in reporting(self.kinds) if self.kinds[j].on_close]):
+            self._check_closes(parts, closing)
+
+    def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
         steps = np.stack([self.table.step[j] for j in closing])
         rate, longest = (1 / steps).sum(axis=0), int(steps.max())
-        first = min(int(part[col.BEGIN].min()) for part in parts)
-        last = _last_change(parts)
+        first, last = min(int(part[col.BEGIN].min()) for part in parts), _last_change(parts)
         width = np.minimum(self.high, last) - np.maximum(self.low, first - 1)
         rows = _rows(parts)
         often = np.flatnonzero(width > self._most * steps.min(axis=0)) if self._most else _NO_MEMBER
-        if not len(often) and rows * (width * rate).max() <= most_reports(rows):
+        if not len(often) and rows * (width * rate).max() <= self._few(rows):
             return
-        op, s, e = (
-            np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
-        )
-        start, end = (
-            np.maximum(s, self.low[op] + 1),
-            np.minimum(e, np.minimum(self.high, last)[op] + 1),
-        )
+        op, s, e = _columns(parts)
+        start = np.maximum(s, self.low[op] + 1)
+        end = np.minimum(e, np.minimum(self.high, last)[op] + 1)
         for member in often.tolist():
             own = op == member
             with self._blamed(member):
                 check_due(start[own], end[own], 1 / steps[:, member].min(), self._most)
         many = np.concatenate([_stands_for(part) for part in parts])
+        self._check_rate(op, many, np.maximum(end - start, 0) * rate[op], width)
         check_reports(start, end, rate[op] * many, longest)
+
+    def _few(self, rows: int) -> int:
+        """So many report rows need no look at each member's."""
+        return min(most_reports(rows), self._rate or most_reports(rows))
+
+    def _check_rate(self, op: Ints, many: Longs, each: Doubles, span: Times) -> None:
+        """``each``: at how many reports each row of a member is, which stands for ``many``;
+        ``span``: of event time, by member.
+        """
+        if self._rate:
+            made, rows = (np.bincount(op, of, len(span)) for of in (each * many, many))
+            with self._blamed():
+                check_rate(made.astype(np.float64), rows.astype(np.float64), span, self._rate)
 
     def _listed(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
         """The reports of the lists, those of all schedules, and how many rows are at each."""
-        op, s, e = (
-            np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
-        )
+        op, s, e = _columns(parts)
         many, of = np.concatenate([_stands_for(part) for part in parts]), self.of[op]
         times, rows = [_NO_TIME], [_NO_TIME]
+        each, span = np.zeros(len(op)), np.zeros(len(self.low), np.int64)
         for schedule in np.unique(of):
             listed = self.reports(int(schedule))
             due, at = listed.times[listed.nonempty], of == schedule
             change = np.zeros(len(due) + 1, np.int64)
-            np.add.at(change, np.searchsorted(due, s[at]), many[at])
-            np.subtract.at(change, np.searchsorted(due, e[at]), many[at])
+            first, last = np.searchsorted(due, s[at]), np.searchsorted(due, e[at])
+            np.add.at(change, first, many[at])
+            np.subtract.at(change, last, many[at])
+            each[at] = np.maximum(last - first, 0)
+            span[self.of == schedule] = np.ptp(due) if len(due) else 0
             times.append(due)
             rows.append(np.cumsum(change)[:-1])
+        self._check_rate(op, many, each, span)
         return np.concatenate(times), np.concatenate(rows)
 
     def pairs(self, op: Ints, s: Times, e: Times, enumerated: bool) -> tuple[Longs, Times]:
@@ -328,6 +348,14 @@ def _last_change(parts: Sequence[Frame]) -> int:
     begins = [int(part[col.BEGIN].max()) for part in parts]
     ends = [int(part[col.END].max(where=part[col.END] < MAX, initial=MIN)) for part in parts]
     return max(begins + ends)
+
+
+def _columns(parts: Sequence[Frame]) -> tuple[Ints, Times, Times]:
+    """Member, begin and end of the rows of all parts."""
+    op, s, e = (
+        np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
+    )
+    return op, s, e
 
 
 def _stands_for(part: Frame) -> Longs:

@@ -8,11 +8,12 @@ once per distinct combination of arguments by the functions of ``scalar``. Modul
 ``seeded``, ``evaluate``, ``rank`` (ORDER BY, MIN, MAX).
 """
 
-from levada.operators.expressions.evaluate import Scope, evaluate, truth
+from levada.operators.expressions.evaluate import BY_TEXT, Scope, evaluate, truth
 from levada.operators.expressions.rank import compare_rank, order_rank, order_rows
 from levada.operators.expressions.values import Column, Identify, constant, from_texts, gather
 
 __all__ = [
+    "BY_TEXT",
     "Column",
     "Identify",
     "Scope",

@@ -15,6 +15,7 @@ import numpy as np
 
 from levada.model.arrays import Bools, Bytes, Longs, Words
 from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
+from levada.model.spent import Account, nobody
 from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negate, same_term
 from levada.operators.expressions.patterns import PATTERNS, pattern_function
@@ -34,7 +35,7 @@ class Scope:
     UUID, STRUUID and BNODE. ``identify``: the hash of texts with the checkpoint's seed. ``place``:
     the place of the expression in its query, so that two of them draw different values.
     ``times``: the event time of each row (ms), where rows are of one triple. ``tuples``: of rows
-    of tuple streams, whose integers have 64 bits.
+    of tuple streams, whose integers have 64 bits. ``account``: what the operator has taken.
     """
 
     n: int
@@ -46,6 +47,7 @@ class Scope:
     place: int = 0
     times: Longs | int = 0
     tuples: bool = False
+    account: Account = field(default_factory=nobody)
 
 
 def evaluate(expression: Expression, scope: Scope) -> Column:
@@ -56,12 +58,15 @@ def evaluate(expression: Expression, scope: Scope) -> Column:
     >>> evaluate(Call(Function.ADD, (Var("v"), Var("v"))), scope).man.tolist()
     [2, 10]
     """
-    return broadcast(_Evaluation(scope).column(expression), scope.n)
+    with scope.account.timed():
+        return broadcast(_Evaluation(scope).column(expression), scope.n)
 
 
 def truth(expression: Expression, scope: Scope) -> Bools:
     """Where the effective boolean value of the expression is true (an error is not)."""
-    return np.broadcast_to(_Evaluation(scope).truth(expression) == TRUE, scope.n).copy()
+    with scope.account.timed():
+        found = _Evaluation(scope).truth(expression) == TRUE
+    return np.broadcast_to(found, scope.n).copy()
 
 
 @dataclass
@@ -103,9 +108,9 @@ class _Evaluation:
         if function in _VALUES:
             return self._fitting(_VALUES[function](self, function, args))
         if function in STRINGS:
-            return string_function(function, self.columns(args))
+            return string_function(function, self.columns(args), self.scope.account)
         if function in PATTERNS:
-            return pattern_function(function, self.columns(args))
+            return pattern_function(function, self.columns(args), self.scope.account)
         return self._fitting(strict(SCALAR[function], self.columns(args)))
 
     def _fitting(self, column: Column) -> Column:
@@ -180,6 +185,9 @@ _VALUES: dict[Function, _Value] = {
     Function.NOW: lambda e, f, a: seeded.now(e.scope.now),
     Function.EVENT_TIME: lambda e, f, a: seeded.event_time(e.scope.times),
 }
+
+BY_TEXT = (STRINGS | PATTERNS | set(SCALAR)) - set(_CONDITIONS) - set(_VALUES)
+"""The functions that make texts, or go text by text."""
 
 assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) == set(Function), (
     "every function is evaluated somewhere"

@@ -14,6 +14,7 @@ import polars as pl
 
 from levada.model.arrays import Longs
 from levada.model.expression import Function
+from levada.model.spent import Account, nobody
 from levada.model.term import Kind, Term
 from levada.operators.expressions.rows import Result, combinations
 from levada.operators.expressions.scalar import regex
@@ -26,19 +27,22 @@ from levada.operators.expressions.values import Column, length
 PATTERNS = frozenset({Function.REGEX, Function.REPLACE})
 
 
-def pattern_function(function: Function, columns: Sequence[Column]) -> Column:
+def pattern_function(
+    function: Function, columns: Sequence[Column], account: Account | None = None
+) -> Column:
     """The value of one of ``PATTERNS`` in each row; an error is unbound."""
+    own = account or nobody()
     result = Result(length(columns))
     rows = np.flatnonzero(bind(columns))
     if len(rows) and all(c.n == 1 for c in columns[1:]) and columns[0].n == result.n:
-        rows = _plainly(function, columns, rows, result)
+        rows = _plainly(function, columns, rows, result, own)
     if len(rows):
-        _by_pattern(function, columns, rows, result)
+        _by_pattern(function, columns, rows, result, own)
     return result.column()
 
 
 def _plainly(
-    function: Function, columns: Sequence[Column], rows: Longs, result: Result
+    function: Function, columns: Sequence[Column], rows: Longs, result: Result, account: Account
 ) -> Longs:  # fmt: skip
     """Writes the values of one pattern where texts and values are plain; gives the other rows."""
     texts = named(columns[:1])
@@ -46,7 +50,7 @@ def _plainly(
     own = np.flatnonzero(suited)
     given = tuple(term_of(c.texts()[0]) for c in columns[1:])
     some = texts.to_series() if len(own) == texts.height else texts.to_series().gather(own)
-    done = _run(function, some.str.slice(1).str.head(-1), given)
+    done = _run(function, some.str.slice(1).str.head(-1), given, account.at(own))
     if done is None:
         return rows[:0]
     known = done.is_not_null()
@@ -64,7 +68,9 @@ def _plainly(
 _ESCAPED = r'["\\\x00-\x1f\x7f]'
 
 
-def _by_pattern(function: Function, columns: Sequence[Column], rows: Longs, result: Result) -> None:
+def _by_pattern(
+    function: Function, columns: Sequence[Column], rows: Longs, result: Result, account: Account
+) -> None:
     """Writes the values at these rows: those of the distinct arguments, pattern by pattern."""
     codes, distinct = combinations(columns, rows)
     values: list[Term | None] = [None] * len(distinct)
@@ -73,7 +79,9 @@ def _by_pattern(function: Function, columns: Sequence[Column], rows: Longs, resu
         by_pattern.setdefault(arguments[1:], []).append(i)
     for given, at in by_pattern.items():
         read = {i: value for i in at if (value := _text(distinct[i][0])) is not None}
-        done = _run(function, pl.Series([v.lexical for v in read.values()], dtype=pl.String), given)
+        texts = pl.Series([v.lexical for v in read.values()], dtype=pl.String)
+        own = rows if len(by_pattern) == 1 else rows[np.isin(codes, at)]
+        done = _run(function, texts, given, account.at(own))
         if done is None:
             continue
         for (i, value), made in zip(read.items(), done.to_list(), strict=True):
@@ -90,15 +98,17 @@ def _text(term: Term | None) -> Text | None:
         return None
 
 
-def _run(function: Function, texts: pl.Series, given: tuple[Term | None, ...]) -> pl.Series | None:
+def _run(
+    function: Function, texts: pl.Series, given: tuple[Term | None, ...], account: Account
+) -> pl.Series | None:
     """The engine's values of these texts (null: an error) for the arguments behind the first; None
     if one of those is an error.
     """
     try:
         said = [simple(t) for t in given if t is not None]
         if function is Function.REGEX:
-            return regex.compile_(*said, *[""] * (2 - len(said))).found(texts)
+            return regex.compile_(*said, *[""] * (2 - len(said))).found(texts, account)
         pattern, replacement, *flags = said
-        return regex.compile_(pattern, *(flags or [""])).replaced(texts, replacement)
+        return regex.compile_(pattern, *(flags or [""])).replaced(texts, replacement, account)
     except ExpressionError:
         return None

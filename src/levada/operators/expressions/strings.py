@@ -18,8 +18,8 @@ import polars as pl
 
 from levada.model.arrays import Longs
 from levada.model.expression import Function
+from levada.model.spent import Account, nobody
 from levada.model.term import Kind
-from levada.operators.excess import check_texts
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import FEW, Column, length
@@ -64,7 +64,9 @@ STRINGS = frozenset({*_FORMS, Function.STR})
 """The functions that have a form over columns."""
 
 
-def string_function(function: Function, columns: Sequence[Column]) -> Column:
+def string_function(
+    function: Function, columns: Sequence[Column], account: Account | None = None
+) -> Column:
     """The value of one of ``STRINGS`` in each row; an error is unbound."""
     if length(columns) <= FEW:
         return strict(SCALAR[function], columns)
@@ -74,7 +76,7 @@ def string_function(function: Function, columns: Sequence[Column]) -> Column:
     result = Result(length(columns))
     if function is Function.CONCAT:
         bytes_ = texts.select(pl.sum_horizontal(pl.all().str.len_bytes())).to_series().to_numpy()
-        too_long = check_texts(bytes_.astype(np.int64) * suited)
+        too_long = (account or nobody()).make(bytes_.astype(np.int64) * suited)
         rows, suited = np.flatnonzero(suited & ~too_long), suited | too_long
     if len(rows):
         some = texts if len(rows) == texts.height else texts[rows]

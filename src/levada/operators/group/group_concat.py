@@ -18,8 +18,8 @@ import polars as pl
 
 from levada.model import limits
 from levada.model.frame import Column, Frame
+from levada.model.spent import Account
 from levada.model.term import Kind, Literal
-from levada.operators.excess import check_texts
 from levada.operators.expressions.printing import patch
 from levada.operators.rows.values import column
 from levada.plan.sealed.steps import Aggregate
@@ -38,7 +38,7 @@ def concatenate(
     texts = column(rows, spec.slot, pool).texts()
     parts = pl.DataFrame({"group": codes, "part": texts.str.extract(_STRING)}).sort("group", "part")
     between = str(Literal(spec.separator))[1:-1]
-    parts = _bounded(parts, g, len(between.encode()))
+    parts = _bounded(parts, g, len(between.encode()), pool.spent.account())
     joined = parts.group_by("group", maintain_order=True).agg(
         pl.col("part").str.join(between, ignore_nulls=False)
     )
@@ -46,13 +46,14 @@ def concatenate(
     return _literals(whole, pool)
 
 
-def _bounded(parts: pl.DataFrame, g: int, between: int) -> pl.DataFrame:
+def _bounded(parts: pl.DataFrame, g: int, between: int, account: Account) -> pl.DataFrame:
     """The parts, null in the groups whose text would be too long. Raises ``ExcessError``."""
     group = parts["group"].to_numpy()
     sizes = parts["part"].str.len_bytes().fill_null(0).to_numpy().astype(np.int64) + between
-    if int(sizes.sum()) <= limits.LONGEST_TEXT:
+    if (total := int(sizes.sum())) <= limits.LONGEST_TEXT:
+        account.add(total)
         return parts
-    too_long = check_texts(np.bincount(group, weights=sizes, minlength=g).astype(np.int64))
+    too_long = account.make(np.bincount(group, weights=sizes, minlength=g).astype(np.int64))
     return parts.with_columns(part=parts["part"].set(pl.Series(too_long[group]), None))
 
 

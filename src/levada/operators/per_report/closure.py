@@ -9,7 +9,7 @@ the pairs will be joined (*seeds*). Over static data there are no reports: the r
 do the pairs.
 
 Cost: what the starts reach; without a given end or seeds the closure may be as large as the square
-of the terms.
+of the terms, so the search ends at as many pairs as a query may have rows.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from levada.kernels.keyed.reach import edges_of, reach
 from levada.model.arrays import Bools, Ints, Words
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
+from levada.operators.excess import most_rows, too_many
 from levada.operators.rows import edges as r
 from levada.operators.rows.constants import identities
 from levada.plan.sealed import steps as s
@@ -31,7 +32,7 @@ from levada.plan.sealed.plan import PlanNode
 
 def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None:
     """The pairs of all reports; ``inputs`` are the steps, of ``?`` and ``*`` the terms that reach
-    themselves, and the seeds.
+    themselves, and the seeds. Raises ``ExcessError``.
     """
     step = node.step
     steps = _input(node, inputs, 0)
@@ -52,7 +53,10 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None
     ]
     if step.seed is not None:
         given[step.seed] = _seeded(terms, _input(node, inputs, last))
-    i, j = _connected(step, codes[: steps.n], codes[steps.n : 2 * steps.n], zero, given)
+    sides, most = (codes[: steps.n], codes[steps.n : 2 * steps.n]), most_rows(node, env.limits)
+    i, j = _connected(step, *sides, zero, given, most)
+    if len(i) > most:
+        raise too_many(node, terms["op"][i], env.limits)
     return _pairs(node, step, terms, i, j) if len(i) else None
 
 
@@ -73,10 +77,10 @@ def _key(terms: Frame) -> r.Key:
 
 
 def _connected(
-    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools]
+    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools], most: int
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has
-    a step.
+    a step; more than ``most`` if there are.
     """
     backwards = (step.given[1] or step.seed == 1) and not step.given[0]
     if backwards:
@@ -84,10 +88,10 @@ def _connected(
     begins = zero.copy()
     begins[sources] = True
     starts = np.flatnonzero(begins & given[1 if backwards else 0]).astype(np.int32)
-    i, j = reach(*edges_of(sources, targets, len(zero)), starts, zero, many=step.many)
+    i, j = reach(*edges_of(sources, targets, len(zero)), starts, zero, many=step.many, most=most)
     if backwards:
         return j, i
-    if step.given[1]:
+    if step.given[1] and len(i) <= most:
         keep = given[1][j]
         return i[keep], j[keep]
     return i, j

@@ -1,5 +1,8 @@
 """Filter and Extend: expressions over slots and the members' constants (SPARQL 1.1, 17 and 18.5).
 
+Expressions that make texts, or go text by text, see some rows at a time, and what they take is
+counted (``model/spent``).
+
 All members of a shape are evaluated in one call: what differs between them is a column of
 parameters, gathered by member. A large fan-out of comparisons with a constant (thousands of
 thresholds over one input) is not expanded row by row: the thresholds are sorted once, and each row
@@ -8,7 +11,7 @@ meets exactly those that it passes (``thresholds``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +20,12 @@ import polars as pl
 from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.expression import Call, Expression, Function, Param, Var
-from levada.model.frame import Frame
+from levada.model.frame import Frame, concat
 from levada.model.segments import ranges
 from levada.model.term import Kind, Term
 from levada.model.time import TIMELESS
 from levada.operators.env import Env, Inputs
-from levada.operators.expressions import Scope, evaluate, truth
+from levada.operators.expressions import BY_TEXT, Scope, evaluate, truth
 from levada.operators.expressions.arithmetic import bounded
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.rows.edges import renumber, value, with_report, zeros
@@ -41,7 +44,9 @@ def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
     step, (frame,) = node.step, inputs
     if frame is None:
         return None
-    keep = np.flatnonzero(truth(step.condition, scope(node, frame, env.pool)))
+    parts = pieces(node, frame, step.condition)
+    found = [truth(step.condition, scope(node, part, env.pool)) for part in parts]
+    keep = np.flatnonzero(found[0] if len(found) == 1 else np.concatenate(found))
     return keep_rows(frame, keep, step.kept, node.layout)
 
 
@@ -53,12 +58,45 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     out = keep_rows(frame, None, step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
-    values = evaluate(step.expression, scope(node, frame, pool))
-    values = bounded(values) if step.tuples else values
+    parts = [_computed(node, part, pool) for part in pieces(node, frame, step.expression)]
+    made = parts[0] if len(parts) == 1 else concat(parts)
+    return out.with_(**made.columns)
+
+
+def _computed(node: PlanNode[s.Extend], frame: Frame, pool: Pool) -> Frame:
+    """The columns of the computed slot. Raises ``ExcessError`` if its texts are too many."""
+    step, seen, before = node.step, scope(node, frame, pool), pool.size
+    counted = seen.account.taken.texts
+    values = evaluate(step.expression, seen)
+    values = broadcast(bounded(values) if step.tuples else values, frame.n)
     last = len(step.kept)
-    return out.with_(
-        **slot(broadcast(values, frame.n), last, node.layout.slots[last], pool, tuples=step.tuples)
-    )
+    made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
+    counted = seen.account.taken.texts - counted
+    seen.account.add(max(pool.size - before - counted, 0))
+    return Frame(made, frame.n)
+
+
+PIECE = 1 << 16
+"""Rows for which texts are made at once: so many that a call for a piece of them costs nothing."""
+
+
+def pieces(node: PlanNode, frame: Frame, expression: Expression) -> Iterator[Frame]:
+    """The rows some at a time, if the expression makes texts or goes text by text; all of them
+    where it draws, since what is drawn goes by how many equal rows there are.
+    """
+    if frame.n <= PIECE or node.members[0].query or not _goes_by_text(expression):
+        yield frame
+        return
+    for at in range(0, frame.n, PIECE):
+        yield Frame({n: c[at : at + PIECE] for n, c in frame.columns.items()})
+
+
+def _goes_by_text(expression: Expression) -> bool:
+    match expression:
+        case Call(function, args):
+            return function in BY_TEXT or any(map(_goes_by_text, args))
+        case _:
+            return False
 
 
 def keep_rows(
@@ -93,6 +131,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         identify=pool.identify,
         times=frame.columns.get(col.least(0), 0),
         tuples=isinstance(node.step, (s.Filter, s.Extend, s.Pick)) and node.step.tuples,
+        account=pool.spent.account(frame["op"]),
     )
 
 

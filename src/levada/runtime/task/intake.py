@@ -31,6 +31,7 @@ from levada.intake.tables.mapped import mapped_of
 from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.arrays import Bools, Bytes
 from levada.model.frame import Frame
+from levada.model.spent import Spent
 from levada.model.time import MAX, MIN
 from levada.operators.env import Env
 from levada.plan.sealed import steps as s
@@ -101,6 +102,8 @@ class IntakeTask:
 
     def read(self, payload: Payload) -> None:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
+        elements = sum(reference.elements for reference in payload.references)
+        self.pool.spent = Spent.within(self.context.limits, elements)
         if payload.constants:
             self._constants()
         if payload.static:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
 from levada.model.checked import checked_parts
@@ -20,7 +21,8 @@ from levada.model.frame import Frame, concat
 from levada.model.limits import Limited
 from levada.model.time import Times, distinct
 from levada.operators.border.ends import within
-from levada.operators.excess import check_reports, row_bytes
+from levada.operators.border.written import as_solutions
+from levada.operators.excess import blamed, check_reports
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.store import state_files
@@ -64,7 +66,7 @@ class Results:
         frames = {node: concat(parts) for node, parts in self.frames.items()}
         terms = self._terms(frames)
         for node, frame in frames.items():
-            check_reports(self.plan.nodes[node], frame, terms, context.limited)
+            self._check(self.plan.nodes[node], frame, terms, context.limited)
         if context.limited.any("kept"):
             self._count_bytes(frames, terms, context.limited)
         counts: dict[str, list[int]] = {}
@@ -79,10 +81,19 @@ class Results:
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
         ), counts
 
+    def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
+        """Raises ``ExcessError`` if a query would have too much in its reports."""
+        self.pool.spent.turn = node.id
+        try:
+            account = self.pool.spent.account(frame["op"])
+            check_reports(node, frame, terms, limits, self.plan, account)
+        except ExcessError as error:
+            raise blamed(error, node, [frame]) from None
+
     def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
         for node, frame in frames.items():
-            members = self.plan.nodes[node].members
-            sizes = np.bincount(frame["op"], row_bytes(self.plan.nodes[node], frame, terms))
+            at, members = self.plan.nodes[node], self.plan.nodes[node].members
+            sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():
                 query = members[member].query
                 if limits.of(query).kept:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from levada.errors import ExcessError
 from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
+from levada.model.spent import Spent
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
 from levada.operators.border.ends import shown_within
@@ -104,6 +105,8 @@ class StageTask:
         if self.context.first:
             self._forget_removed()
         arrived = self._receive(blobs)
+        read = sum(control.elements for control in self.controls)
+        self.pool.spent = Spent.within(self.context.limits, read)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progressed()

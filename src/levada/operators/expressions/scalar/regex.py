@@ -4,7 +4,7 @@ The flags are s, m, i, x and q. Patterns run on Polars' engine, an automaton: a 
 its length times the pattern's, whatever the two are. What it cannot say (a back-reference, a
 pattern that is too large for it, ``^`` with the flag m in a text that ends with a newline) runs on
 an engine that tries one way after the other, for ``MOST_SECONDS`` a text at most: then that text is
-an error.
+an error. What all texts of an operator take there is counted (``Account``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import polars as pl
 import regex as tries
 
 from levada.model import limits
-from levada.operators.excess import check_texts
+from levada.model.spent import Account, nobody
 from levada.operators.expressions.scalar import regex_syntax as syntax
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
@@ -42,34 +42,38 @@ class Regex:
     groups: int
     literal: bool
 
-    def found(self, texts: pl.Series) -> pl.Series:
+    def found(self, texts: pl.Series, account: Account | None = None) -> pl.Series:
         """Whether the pattern matches somewhere in each text; null where that is not known in time.
 
         >>> compile_("(a)b*$", "").found(pl.Series(["ba", "bc"])).to_list()
         [True, False]
         """
         if self.linear is None:
-            return self._each(texts, lambda p, t: _search(p, t))
+            return self._each(texts, lambda p, t: _search(p, t), account)
         done = texts.str.contains(self.linear)
-        return self._mended(texts, done, Regex.found)
+        return self._mended(texts, done, lambda r, rest: r.found(rest, account))
 
-    def replaced(self, texts: pl.Series, replacement: str) -> pl.Series:
+    def replaced(
+        self, texts: pl.Series, replacement: str, account: Account | None = None
+    ) -> pl.Series:
         """Each text with all matches replaced; null where that is not known in time. An error if
         the replacement is not valid, or if the pattern matches the empty string.
         """
-        if self.found(pl.Series([""])).item():
+        if self.found(pl.Series([""]), account).item():
             raise ExpressionError("a pattern that matches the empty string")
         template = (replacement,) if self.literal else _template(replacement, self.groups)
-        texts = self._bounded(texts, template)
+        texts = self._bounded(texts, template, account or nobody())
         if self.linear is None:
-            return self._each(texts, lambda p, t: _sub(p, template, t))
+            return self._each(texts, lambda p, t: _sub(p, template, t), account)
         value = "".join(
             p.replace("$", "$$") if isinstance(p, str) else f"${{{p}}}" for p in template
         )
         done = texts.str.replace_all(self.linear, value)
-        return self._mended(texts, done, lambda r, rest: r.replaced(rest, replacement))
+        return self._mended(texts, done, lambda r, rest: r.replaced(rest, replacement, account))
 
-    def _bounded(self, texts: pl.Series, template: Sequence[str | int]) -> pl.Series:
+    def _bounded(
+        self, texts: pl.Series, template: Sequence[str | int], account: Account
+    ) -> pl.Series:
         """The texts, null where the replaced one may be too long: each ``$n`` may be a whole match,
         and there are at most as many matches as characters.
         """
@@ -77,6 +81,7 @@ class Regex:
         most = 1 + len(template) - len(parts) + sum(len(p.encode()) for p in parts)
         sizes = texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
         if int(sizes.max(initial=0)) * most <= limits.LONGEST_TEXT // max(len(texts), 1):
+            account.add(0)
             return texts
         if self.linear is not None:
             counts = texts.str.count_matches(self.linear).fill_null(0).to_numpy().astype(np.int64)
@@ -84,7 +89,7 @@ class Regex:
             sizes = sizes * (1 + len(template) - len(parts)) + counts * written
         else:
             sizes = sizes * most
-        return texts.set(pl.Series(check_texts(sizes)), None)
+        return texts.set(pl.Series(account.make(sizes)), None)
 
     def _mended(
         self, texts: pl.Series, done: pl.Series, again: Callable[[Regex, pl.Series], pl.Series]
@@ -96,15 +101,20 @@ class Regex:
         rows = texts.str.ends_with("\n").fill_null(False).arg_true()
         return done.scatter(rows, again(other, texts.gather(rows))) if len(rows) else done
 
-    def _each(self, texts: pl.Series, of: _Try) -> pl.Series:
-        pattern = _tried(self.tried, self.options)
-        return pl.Series([None if t is None else _in_time(of, pattern, t) for t in texts.to_list()])
+    def _each(self, texts: pl.Series, of: _Try, account: Account | None) -> pl.Series:
+        pattern, own = _tried(self.tried, self.options), account or nobody()
+        return pl.Series(
+            [None if t is None else _in_time(of, pattern, t, own) for t in texts.to_list()]
+        )
 
 
 _Try = Callable[["tries.Pattern[str]", str], "bool | str"]
 
 
-def _in_time(of: _Try, pattern: tries.Pattern[str], text: str) -> bool | str | None:
+def _in_time(
+    of: _Try, pattern: tries.Pattern[str], text: str, account: Account
+) -> bool | str | None:
+    account.look()
     try:
         return of(pattern, text)
     except TimeoutError:

@@ -14,6 +14,9 @@ from levada.errors import ExcessError, UsageError
 from levada.model.counts import check_count
 from levada.model.limits import Limited, QueryLimits
 from levada.plan.install.sharing import Sharing
+from levada.plan.sealed.plan import Plan
+from levada.runtime.driver.epoch import Epochs
+from levada.runtime.reported import Sums, living, names_of
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Index, Keep
 
@@ -52,13 +55,15 @@ class Totals:
 
     def __init__(self, limits: Limited) -> None:
         self._limits = limits
-        self._reports = Counter[str]()
+        self._reports, self._empty = Sums(), Counter[str]()  # the latter: reports without rows
         self._epoch = -1
         self._behind = False
 
-    def over(self, manifest: Manifest, index: Index | None) -> dict[str, ExcessError]:
+    def over(self, epochs: Epochs, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
-        found = self._often(manifest) if self._limits.any("reports") else {}
+        manifest = epochs.last
+        limited = self._limits.any("reports") and manifest.epoch != self._epoch
+        found = self._often(manifest, epochs.planned(manifest.plan)) if limited else {}
         for name, n in manifest.crowded.items():
             most = self._limits.of(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
@@ -74,18 +79,15 @@ class Totals:
                     found[name] = ExcessError(message, limit="kept")
         return found
 
-    def _often(self, manifest: Manifest) -> dict[str, ExcessError]:
-        if manifest.epoch == self._epoch:
-            return {}
+    def _often(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
         if not self._behind:
-            self._reports.clear()
+            self._reports, self._empty = Sums(), Counter()
         self._epoch, self._behind = manifest.epoch, manifest.behind
-        for name, counts in manifest.counts.items():
-            self._reports[name] += counts[3]
+        self._reports.add(manifest.counts)
         for name, times in manifest.shown_reports.items():
-            rows = manifest.counts.get(name, (0, 0, 0, 0))[3]
-            self._reports[name] += max(len(times) - rows, 0)
-        over = ((n, made, self._limits.of(n).reports) for n, made in self._reports.items())
+            rows = manifest.counts.of_query(plan.queries.get(name)) or (0, 0, 0, 0)
+            self._empty[name] += max(len(times) - rows[3], 0)
+        over = ((n, made, self._limits.of(n).reports) for n, made in self._made(plan).items())
         return {
             name: ExcessError(
                 f"It has made {made:,} reports of what was read at once; the limit is {most:,}.",
@@ -94,3 +96,15 @@ class Totals:
             for name, made, most in over
             if most and made > most
         }
+
+    def _made(self, plan: Plan) -> dict[str, int]:
+        """The reports of queries of which some may be over the limit."""
+        limits = (self._limits.all, *self._limits.own.values())
+        least = min(each.reports for each in limits if each.reports)
+        rows = self._reports.above(least)
+        rows = rows.where(living(plan, rows))
+        made = dict(zip(names_of(plan, rows), rows["reports"].tolist(), strict=True))
+        empty = {
+            name: n + self._reports.of(plan.queries.get(name))[1] for name, n in self._empty.items()
+        }
+        return made | empty

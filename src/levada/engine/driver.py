@@ -353,7 +353,7 @@ class Driver:
 
     def _check_totals(self) -> None:
         """Suspends the queries that have more over several epochs than they may have."""
-        for name, error in self._totals.over(self.last, self.publication.index).items():
+        for name, error in self._totals.over(self.epochs, self.publication.index).items():
             self.suspended.add([name], error, self._registry.queries)
             self._registry.changed = True
             self.epochs.limit = Limit()  # nobody else may need one

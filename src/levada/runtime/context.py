@@ -27,6 +27,7 @@ from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
+from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import FINEST
 from levada.streams.feed import FeedConfig
 from levada.streams.kafka import KafkaConfig
@@ -203,8 +204,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     state: str | None = None
     files: list[str] = []
     segment: str | None = None
-    # query -> [solutions, least report, greatest report, reports]
-    counts: dict[str, list[int]] = {}
+    counts: Reported = NONE  # of queries with results
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit
     held: dict[str, int] = {}  # query -> rows of state that its windows reach, where limited
     rows_in: int = 0  # rows that operators were given

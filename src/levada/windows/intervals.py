@@ -89,15 +89,12 @@ def exact(
 
 def watermark(table: WindowTable, streams: Times) -> Times:
     """W of each member: the least over the streams of its windows (MAX without windows)."""
-    w = np.full(table.kind.shape[1], MAX, np.int64)
-    for j in range(table.kind.shape[0]):
-        own = (
-            np.where(table.stream[j] >= 0, streams[np.maximum(table.stream[j], 0)], MAX)
-            if len(streams)
-            else w
-        )
-        np.minimum(w, own, out=w)
-    return w
+    members = table.stream.shape[1]
+    of = table.stream[:, :1] if table.one_stream else table.stream
+    w = np.full(of.shape[1], MAX, np.int64)
+    for own in of if len(streams) else ():
+        np.minimum(w, np.where(own >= 0, streams[np.maximum(own, 0)], MAX), out=w)
+    return w if len(w) == members else np.full(members, w[0])
 
 
 def quarter(table: WindowTable) -> int:

@@ -129,9 +129,11 @@ class Deliveries:
             return True
         if self._index is not None and plan is not None and plan.since > self._since:
             return query not in self._index.gone
-        if last is None or plan is None:
-            return last is None or query not in last.totals
         store = self._checkpoint
+        if last is not None and plan is None and last.plan:
+            plan = store.load_plan(last.plan).queries.get(query)
+        if last is None or plan is None:
+            return True
         had, _ = of_last(
             lambda: store.last or last, lambda now: total_of(str(store.root), now, plan)
         )

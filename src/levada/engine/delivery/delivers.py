@@ -13,7 +13,7 @@ from levada.engine.driving.tempo import wall
 from levada.engine.query import Query
 from levada.engine.registry import Registry
 from levada.errors import UsageError
-from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.checkpoint import Checkpoint, facts_of, plan_of
 from levada.runtime.store.published import Index, Keep
 
 
@@ -55,5 +55,7 @@ class Delivers:
         """What is kept for other processes, and for outputs (None: nothing is yet), and how it is
         opened. That does not hold the engine, which is closed when nobody has it any more.
         """
-        opened = partial(Index, root, self._kept or Keep.of(KEEP), wall, self._deliveries.needed)
+        plans = partial(plan_of, root, facts_of(root))
+        kept = self._kept or Keep.of(KEEP)
+        opened = partial(Index, root, kept, wall, plans, self._deliveries.needed)
         return opened() if self._kept or self._deliveries.all else None, opened

@@ -8,21 +8,26 @@ together, since all other queries wait for them. What such a query has reported 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
 from levada.errors import ExcessError, UsageError
+from levada.model.arrays import Bools
 from levada.model.counts import check_count
+from levada.model.frame import Frame
 from levada.model.limits import Limited, QueryLimits
-from levada.model.time import MAX, MIN, TIMELESS
+from levada.model.time import TIMELESS
 from levada.plan.install.sharing import Sharing
+from levada.plan.sealed.plan import Plan
+from levada.runtime.driver.epoch import Epochs
+from levada.runtime.reported import NONE, living, names_of, together
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.published import Index, Keep
 from levada.windows.report_bound import MOST_OF_A_ROW, most_at_rate, too_often
 
-_NONE = (0, MAX, MIN, 0)
+_NO_ROWS = NONE.frame()
 
 
 def limits_of(said: str, max_rows: int, keep: Keep | None, sharing: Sharing) -> QueryLimits:
@@ -54,54 +59,24 @@ def check_state(limits: QueryLimits, sharing: Sharing) -> None:
         )
 
 
-@dataclass
-class _Reading:
-    """What a query has reported of what was read at once: ``least`` and ``greatest``: the first and
-    the last report (ms).
-    """
-
-    solutions: int = 0
-    reports: int = 0
-    least: int = MAX
-    greatest: int = MIN
-
-    def add(self, counts: Sequence[int], shown: int) -> None:
-        """An epoch's counts of it; ``shown``: its reports, where it shows empty ones."""
-        solutions, least, greatest, reports = counts
-        self.reports += max(reports, shown)
-        if solutions and greatest > TIMELESS:
-            self.solutions += solutions
-            self.least, self.greatest = min(self.least, least), max(self.greatest, greatest)
-
-    def excess(self, limits: QueryLimits, elements: int) -> ExcessError | None:
-        """What is too much, where so many elements were read."""
-        if 0 < limits.reports < self.reports:
-            return ExcessError(
-                f"It has made {self.reports:,} reports of what was read at once; "
-                f"the limit is {limits.reports:,}.",
-                limit="reports",
-            )
-        span = max(self.greatest - self.least, 0)
-        most = most_at_rate(limits.rate, np.array([span]), np.array([1.0 * elements]))[0]
-        if limits.rate and self.reports > MOST_OF_A_ROW and self.solutions > most:
-            return too_often(self.solutions, span, limits.rate, says="has made")
-        return None
-
-
 class Totals:
-    """Counts what the limits speak of."""
+    """Counts what the limits speak of. ``_rows``: what queries have had of what was read at once,
+    by node and member; ``_empty``: reports without rows.
+    """
 
     def __init__(self, limits: Limited) -> None:
         self._limits = limits
-        self._of = dict[str, _Reading]()
+        self._rows, self._empty = _NO_ROWS, Counter[str]()
         self._epoch = -1
         self._before = self._known = 0  # elements
         self._behind = False
 
-    def over(self, manifest: Manifest, index: Index | None) -> dict[str, ExcessError]:
+    def over(self, epochs: Epochs, index: Index | None) -> dict[str, ExcessError]:
         """Which queries have too much after an epoch, and what."""
+        manifest = epochs.last
         counts = self._limits.any("reports") or self._limits.any("rate")
-        found = self._often(manifest) if counts else {}
+        new = counts and manifest.epoch != self._epoch
+        found = self._often(manifest, epochs.planned(manifest.plan)) if new else {}
         for name, n in manifest.crowded.items():
             most = self._limits.of(name).state
             message = f"Its windows have {n:,} rows of state in reach; the limit is {most:,}."
@@ -117,19 +92,68 @@ class Totals:
                     found[name] = ExcessError(message, limit="kept")
         return found
 
-    def _often(self, manifest: Manifest) -> dict[str, ExcessError]:
-        if manifest.epoch == self._epoch:
-            return {}
-        elements = sum(record.elements for record in manifest.streams.values())
-        if not self._behind:
-            self._of.clear()
-            self._before = self._known
-        self._known = elements
+    def _often(self, manifest: Manifest, plan: Plan) -> dict[str, ExcessError]:
+        told = manifest.counts.frame()
+        if self._behind:
+            told, _ = together([self._rows, told])
+        else:
+            self._empty, self._before = Counter(), self._known
+        self._rows = told
+        self._known = sum(record.elements for record in manifest.streams.values())
         self._epoch, self._behind = manifest.epoch, manifest.behind
-        shown = manifest.shown_reports
-        for name in {*manifest.counts, *shown}:
-            counts = manifest.counts.get(name, _NONE)
-            self._of.setdefault(name, _Reading()).add(counts, len(shown.get(name, ())))
-        read = max(elements - self._before, 0)
-        found = {n: of.excess(self._limits.of(n), read) for n, of in self._of.items()}
-        return {name: error for name, error in found.items() if error is not None}
+        for name, times in manifest.shown_reports.items():
+            rows = manifest.counts.of_query(plan.queries.get(name)) or (0, 0, 0, 0)
+            self._empty[name] += max(len(times) - rows[3], 0)
+        return {**self._too_dense(plan), **dict(self._too_many(plan))}
+
+    def _too_many(self, plan: Plan) -> Iterator[tuple[str, ExcessError]]:
+        """Queries with too many reports."""
+        if not self._limits.any("reports"):
+            return
+        rows = self._living(plan, self._rows["reports"] > self._least("reports"))
+        made = Counter(dict(zip(names_of(plan, rows), rows["reports"].tolist(), strict=True)))
+        for name, empty in self._empty.items():
+            made[name] = empty + self._reports_of(plan, name)
+        for name, n in made.items():
+            most = self._limits.of(name).reports
+            if 0 < most < n:
+                message = (
+                    f"It has made {n:,} reports of what was read at once; the limit is {most:,}."
+                )
+                yield name, ExcessError(message, limit="reports")
+
+    def _too_dense(self, plan: Plan) -> dict[str, ExcessError]:
+        """Queries with too many rows in reports for the event time of these."""
+        if not self._limits.any("rate"):
+            return {}
+        rows = self._rows
+        rows = rows.where((rows["most"] > TIMELESS) & (rows["reports"] > MOST_OF_A_ROW))
+        found = {}
+        read = np.full(rows.n, max(self._known - self._before, 0), np.float64)
+        span = np.maximum(rows["most"] - rows["least"], 0)
+        over = rows["n"] > most_at_rate(self._least("rate"), span, read)
+        rows, span, read = rows.where(over), span[over], read[over]
+        alive = living(plan, rows)
+        rows, span, read = rows.where(alive), span[alive], read[alive]
+        for i, name in enumerate(names_of(plan, rows)):
+            rate, n = self._limits.of(name).rate, int(rows["n"][i])
+            if rate and n > most_at_rate(rate, span[i : i + 1], read[i : i + 1])[0]:
+                found[name] = too_often(n, int(span[i]), rate, says="has made")
+        return found
+
+    def _living(self, plan: Plan, at: Bools) -> Frame:
+        rows = self._rows.where(at)
+        return rows.where(living(plan, rows))
+
+    def _reports_of(self, plan: Plan, name: str) -> int:
+        """The reports with rows of a query."""
+        query = plan.queries.get(name)
+        if query is None:
+            return 0
+        at = (self._rows["node"] == query.node) & (self._rows["op"] == query.member)
+        return int(self._rows["reports"][at].sum())
+
+    def _least(self, limit: str) -> int:
+        """The least of what some query may have."""
+        limits = (self._limits.all, *self._limits.own.values())
+        return min(most for each in limits if (most := int(getattr(each, limit))))

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from levada.emission.serialize import Batch
 from levada.errors import CheckpointError
 from levada.model.frame import Frame
 from levada.model.time import TIMELESS, Times, distinct
-from levada.plan.sealed.plan import QueryPlan
+from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import facts_of, plan_of
 from levada.runtime.store.manifest import read_manifest
@@ -51,7 +52,7 @@ class Archive:
     def __init__(self, root: Path, sign: Sign | None = None) -> None:
         self._root, self._facts = root, facts_of(root)
         self._index = Cursor(root)
-        self._manifests = Manifests(root, sign)
+        self._manifests = Manifests(root, sign, partial(plan_of, root, self._facts))
         self._lock = threading.Lock()
         self._of: dict[str, list[Entry]] = {}
         self._gone: dict[str, int] = {}
@@ -163,8 +164,8 @@ FEW_GONE = 256  # entries of what is gone that wait to be dropped together
 class Manifests:
     """What is there of an engine that keeps no index."""
 
-    def __init__(self, root: Path, sign: Sign | None) -> None:
-        self._root, self._sign = root, sign
+    def __init__(self, root: Path, sign: Sign | None, plans: Callable[[int], Plan]) -> None:
+        self._root, self._sign, self._plans = root, sign, plans
         self._last = 0
         self.first = 0
         self.gone: dict[str, int] = {}
@@ -185,7 +186,9 @@ class Manifests:
         for epoch in sorted(e for e in there if e > self._last):
             with suppress(CheckpointError, OSError):
                 path = self._root / "manifests" / str(epoch)
-                entry = entry_of(self._root, read_manifest(path), path.stat().st_mtime_ns // 10**6)
+                entry = entry_of(
+                    self._root, read_manifest(path), path.stat().st_mtime_ns // 10**6, self._plans
+                )
                 if entry.queries:
                     new.append(entry)
         if not self._last and self.first > 1:

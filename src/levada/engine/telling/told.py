@@ -54,10 +54,18 @@ class Told:
         if self._driver is None:
             return Progress(0, 0, 0, 0.0, awaits=STARTING)
         driver = self._driver
-        results = sum(list(driver.publication.results.values()))  # the loop's thread adds to them
-        seconds = time.monotonic() - driver.began
+        results, seconds = driver.publication.told.solutions, time.monotonic() - driver.began
         found = progress_of(driver.last, driver.before, results, seconds)
         return replace(found, awaits=driver.awaits)
+
+    def _solutions(self) -> dict[str, int]:
+        """The results of each query in this run."""
+        if self._driver is None:
+            return dict.fromkeys(self._registry.queries, 0)
+        told = self._driver.publication.told
+        return {
+            name: told.of(query.lifetime.query)[0] for name, query in self._registry.queries.items()
+        }
 
     def status(self) -> Status:
         """What each query waits for: watermarks, elements that matched patterns, next report."""

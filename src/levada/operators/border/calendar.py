@@ -69,10 +69,17 @@ class Calendar:
         said = reporting(self.kinds)
         if not moved.any() or not all(self.kinds[j].on_close for j in said):
             return bool(moved.any())
-        return any(bool((moved & (self._next_close(j, self.low) <= self.high)).any()) for j in said)
+        own = self._told
+        low, high, moved = self.low[own], self.high[own], moved[own]
+        return any(bool((moved & (self._next_close(j, low) <= high)).any()) for j in said)
+
+    @cached_property
+    def _told(self) -> slice:
+        """The members that tell of all which closes are due: the first, if all have its windows."""
+        return slice(0, 1) if self.table.alike else slice(None)
 
     def _next_close(self, j: int, x: Times) -> Times:
-        """Of each member the smallest close of window j after x."""
+        """Of each member, or of the first ones, the smallest close of window j after x."""
         t, members = self.table, np.arange(len(x), dtype=np.int32)
         opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
         return enter(
@@ -158,14 +165,17 @@ class Calendar:
             self._check_closes(parts, closing)
 
     def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
-        steps = np.stack([self.table.step[j] for j in closing])
+        told, members = self._told, len(self.low)
+        steps = np.stack([self.table.step[j][told] for j in closing])
         rate, longest = (1 / steps).sum(axis=0), int(steps.max())
         first, last = min(int(part[col.BEGIN].min()) for part in parts), _last_change(parts)
-        width = np.minimum(self.high, last) - np.maximum(self.low, first - 1)
-        rows = _rows(parts)
-        often = np.flatnonzero(width > self._most * steps.min(axis=0)) if self._most else _NO_MEMBER
-        if not len(often) and rows * (width * rate).max() <= self._few(rows):
+        width = np.minimum(self.high[told], last) - np.maximum(self.low[told], first - 1)
+        rows, too_wide = _rows(parts), (width > self._most * steps.min(axis=0)) & (self._most > 0)
+        if not too_wide.any() and rows * (width * rate).max() <= self._few(rows):
             return
+        often = np.flatnonzero(np.broadcast_to(too_wide, members))
+        rate, width = np.broadcast_to(rate, members), np.broadcast_to(width, members)
+        steps = np.broadcast_to(steps, (len(steps), members))
         op, s, e = _columns(parts)
         start = np.maximum(s, self.low[op] + 1)
         end = np.minimum(e, np.minimum(self.high, last)[op] + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,18 @@ class WindowTable:
                 stream[j, i] = streams.get(name, -1)
                 start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
         return WindowTable(kind, range_, step, t0, given, to, stream, start)
+
+    @cached_property
+    def one_stream(self) -> bool:
+        """Whether each window is of one stream for all members. Of a table that is whole."""
+        return bool((self.stream == self.stream[:, :1]).all())
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all members have the same windows of the same streams, starts apart: what is said
+        of one is said of all. Of a table that is whole.
+        """
+        return all(bool((own == own[:, :1]).all()) for own in self._columns[:-1])
 
     def params(
         self, j: int

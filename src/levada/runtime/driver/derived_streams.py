@@ -16,7 +16,7 @@ Cost: a reference for each made stream with results, a few comparisons for each 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from levada.kernels.text.ntriples_text import ENGINE
@@ -25,6 +25,7 @@ from levada.model.query import Form
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.context import StreamState
+from levada.runtime.reported import Reported
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.sources.reference import MadeReference
 
@@ -50,15 +51,19 @@ def _next_report(maker: QueryPlan, last: Manifest) -> int:
     return w + 1 if reaches and MIN < w < MAX else w
 
 
-def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Iterator[MadeReference]:
+def references(
+    plan: Plan, last: Manifest, root: Path, made_with: Path, before: Callable[[int], Plan]
+) -> Iterator[MadeReference]:
     """What the made streams say in the epoch after ``last``; ``made_with`` is the file of the plan
-    of ``last``.
+    of ``last``, which ``before`` gives.
 
     A stream that begins with this epoch says nothing of what its maker reported before.
     """
-    size, read = -1, plan.read
+    if not plan.made or not len(last.counts):
+        return
+    size, read, makers = -1, plan.read, before(last.plan).queries
     for stream, maker in plan.made.items():
-        counts = last.counts.get(maker)
+        counts = last.counts.of_query(makers.get(maker))
         if counts is None or stream not in read or stream not in last.streams:
             continue
         if size < 0:
@@ -85,7 +90,7 @@ def bases(plan: Plan, stream: str) -> set[str]:
     return set() if maker is None else {base for s in maker.streams for base in bases(plan, s)}
 
 
-def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str, int]:
+def latest(plan: Plan, last: Manifest, counts: Reported) -> dict[str, int]:
     """The last report with a result of each query that can make a stream, with those of a new epoch
     (``counts``).
 
@@ -98,8 +103,8 @@ def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str
     }
     made = (
         (n, c[2])
-        for n, c in (counts if Form.CONSTRUCT in plan.forms else {}).items()
-        if n in plan.queries and plan.queries[n].form is Form.CONSTRUCT
+        for n, c in (counts.by_name(plan) if Form.CONSTRUCT in plan.forms else {}).items()
+        if plan.queries[n].form is Form.CONSTRUCT
     )
     return found | {n: max(t, found.get(n, MIN)) for n, t in made}
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.intake.static_files import replaced
-from levada.model.collection import collection_paused
 from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
@@ -123,7 +122,7 @@ class Epochs:
         rows = 0 if flush or last.behind else self.admission.admitted
         references, after = self.sourcing.take(last.positions, last.streams, rows)
         root, before = self.checkpoint.root, self.checkpoint.plan_path(last.plan)
-        references += derived_streams.references(plan, last, root, before)
+        references += derived_streams.references(plan, last, root, before, self.planned)
         ended = self.sourcing.ended(after)
         newly_ended = self.sourcing.newly_ended(ended, last.streams)
         gone = {} if flush else self.sourcing.gone()
@@ -243,7 +242,7 @@ class Epochs:
         if intention.epoch <= self.last.epoch:
             return intention
         context = self._context(intention)
-        static = parts(context, self._plan(intention.plan), load_static.PIECE)
+        static = parts(context, self.planned(intention.plan), load_static.PIECE)
         return without_deadly(intention, context, [part for part in static if not part.before])
 
     def rehearse(self, intention: Intention) -> None:
@@ -253,7 +252,7 @@ class Epochs:
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
         if died is not None:
-            raise ended_twice(self._plan(intention.plan), intention.epoch, *died)
+            raise ended_twice(self.planned(intention.plan), intention.epoch, *died)
 
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""
@@ -282,7 +281,7 @@ class Epochs:
     def _context(self, intention: Intention) -> Context:
         last, tables = self.last, self.checkpoint.tables
         self.checkpoint.check_follows(intention.epoch)
-        plan = self._plan(intention.plan)
+        plan = self.planned(intention.plan)
         moved = bool(last.state) and last.groups != intention.groups  # state lies by another table
         return Context(
             intention.epoch,
@@ -316,13 +315,14 @@ class Epochs:
             replacement, before=str(self.checkpoint.root / replacement.before)
         )
 
-    def _plan(self, version: int) -> Plan:
+    def planned(self, version: int) -> Plan:
+        """A version of the plan."""
         if self.plan is not None and self.plan.version == version:
             return self.plan
         return self.checkpoint.load_plan(version)
 
     def _job(self, intention: Intention, context: Context) -> Job:
-        stages, references = self._plan(intention.plan).stages, intention.references
+        stages, references = self.planned(intention.plan).stages, intention.references
         self.degrees.look()
         choice = self.pace.decide(references, stages, context.partitions)
         fused = choice.way == ONE
@@ -342,23 +342,22 @@ class Epochs:
         """Constants, and static data: in one task, or gathered before by a job of its own where
         they are large.
         """
-        plan = self._plan(intention.plan)
+        plan = self.planned(intention.plan)
         pieces, size = to_read(context, plan)
         load_static.check_copies(context, plan, pieces)
         self._gathered = load_static.gather(context, plan, size, self.executor)
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
-    @collection_paused()
     def _manifest(
         self, intention: Intention, context: Context, outcomes: Sequence[bytes]
     ) -> Manifest:
         """What the outcomes add up to."""
-        plan = self._plan(intention.plan)
+        plan = self.planned(intention.plan)
         last = going_on(self.last, plan.streams)
         controls, done = told_in(outcomes)
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
-        counts = totals.counts(plan, done, lambda name: state_files.map_(context.root, name))
+        counts = totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
@@ -378,7 +377,7 @@ class Epochs:
             intention.ended and all(r.known <= r.watermark for r in records.values()),
             sum(d.rows_in for d in done),
             totals.hits(plan, last, controls),
-            results=last.results + sum(n for n, *_ in counts.values()),
+            results=last.results + counts.solutions,
             totalled=totalled,
             latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done),

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from levada.errors import LostTaskError
-from levada.model.collection import collection_paused
 from levada.model.limits import TOLD
 from levada.model.names import is_derived, is_left
 from levada.model.time import MAX, MIN
@@ -77,7 +76,6 @@ def records_of(
     return records
 
 
-@collection_paused()  # a list for each query with results
 def told_in(outcomes: Sequence[bytes]) -> tuple[list[Control], list[Done]]:
     """What tasks have told of the intake and of themselves. Raises ``LostTaskError`` if they went
     by different things.

@@ -14,68 +14,48 @@ from typing import Any
 import numpy as np
 
 from levada.kernels.keyed.groups import group
+from levada.model.arrays import Longs
 from levada.model.frame import Frame
 from levada.model.limits import Limited
 from levada.plan.sealed.patterns import MOST_COUNTED, patterns_read
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Control, Done
+from levada.runtime.reported import NONE, Reported, by_node, together
 from levada.runtime.store.manifest import Manifest
 
-Counts = dict[str, list[int]]
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
-def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
-    """Of each query with results in an epoch [solutions, least report, greatest report, reports],
-    from those of its tasks.
+def counts(done: Sequence[Done], opener: Opener) -> Reported:
+    """How much queries have reported in an epoch, from what its tasks say of it.
 
     A report that several tasks have rows of is one: where that can be, the reports themselves are
     looked up in the segments.
     """
-    found: Counts = {}
-    several: set[str] = set()
-    for d in done:
-        if not found:
-            found.update(d.counts)
-            continue
-        for query, (n, low, high, reports) in d.counts.items():
-            have = found.get(query)
-            if have is None:
-                found[query] = [n, low, high, reports]
-                continue
-            several.add(query)
-            found[query] = [
-                have[0] + n,
-                min(have[1], low),
-                max(have[2], high),
-                max(have[3], reports),
-            ]
-    unsure = [q for q in several if found[q][1] < found[q][2]]
-    if unsure:
-        reported = distinct_reports(plan, unsure, [d.segment for d in done if d.segment], opener)
-        for query, reports in reported.items():
-            found[query][3] = reports
-    return found
+    told = [d.counts for d in done if len(d.counts)]
+    if len(told) < 2:
+        return told[0] if told else NONE
+    rows, several = together([each.frame() for each in told])
+    rows["reports"][several] = 1
+    unsure = several & (rows["least"] < rows["most"])
+    if unsure.any():
+        opened = [opener(d.segment)[0] for d in done if d.segment]
+        rows["reports"][unsure] = distinct_reports(rows.where(unsure), opened)
+    return Reported.of(rows)
 
 
-def distinct_reports(
-    plan: Plan, queries: Sequence[str], segments: Sequence[str], opener: Opener
-) -> dict[str, int]:
-    """How many reports these queries have rows of."""
-    by_node: dict[int, dict[int, str]] = {}
-    for name in queries:
-        by_node.setdefault(plan.queries[name].node, {})[plan.queries[name].member] = name
-    opened = [opener(segment)[0] for segment in segments]
-    reported: dict[str, int] = {}
-    for node, names in by_node.items():
-        parts = [frames[f"reports.{node}"] for frames in opened if f"reports.{node}" in frames]
+def distinct_reports(rows: Frame, segments: Sequence[Mapping[str, Frame]]) -> Longs:
+    """How many reports these members (``node``, ``op``) have rows of."""
+    found: list[Longs] = []
+    for node, own in by_node(rows):
+        name = f"reports.{node}"
+        parts = [frames[name] for frames in segments if name in frames]
         op, r = (np.concatenate([part[column] for part in parts]) for column in ("op", "r"))
-        mine = np.isin(op, list(names))
+        mine = np.isin(op, own["op"])
         op, r = op[mine], r[mine]
         _, first = group(op.astype(np.uint64), np.ascontiguousarray(r).view(np.uint64))
-        member, n = np.unique(op[first], return_counts=True)
-        reported |= {names[m]: k for m, k in zip(member.tolist(), n.tolist(), strict=True)}
-    return reported
+        found.append(np.bincount(op[first], minlength=int(own["op"][-1]) + 1)[own["op"]])
+    return np.concatenate(found)
 
 
 def sizes(done: Sequence[Done]) -> dict[str, int]:

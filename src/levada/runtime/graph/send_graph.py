@@ -114,7 +114,7 @@ def add(before: Sent, done: Iterable[Done]) -> Sent:
         for sender, counts in told.received.items():
             _add(links.setdefault(sender, {}), name, counts)
         if told.segment:
-            rows = sum(n for n, *_ in told.counts.values())
+            rows = told.counts.solutions
             _add(links.setdefault(name, {}), OUTPUT, (rows, told.segment_size, 1))
         if told.at:
             busy[told.at] = busy.get(told.at, 0.0) + told.cpu

@@ -20,6 +20,7 @@ from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed
+from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import Slicing, slicing_of
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference
@@ -273,9 +274,9 @@ class Manifest(msgspec.Struct):
     files: list[str] = []
     segments: list[str] = []
     side: list[tuple[str, str, int]] = []
-    counts: dict[str, list[int]] = {}
-    # query -> [solutions, reports] since it came, or since ``totalled`` has what it had before
-    totals: dict[str, list[int]] = {}
+    counts: Reported = NONE  # of queries with results
+    # since they came, or since ``totalled`` has what they had before
+    totals: Reported = NONE
     shown_reports: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0

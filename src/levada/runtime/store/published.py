@@ -30,6 +30,7 @@ from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
 from levada.model.time import MAX, TIMELESS
+from levada.plan.sealed.plan import Plan
 from levada.runtime.store.deliveries import forget_deliveries
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.manifest import Manifest, read_manifest
@@ -106,13 +107,15 @@ def _age(word: str) -> int:
 
 @dataclass
 class Index:
-    """The index as the engine writes it. ``clock`` is the wall clock in ms. ``needed``: the first
-    epoch that an output still needs: it stays, and so do those behind it, beyond all bounds.
+    """The index as the engine writes it. ``clock`` is the wall clock in ms. ``plans`` gives a
+    version of the plan, which has the names of queries. ``needed``: the first epoch that an output
+    still needs: it stays, and so do those behind it, beyond all bounds.
     """
 
     root: Path
     keep: Keep
     clock: Callable[[], int]
+    plans: Callable[[int], Plan]
     needed: Callable[[], int] = lambda: MAX
     entries: list[Entry] = field(default_factory=list)
     gone: dict[str, int] = field(default_factory=dict)  # by query: the last that is not kept
@@ -147,7 +150,7 @@ class Index:
         if self.entries and manifest.epoch <= self.entries[-1].epoch:
             self._again(manifest)
             return []
-        entry = entry_of(self.root, manifest, self.clock())
+        entry = entry_of(self.root, manifest, self.clock(), self.plans)
         if not entry.queries:
             return []
         self._hold(entry)
@@ -273,9 +276,10 @@ class Cursor:
         return self._path.exists()
 
 
-def entry_of(root: Path, manifest: Manifest, wall: int) -> Entry:
-    """What the index says of an epoch."""
-    queries = {q: (c[1], c[2], c[3]) for q, c in manifest.counts.items() if c[0]}
+def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], Plan]) -> Entry:
+    """What the index says of an epoch. Raises ``CheckpointError`` if its plan is gone."""
+    counts = manifest.counts.by_name(plans(manifest.plan)) if len(manifest.counts) else {}
+    queries = {name: (least, most, reports) for name, (_, least, most, reports) in counts.items()}
     for query, times in manifest.shown_reports.items():
         if times:
             first, last, n = queries.get(query, (times[0], times[0], 0))

@@ -16,15 +16,15 @@ from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
 from levada.model.checked import checked_parts
-from levada.model.collection import collection_paused
-from levada.model.frame import Frame, concat
+from levada.model.frame import Column, Frame, concat
 from levada.model.limits import Limited
-from levada.model.time import Times, distinct
+from levada.model.time import Times
 from levada.operators.border.ends import within
 from levada.operators.border.written import as_solutions
 from levada.operators.excess import blamed, check_reports
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
+from levada.runtime.reported import NONE, Reported
 from levada.runtime.store import state_files
 from levada.runtime.task.exchange import text_identities
 from levada.terms.table import Terms
@@ -55,31 +55,29 @@ class Results:
                 yield from text_identities(frame, self.plan.nodes[node].layout)
             self._told[node] = len(frames)
 
-    def write(
-        self, context: Context, stage: int, partition: int
-    ) -> tuple[str | None, dict[str, list[int]]]:
-        """The segment's name (None: no rows) and per query [solutions, least, greatest report].
-        Raises ``ExcessError``.
+    def write(self, context: Context, stage: int, partition: int) -> tuple[str | None, Reported]:
+        """The segment's name (None: no rows) and how much queries have reported. Raises
+        ``ExcessError``.
         """
         if not self.frames:
-            return None, {}
-        frames = {node: concat(parts) for node, parts in self.frames.items()}
+            return None, NONE
+        frames = {node: concat(parts) for node, parts in sorted(self.frames.items())}
         terms = self._terms(frames)
         for node, frame in frames.items():
             self._check(self.plan.nodes[node], frame, terms, context.limited)
         if context.limited.any("kept"):
             self._count_bytes(frames, terms, context.limited)
-        counts: dict[str, list[int]] = {}
+        counts: list[Frame] = []
         named = {f"r.{node}": frame for node, frame in frames.items()}
         for node, frame in frames.items():
-            own, reports = _counts(self.plan.nodes[node], frame)
-            counts.update(own)
+            own, reports = _counts(node, frame)
+            counts.append(own)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
         data = checked_parts({**named, **terms.frames("terms")}, {"plan": self.plan.version})
         return state_files.write(
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
-        ), counts
+        ), Reported.of(concat(counts))
 
     def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
         """Raises ``ExcessError`` if a query would have too much in its reports."""
@@ -112,33 +110,27 @@ class Results:
         )
 
 
-@collection_paused()
-def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
-    """Per query [solutions, least, greatest report, reports]; the reports (``op``, ``r``) once.
+def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
+    """How much each query has reported, by member; the reports (``op``, ``r``) once.
 
     A report that two tasks have rows of is with both: the driver counts it once.
     """
-    if (frame["op"] == frame["op"][0]).all():
-        return _counts_of_one(node.members[int(frame["op"][0])].query, frame)
     report: Times = frame["r"]
-    codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
-    n, each = np.bincount(codes, minlength=len(first)), first
+    op, first, codes = np.unique(frame["op"], return_index=True, return_inverse=True)
+    n, each = np.bincount(codes, minlength=len(op)), first
+    least = most = report[first]
     if (report != report[0]).any():
         _, each = group(codes.astype(np.uint64), np.ascontiguousarray(report).view(np.uint64))
-    least = np.full(len(first), 2**62, np.int64)
-    most = np.full(len(first), -(2**62), np.int64)
-    np.minimum.at(least, codes[each], report[each])
-    np.maximum.at(most, codes[each], report[each])
-    reports = np.bincount(codes[each], minlength=len(first))
-    queries = [node.members.query_at(op) for op in frame["op"][first].tolist()]
-    told: list[list[int]] = np.stack([n, least, most, reports], axis=1).tolist()
-    found = dict(zip(queries, told, strict=True))
-    return found, Frame({"op": frame["op"][each], "r": report[each]}, len(each))
-
-
-def _counts_of_one(query: str, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
-    """The same for the rows of one query."""
-    report: Times = frame["r"]
-    each = distinct(report)
-    found = {query: [len(report), int(each[0]), int(each[-1]), len(each)]}
-    return found, Frame({"op": np.full(len(each), frame["op"][0]), "r": each}, len(each))
+        least, most = least.copy(), most.copy()
+        np.minimum.at(least, codes[each], report[each])
+        np.maximum.at(most, codes[each], report[each])
+    columns: dict[str, Column] = {
+        "node": np.full(len(op), node, np.int64),
+        "op": op,
+        "n": n,
+        "least": least,
+        "most": most,
+        "reports": np.bincount(codes[each], minlength=len(op)),
+    }
+    reports = Frame({"op": frame["op"][each], "r": report[each]}, len(each))
+    return Frame(columns, len(op)), reports

@@ -86,5 +86,7 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path: Pat
         for handle in handles:
             reports = len(list(handle.results()))
             assert reports == 40
-            assert last.totals[handle.name] == [80, reports]
-            assert engine._publication.reports[handle.name] == reports
+            own = handle._lifetime.query
+            assert own is not None and engine._publication.told.of(own) == (80, reports)
+            assert last.totals.of_query(own) == (80, 0, 0, reports)
+        assert engine._publication.reports == 80

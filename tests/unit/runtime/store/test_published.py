@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import numpy as np
 import pytest
 
 from levada.errors import UsageError
+from levada.model.frame import Frame
 from levada.model.time import TIMELESS
+from levada.plan.sealed.members.table import MemberTable
+from levada.plan.sealed.plan import Plan
+from levada.plan.sealed.shapes import Member
+from levada.runtime.reported import Reported
 from levada.runtime.store import published
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.published import Cursor, Index, Keep
@@ -21,12 +29,24 @@ def manifest(epoch: int, root: Path, size: int = 10) -> Manifest:
     name = f"results/{epoch}-0"
     (root / name).write_bytes(b"x" * size)
     time = 1000 * epoch
-    return Manifest(epoch, 1, segments=[name], counts={"q": [2, time, time, 1]})
+    return Manifest(epoch, 1, segments=[name], counts=counts_of(2, time))
+
+
+def counts_of(solutions: int, report: int) -> Reported:
+    """``q`` has so many solutions in one report."""
+    counts = {"node": 3, "op": 0, "n": solutions, "least": report, "most": report, "reports": 1}
+    return Reported.of(Frame({name: np.array([n], np.int64) for name, n in counts.items()}, 1))
+
+
+def plan(version: int) -> Plan:
+    """Of a plan what the index looks at: the names of queries."""
+    node = SimpleNamespace(members=MemberTable.of([Member((0,), query="q")]))
+    return cast(Plan, SimpleNamespace(version=version, nodes={3: node}))
 
 
 def index(root: Path, keep: str = "1000", clock: int = 0) -> Index:
     (root / "manifests").mkdir(exist_ok=True)
-    return Index(root, Keep.of(keep), lambda: clock)
+    return Index(root, Keep.of(keep), lambda: clock, plan)
 
 
 def test_a_cursor_sees_what_is_added(tmp_path: Path) -> None:
@@ -87,7 +107,7 @@ def test_what_is_beyond_the_bounds_goes(tmp_path: Path, keep: str, left: list[in
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
     ticks = itertools.count(0, 1000)
     (tmp_path / "manifests").mkdir()
-    kept = Index(tmp_path, Keep.of("5s"), lambda: next(ticks))
+    kept = Index(tmp_path, Keep.of("5s"), lambda: next(ticks), plan)
     for epoch in range(1, 20):
         kept.add(manifest(epoch, tmp_path))
     assert [e.epoch for e in kept.entries] == [17, 18, 19], "two looks at the clock an epoch"
@@ -117,7 +137,7 @@ def test_lines_of_what_is_gone_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_an_answer_has_its_epoch_for_an_id(tmp_path: Path) -> None:
     kept = index(tmp_path)
     answer = manifest(5, tmp_path)
-    answer.counts = {"q": [1, TIMELESS, TIMELESS, 1]}
+    answer.counts = counts_of(1, TIMELESS)
     kept.add(answer)
     assert kept.entries[0].last("q") == 5
 

@@ -1,6 +1,7 @@
 """Totals in manifests and files are those of a dictionary of all counts, whatever comes, goes."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 from levada.errors import CheckpointError
+from levada.model.frame import Frame
 from levada.plan.sealed.plan import Plan
+from levada.runtime.reported import Reported
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.totals import kept
 
@@ -29,11 +32,18 @@ class Place:
         return self.name
 
 
+class Places(list["Place"]):
+    """The members of a node."""
+
+    def query_at(self, at: int) -> str:
+        return self[at].name
+
+
 @dataclass
 class Node:
     """A node whose members are the Emits of queries."""
 
-    members: list[Place] = field(default_factory=list)
+    members: Places = field(default_factory=Places)
     gone: set[int] = field(default_factory=set)
 
     @property
@@ -42,7 +52,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Places:
+class Planned:
     """Of a plan what totals look at."""
 
     version: int
@@ -50,7 +60,22 @@ class Places:
     queries: dict[str, Place]
 
 
-def changed(plan: Places, rng: random.Random) -> Places:
+def told_of(counts: Mapping[Place, tuple[int, int]]) -> Reported:
+    """What queries have had in an epoch, as its tasks tell it."""
+    order = sorted(counts, key=lambda place: (place.node, place.member))
+    columns = {
+        "node": [place.node for place in order],
+        "op": [place.member for place in order],
+        "n": [counts[place][0] for place in order],
+        "least": [7] * len(order),
+        "most": [9] * len(order),
+        "reports": [counts[place][1] for place in order],
+    }
+    rows = {name: np.array(column, np.int64) for name, column in columns.items()}
+    return Reported.of(Frame(rows, len(order)))
+
+
+def changed(plan: Planned, rng: random.Random) -> Planned:
     """The next version: some queries go, some come, also under names of before."""
     queries = dict(plan.queries)
     for name in rng.sample(sorted(queries), len(queries) // 5):
@@ -69,18 +94,22 @@ def changed(plan: Places, rng: random.Random) -> Places:
 def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
     (tmp_path / "state").mkdir()
     rng, root = random.Random(seed), str(tmp_path)
-    plan, last = changed(Places(0, {}, {}), rng), Manifest(0, 0)
+    plan, last = changed(Planned(0, {}, {}), rng), Manifest(0, 0)
     known: dict[Place, list[int]] = {}
     most = 0
     with patch.object(kept, "FEW", 6):
         for epoch in range(1, 60):
             plan = changed(plan, rng) if rng.random() < 0.4 else plan
             some = rng.sample(sorted(plan.queries), rng.randrange(len(plan.queries) + 1))
-            counts = {n: [rng.randrange(1, 9), 0, 0, rng.randrange(1, 4)] for n in some}
-            for name, (n, _, _, reports) in counts.items():
-                had = known.setdefault(plan.queries[name], [0, 0])
-                known[plan.queries[name]] = [had[0] + n, had[1] + reports]
-            totals, files = kept.keep(root, cast(Plan, plan), last, epoch, counts)
+            counts = {
+                plan.queries[name]: (rng.randrange(1, 9), rng.randrange(1, 4)) for name in some
+            }
+            for place, (n, reports) in counts.items():
+                had = known.setdefault(place, [0, 0])
+                known[place] = [had[0] + n, had[1] + reports]
+            told = told_of(counts)
+            assert told.solutions == sum(n for n, _ in counts.values())
+            totals, files = kept.keep(root, cast(Plan, plan), last, epoch, told)
             last = Manifest(epoch, plan.version, totals=totals, totalled=files)
             assert len(totals) <= 6
             most = max(most, len(files))
@@ -97,10 +126,10 @@ def test_a_manifest_does_not_grow_by_queries(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     sizes = []
     for many in (2_000, 20_000):
-        node = Node([Place(f"query-{i}", 3, i, 1) for i in range(many)])
-        plan = cast(Plan, Places(1, {3: node}, {place.name: place for place in node.members}))
-        counts = {place.name: [5, 0, 0, 2] for place in node.members}
-        totals, files = kept.keep(str(tmp_path), plan, Manifest(0, 1), 1, counts)
+        node = Node(Places([Place(f"query-{i}", 3, i, 1) for i in range(many)]))
+        plan = cast(Plan, Planned(1, {3: node}, {place.name: place for place in node.members}))
+        told = told_of(dict.fromkeys(node.members, (5, 2)))
+        totals, files = kept.keep(str(tmp_path), plan, Manifest(0, 1), 1, told)
         sizes.append(len(encode_manifest(Manifest(1, 1, totals=totals, totalled=files))))
         last = Manifest(1, 1, totals=totals, totalled=files)
         assert kept.total_of(str(tmp_path), last, cast(Any, node.members[-1])) == (5, 2)

@@ -18,7 +18,7 @@ Whatever is chosen here, results are the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -66,14 +66,14 @@ class _Standing:
 @dataclass(slots=True)
 class Sites:
     """Where the queries of a topology stand. ``of_stream``: the regions of streams; ``elements`` of
-    streams and ``totals`` of queries, their solutions first, as the last manifest has them.
+    streams as the last manifest has them; ``had``: the solutions of a query of late, None: none.
     """
 
     regions: Regions = field(default_factory=Regions)
     of_stream: Mapping[str, str] = field(default_factory=dict)
     chosen: dict[str, Chosen] = field(default_factory=dict)
     elements: Mapping[str, int] = field(default_factory=dict)
-    totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    had: Callable[[str], int | None] = lambda name: None
     _there: dict[int, dict[str, Counter[str]]] = field(default_factory=dict)
     _of: dict[str, _Standing] = field(default_factory=dict)
     _coming: Counter[tuple[str, str]] = field(default_factory=Counter)  # streams, by site
@@ -144,8 +144,9 @@ class Sites:
                 for name in islice(users, FEW):
                     own = self._of[name]
                     since = {s: self.elements.get(s, 0) - own.began[s] for s in own.streams}
-                    if name in self.totals and all(since.values()):
-                        return self.totals[name][0], Counter(since)
+                    had = self.had(name)
+                    if had is not None and all(since.values()):
+                        return had, Counter(since)
         return None
 
 

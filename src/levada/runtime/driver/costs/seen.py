@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from levada.plan.topology.topology import Topology
 from levada.runtime.store.manifest import Manifest
@@ -16,4 +17,10 @@ def tell(topology: Topology, last: Manifest | None, regions: Mapping[str, str]) 
     topology.dear.see(last.met)
     topology.rates.see(last.met, max((s.max_ts for s in last.streams.values()), default=0))
     topology.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
-    topology.sites.totals = last.totals
+    topology.sites.had = partial(_solutions, topology, last)
+
+
+def _solutions(topology: Topology, last: Manifest, name: str) -> int | None:
+    """Those that a query has had of late; None: none."""
+    found = last.totals.of_query(topology.queries.get(name))
+    return None if found is None else found[0]

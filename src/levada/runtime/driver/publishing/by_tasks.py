@@ -56,8 +56,9 @@ def _job(checkpoint: Checkpoint, sink: FileSink, manifest: Manifest) -> Job:
         str(checkpoint.root), manifest.rolled, plans, str(out), str(sink.format), roll.bytes,
         roll.age, sink.terms, sink.claimed, mark,
     )  # fmt: skip
+    counts = manifest.counts.by_name(checkpoint.load_plan(manifest.plan))
     names = {
-        query: manifest.counts.get(query, [0])[0]
+        query: counts.get(query, (0,))[0]
         for held in manifest.rolled
         for query in checkpoint.load_plan(held.plan).queries
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +32,7 @@ from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.publishing.rolling import oldest
 from levada.runtime.driver.publishing.tables import StateFiles, give, prepare_states
 from levada.runtime.local import Executor
+from levada.runtime.reported import Sums
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Held, Manifest
@@ -95,8 +97,8 @@ class Publication:
     new_index: Callable[[], Index] | None = None
     executor: Executor | None = None
     kept: list[Published] = field(default_factory=list)
-    reports: dict[str, int] = field(default_factory=dict)
-    results: dict[str, int] = field(default_factory=dict)
+    told: Sums = field(default_factory=Sums)  # of this run
+    given: Counter[str] = field(default_factory=Counter)  # reports, where there is a sink
     oldest_plan: int = 0
 
     def __post_init__(self) -> None:
@@ -122,6 +124,11 @@ class Publication:
             if not isinstance(sink, StateFiles)
         ]
         return any(others) or (all(states) and bool(states or not others))
+
+    @property
+    def reports(self) -> int:
+        """Those of this run, of all queries."""
+        return self.told.reports if self.sink is None else self.given.total()
 
     def held_by(self) -> str:
         """Why no epoch is to begin: outputs are too far behind. Raises what one has failed with."""
@@ -151,12 +158,8 @@ class Publication:
         """Everything that an epoch made, and what was held back until it. Where that is worth it
         and it may go on ``beside`` the next epoch: what is left to do, by any one thread.
         """
-        own = manifest.counts if manifest.epoch > self._before else {}
-        results, reports = self.results, self.reports
-        for name, (n, _, _, _) in own.items():
-            results[name] = results.get(name, 0) + n
-        for name, (_, _, _, n) in own.items() if self.sink is None else ():
-            reports[name] = reports.get(name, 0) + n
+        if manifest.epoch > self._before:
+            self.told.add(manifest.counts)
         waits = beside and self._can_wait(manifest)
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:
@@ -195,8 +198,7 @@ class Publication:
         executor = self.executor if by_tasks and not self.files else None
         if executor is not None and isinstance(self.sink, FileSink):
             written = write_by_tasks(self.checkpoint, self.sink, manifest, executor)
-            for name, reports in (written or {}).items():
-                self.reports[name] = self.reports.get(name, 0) + reports
+            self.given.update(written or {})
             if written is not None:
                 return
         found = (
@@ -207,8 +209,7 @@ class Publication:
         for epoch, query, batch in together(found):
             if self.sink is not None:
                 give(self.sink, query, epoch, batch)
-                known = self.reports.get(query.name, 0)
-                self.reports[query.name] = known + len(distinct(batch.report))
+                self.given[query.name] += len(distinct(batch.report))
             if query.name in self.files:
                 give(self.files[query.name], query, epoch, batch)
 

@@ -54,6 +54,10 @@ def test_columns_that_grow_are_a_list_of_members(random_seed: int) -> None:
         assert one == other and list(one) == [known[at] for at in chosen] == list(other)
         assert [one[i] for i in range(-len(one), 0)] == list(one[:])
         check_columns(one, [known[at] for at in chosen])
+        for number in range(len(known), len(known) + 3):  # also behind a few that were sealed
+            known.append(drawn(rng, number, ragged=ragged))
+            assert held.add(known[-1]) == number
+        assert [held[at] for at in range(len(held))] == known
 
 
 def check_columns(table: MemberTable, members: list[Member]) -> None:

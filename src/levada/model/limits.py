@@ -22,16 +22,17 @@ LONGEST_TEXT = 32 << 20
 """Bytes of one computed text; a longer one is an error, as in an expression that has no value."""
 
 MOST_TEXTS = 1 << 30
-"""Bytes of the texts that an operator may compute in an epoch, unless the engine is told
-otherwise.
+"""Bytes of the texts that an operator may compute in an epoch for ``ELEMENTS`` read, unless the
+engine is told otherwise.
 """
 
-MOST_SECONDS = 5
-"""CPU seconds that an operator's expressions may take for ``ELEMENTS`` that an epoch reads, unless
-the engine is told otherwise.
+MOST_SECONDS = 60
+"""CPU seconds that an operator's expressions may take in an epoch for ``ELEMENTS`` read, unless the
+engine is told otherwise.
 """
 
 ELEMENTS = 100_000
+"""Read in an epoch, from which on more is more for each."""
 
 TOLD = 3
 """How many reasons of dead letters are told at once."""
@@ -56,7 +57,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     them. ``kept``: bytes of its results that are kept for other processes. ``made``: bytes of the
     rows that an operator makes in an epoch, texts apart. ``state``: rows that its windows reach.
     ``rate``: report rows for a second of event time. ``texts``: bytes that an operator computes in
-    an epoch. ``seconds``: of CPU that its expressions take there for ``ELEMENTS`` read.
+    an epoch, ``seconds``: of CPU that its expressions take there, both for ``ELEMENTS`` read.
     """
 
     rows: int = MOST_ROWS
@@ -78,7 +79,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
         >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
         QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
-made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
+made=2000000000, state=0, rate=0, texts=1073741824, seconds=60)
         """
         found = {"rows": rows, "solutions": rows}
         for part in filter(None, (part.strip() for part in text.split(","))):
@@ -95,7 +96,7 @@ made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
 
         >>> QueryLimits(bytes=10, kept=5).within(QueryLimits(bytes=20, reports=3))
         QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5, \
-made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
+made=2000000000, state=0, rate=0, texts=1073741824, seconds=60)
         """
         both = {word: (getattr(self, word), getattr(other, word)) for word in ("rows", *_WORDS)}
         return QueryLimits(

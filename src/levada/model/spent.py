@@ -49,7 +49,7 @@ class Spent:
     """``limits``: how many bytes an operator may make and seconds take (0: as many as it will), for
     ``ELEMENTS`` of the ``rows`` that the task has read or got; ``turn``: whose turn it is.
 
-    >>> Spent(QueryLimits(texts=1000, seconds=5), 250_000).texts
+    >>> Spent(QueryLimits(texts=1000, cpu=5), 250_000).texts
     2500
     """
 
@@ -67,7 +67,7 @@ class Spent:
     @property
     def seconds(self) -> float:
         """The seconds that it may take."""
-        return self.limits.seconds * max(self.rows / ELEMENTS, 1)
+        return self.limits.cpu * max(self.rows / ELEMENTS, 1)
 
     def account(self, op: Ints | None = None) -> Account:
         """That of the operator whose turn it is; ``op``: the members of its rows."""
@@ -132,12 +132,12 @@ class Account:
         if 0 < most < self.taken.seconds + self.spent.clock() - self.began:
             self.taken.blame(self.op, None)
             raise ExcessError(
-                f"The expressions of an operator would take more than {most:g} s of one epoch.",
-                limit="seconds",
+                f"The expressions of an operator would take more than {most:g} s of CPU in one epoch.",
+                limit="cpu",
                 member=self.taken.worst(),
             )
 
 
 def nobody() -> Account:
     """An account without limits, for what no operator evaluates."""
-    return Spent(QueryLimits(texts=0, seconds=0)).account()
+    return Spent(QueryLimits(texts=0, cpu=0)).account()

@@ -132,7 +132,8 @@ class Account:
         if 0 < most < self.taken.seconds + self.spent.clock() - self.began:
             self.taken.blame(self.op, None)
             raise ExcessError(
-                f"The expressions of an operator would take more than {most:g} s of CPU in one epoch.",
+                f"The expressions of an operator would take more than {most:g} s of CPU "
+                "in one epoch.",
                 limit="cpu",
                 member=self.taken.worst(),
             )

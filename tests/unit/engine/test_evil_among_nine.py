@@ -138,6 +138,21 @@ def test_those_who_share_its_join_or_read_what_it_makes(tmp_path: Path, mode: st
     judge(alike, elements, got)
 
 
+def test_of_those_who_share_an_operator_the_one_whose_expression_takes_long(
+    tmp_path: Path,
+) -> None:
+    """They differ in the pattern alone, and who has most texts is not who takes most time."""
+    text = EVIL["back-reference"].text
+    quick = text.replace("(a|aa)+", "(b|bb)+")
+    more = quick.replace("?a :t ?t", "?a ?q ?t")  # also other texts
+    elements, asked = stream(4, 40), nine(random.Random(1))
+    add(tmp_path / "s.nt", elements)
+    others = {"quick": quick, "evil": text, "more": more}
+    got = run(tmp_path / "c", tmp_path / "s.nt", asked, others)
+    judge(asked, elements, got)
+    assert list(read_status(tmp_path / "c").suspended) == ["evil"]
+
+
 class Nine(MemorySink):
     """Keeps what the nine say."""
 

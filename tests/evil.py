@@ -65,7 +65,7 @@ EVIL = {
     "replace": Evil(f"SELECT ({REPLACED} AS ?v)", "?a :t ?t", ("texts",)),
     "doubles": Evil("SELECT ?t8", f"?a :t ?t0 {DOUBLED}", ("texts",)),
     "path": Evil("SELECT ?a ?b", "?a (:e|^:e)* ?b", ("made", "bytes", "rate")),
-    "back-reference": Evil("SELECT ?a", f'?a :t ?t FILTER(REGEX(?t, "{BACK}"))', ("seconds",)),
+    "back-reference": Evil("SELECT ?a", f'?a :t ?t FILTER(REGEX(?t, "{BACK}"))', ("cpu",)),
 }
 """By name."""
 

@@ -278,7 +278,8 @@ Limits = Annotated[
     str | None,
     typer.Option(
         metavar="WORD=N[,..]",
-        help="What one query may have: solutions, bytes, reports, kept, made, state.",
+        help="What one query may have: solutions, bytes, reports, kept, made, state, rate, texts, "
+        "cpu.",
         rich_help_panel=RUNNING,
     ),
 ]

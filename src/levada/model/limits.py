@@ -22,16 +22,17 @@ LONGEST_TEXT = 32 << 20
 """Bytes of one computed text; a longer one is an error, as in an expression that has no value."""
 
 MOST_TEXTS = 1 << 30
-"""Bytes of the texts that an operator may compute in an epoch, unless the engine is told
-otherwise.
+"""Bytes of the texts that an operator may compute in an epoch for ``ELEMENTS`` read, unless the
+engine is told otherwise.
 """
 
-MOST_SECONDS = 5
-"""CPU seconds that an operator's expressions may take for ``ELEMENTS`` that an epoch reads, unless
-the engine is told otherwise.
+MOST_CPU = 60
+"""CPU seconds that an operator's expressions may take in an epoch for ``ELEMENTS`` read, unless the
+engine is told otherwise.
 """
 
 ELEMENTS = 100_000
+"""Read in an epoch, from which on more is more for each."""
 
 TOLD = 3
 """How many reasons of dead letters are told at once."""
@@ -39,7 +40,7 @@ TOLD = 3
 SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 """Bytes, by how users write them."""
 
-SERVED = "bytes=100MB,reports=1000000,made=1GB,rate=2000000,texts=200MB,seconds=3"
+SERVED = "bytes=100MB,reports=1000000,made=1GB,rate=2000000,texts=200MB,cpu=3"
 """What a query of a server may have, unless it is told otherwise."""
 
 _IN_BYTES = ("bytes", "kept", "made", "texts")
@@ -56,7 +57,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     them. ``kept``: bytes of its results that are kept for other processes. ``made``: bytes of the
     rows that an operator makes in an epoch, texts apart. ``state``: rows that its windows reach.
     ``rate``: report rows for a second of event time. ``texts``: bytes that an operator computes in
-    an epoch. ``seconds``: of CPU that its expressions take there for ``ELEMENTS`` read.
+    an epoch, ``cpu``: seconds that its expressions take there, both for ``ELEMENTS`` read.
     """
 
     rows: int = MOST_ROWS
@@ -68,7 +69,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     state: int = 0
     rate: int = 0
     texts: int = MOST_TEXTS
-    seconds: int = MOST_SECONDS
+    cpu: int = MOST_CPU
 
     @staticmethod
     def of(text: str, rows: int = MOST_ROWS) -> QueryLimits:
@@ -78,7 +79,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
         >>> QueryLimits.of("bytes=100MB, reports=1000", rows=500)
         QueryLimits(rows=500, solutions=500, bytes=100000000, reports=1000, kept=0, \
-made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
+made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
         """
         found = {"rows": rows, "solutions": rows}
         for part in filter(None, (part.strip() for part in text.split(","))):
@@ -95,7 +96,7 @@ made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
 
         >>> QueryLimits(bytes=10, kept=5).within(QueryLimits(bytes=20, reports=3))
         QueryLimits(rows=50000000, solutions=50000000, bytes=10, reports=3, kept=5, \
-made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
+made=2000000000, state=0, rate=0, texts=1073741824, cpu=60)
         """
         both = {word: (getattr(self, word), getattr(other, word)) for word in ("rows", *_WORDS)}
         return QueryLimits(
@@ -104,7 +105,7 @@ made=2000000000, state=0, rate=0, texts=1073741824, seconds=5)
 
 
 _WORDS = tuple(word for word in QueryLimits.__struct_fields__ if word != "rows")
-_OF_OPERATORS = ("made", "texts", "seconds")
+_OF_OPERATORS = ("made", "texts", "cpu")
 """What queries that share an operator have in common: no query has such a limit of its own."""
 
 

@@ -3,8 +3,8 @@ make, and CPU seconds.
 
 A join with few rows can have expressions that make gigabytes of them, and one regular expression
 can take a second for each text. So both are counted where they come about: texts before they are
-made, seconds between texts and between pieces of rows. What an operator may take grows with what
-its epoch has read, so a backlog is no reason to suspend anybody.
+made, seconds between texts and between pieces of rows. What an operator may take grows with the
+rows that have been read, so a backlog, or much static data, is no reason to suspend anybody.
 """
 
 from __future__ import annotations
@@ -46,25 +46,28 @@ class _Taken:
 
 @dataclass(slots=True)
 class Spent:
-    """``texts``: the bytes that an operator may make (0: as many as it will), ``seconds`` that it
-    may take (0: as many as it will); ``turn``: the operator whose turn it is.
+    """``limits``: how many bytes an operator may make and seconds take (0: as many as it will), for
+    ``ELEMENTS`` of the ``rows`` that the task has read or got; ``turn``: whose turn it is.
+
+    >>> Spent(QueryLimits(texts=1000, cpu=5), 250_000).texts
+    2500
     """
 
-    texts: int = limits.MOST_TEXTS
-    seconds: float = limits.MOST_SECONDS
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    rows: int = 0
     clock: Callable[[], float] = time.thread_time
     turn: int = -1
     _of: dict[int, _Taken] = field(default_factory=dict)
 
-    @staticmethod
-    def within(said: QueryLimits, elements: int) -> Spent:
-        """What operators may take where an epoch has read so many elements.
+    @property
+    def texts(self) -> int:
+        """The bytes that an operator may make."""
+        return int(self.limits.texts * max(self.rows / ELEMENTS, 1))
 
-        >>> Spent.within(QueryLimits(texts=1000, seconds=5), 250_000).texts
-        2500
-        """
-        more = max(elements / ELEMENTS, 1)
-        return Spent(int(said.texts * more), said.seconds * more)
+    @property
+    def seconds(self) -> float:
+        """The seconds that it may take."""
+        return self.limits.cpu * max(self.rows / ELEMENTS, 1)
 
     def account(self, op: Ints | None = None) -> Account:
         """That of the operator whose turn it is; ``op``: the members of its rows."""
@@ -91,7 +94,7 @@ class Account:
         """Which of these texts that are to be made are too long, from the bytes that each would
         have. Raises ``ExcessError`` if the others are too many.
 
-        >>> Spent(texts=100).account().make(np.array([40, 50])).tolist()
+        >>> Spent(QueryLimits(texts=100)).account().make(np.array([40, 50])).tolist()
         [False, False]
         """
         too_long: Bools = sizes > limits.LONGEST_TEXT
@@ -129,12 +132,13 @@ class Account:
         if 0 < most < self.taken.seconds + self.spent.clock() - self.began:
             self.taken.blame(self.op, None)
             raise ExcessError(
-                f"The expressions of an operator would take more than {most:g} s of one epoch.",
-                limit="seconds",
+                f"The expressions of an operator would take more than {most:g} s of CPU "
+                "in one epoch.",
+                limit="cpu",
                 member=self.taken.worst(),
             )
 
 
 def nobody() -> Account:
     """An account without limits, for what no operator evaluates."""
-    return Spent(0, 0).account()
+    return Spent(QueryLimits(texts=0, cpu=0)).account()

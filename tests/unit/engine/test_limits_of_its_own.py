@@ -71,6 +71,7 @@ def world(folder: Path, queries: Asked, lines: str, sharing: str = "exact") -> P
         ("solutions=39", ALL, "40 solutions; the limit is 39.", "relax"),
         ("bytes=1KB", ALL, "bytes; the limit is 1,000.", "exact"),
         ("reports=5", OFTEN, "reports of what was read at once; the limit is 5.", "relax"),
+        ("rate=100", OFTEN, "a second.", "relax"),
         ("kept=5KB", ALL, "bytes of its results are kept; the limit is 5,000.", "off"),
     ],
 )

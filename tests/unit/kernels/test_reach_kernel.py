@@ -50,6 +50,16 @@ def test_a_cycle_of_many_nodes_does_not_fit_at_once(many: bool) -> None:
     assert len(set(zip(i.tolist(), j.tolist(), strict=True))) == len(i)
 
 
+@pytest.mark.parametrize("most", [0, 1, 299, 5000, 89_999, 90_000])
+def test_it_ends_behind_what_is_too_much(most: int) -> None:
+    n = 300
+    csr = _arrays([(i, (i + 1) % n) for i in range(n)], n)
+    starts = np.arange(n, dtype=np.int32)
+    i, j = r.reach(*csr, starts, np.zeros(n, bool), many=True, most=most)
+    assert len(i) == len(j)
+    assert most < len(i) <= 3 * most + 2048 if most < n * n else len(i) == n * n
+
+
 def test_without_starts_nothing_is_reached() -> None:
     none = np.empty(0, np.int32)
     i, j = r.reach(*_arrays([(0, 1)], 2), none, np.ones(2, bool), many=True)

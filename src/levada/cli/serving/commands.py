@@ -45,7 +45,7 @@ TokenLimits = Annotated[
         "--limits",
         metavar="WORD=N[,WORD=N]",
         help="What it may have: queries, streams, connections; body, text, seconds of a request; "
-        "solutions, bytes, reports, kept of each query that it adds.",
+        "solutions, bytes, reports, kept, rate of each query that it adds.",
     ),
 ]
 TokenFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of tokens.")]

@@ -103,7 +103,7 @@ class IntakeTask:
     def read(self, payload: Payload) -> None:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
         elements = sum(reference.elements for reference in payload.references)
-        self.pool.spent = Spent.within(self.context.limits, elements)
+        self.pool.spent = Spent(self.context.limits, elements)
         if payload.constants:
             self._constants()
         if payload.static:
@@ -112,6 +112,7 @@ class IntakeTask:
             for node, frame in gather_static.read(
                 self.context, self.plan, self.pool, payload.gathered
             ):
+                self.pool.spent.rows += frame.n
                 local(self.plan, self.env, self.exchange, node, frame)
         for reference in payload.references:
             self._reference(reference)
@@ -304,6 +305,7 @@ class IntakeTask:
         """The rows of static patterns."""
         for number, frame in matching(self.context, self.plan, self.pool, parts).items():
             node = self.plan.nodes[number]
+            self.pool.spent.rows += frame.n
             local(self.plan, self.env, self.exchange, node, settled(self.context, node, frame))
 
     def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:

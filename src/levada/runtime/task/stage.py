@@ -105,8 +105,9 @@ class StageTask:
         if self.context.first:
             self._forget_removed()
         arrived = self._receive(blobs)
+        came = sum(frame.n for frame in chain(*self.inputs.values(), *self.partials.values()))
         read = sum(control.elements for control in self.controls)
-        self.pool.spent = Spent.within(self.context.limits, read)
+        self.pool.spent = Spent(self.context.limits, max(came, read))
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progressed()

@@ -2,7 +2,7 @@
 
     queries streams connections         in place of what a server gives every token
     body text seconds                   of one request, at most what a server takes of anybody
-    solutions bytes reports kept state  of each query that it adds, at most what others may have
+    solutions bytes reports kept state rate   of each query that it adds, at most what others have
 
 Who has no such words has what everybody has.
 """

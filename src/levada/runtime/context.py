@@ -19,6 +19,7 @@ from xxhash import xxh3_64_hexdigest
 
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
+from levada.model.collection import Collected
 from levada.model.limits import Limited, Memory, QueryLimits
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
@@ -39,6 +40,7 @@ TIMES, ROWS = 1, 2
 
 
 _LOADING = threading.RLock()
+_READ = Collected(cycles=False)  # of the plans that this process has read
 
 
 class StreamState(msgspec.Struct):
@@ -277,7 +279,9 @@ def load_plan(path: str) -> Plan:
 @lru_cache(maxsize=4)
 def cached_plan(path: str) -> Plan:
     """``load_plan`` in one thread."""
-    return read_plan(Path(path), lambda base: cached_plan(str(base)))
+    plan = read_plan(Path(path), lambda base: cached_plan(str(base)))
+    _READ.after(len(plan.queries))
+    return plan
 
 
 @lru_cache(maxsize=4)

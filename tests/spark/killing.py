@@ -94,9 +94,11 @@ def command(folder: Path, root: Path, *, once: bool) -> list[str]:
 
 
 def start(
-    folder: Path, root: Path, point: int = 0, *, once: bool = True
+    folder: Path, root: Path, point: int = 0, *, once: bool = True, heavy: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Starts a run; ``point``: it leaves at its so many-th step (0: it does not)."""
+    """Starts a run; ``point``: it leaves at its so many-th step (0: it does not); ``heavy``: all
+    that it does after its first job is done by workers.
+    """
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, *command(folder, root, once=once)],
@@ -105,6 +107,7 @@ def start(
             "PYTHONPATH": path,
             "LEVADA_KILL_AT": str(point),
             "LEVADA_JOBS_HERE": "1",
+            **({"LEVADA_HEAVY": "1"} if heavy else {}),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -121,6 +124,38 @@ def kill(process: subprocess.Popen[bytes], *, all_of_it: bool) -> None:
             child.kill()
         except psutil.NoSuchProcess:
             continue
+
+
+def kill_worker(process: subprocess.Popen[bytes], rng: random.Random) -> bool:
+    """SIGKILL to one of the Python processes that do a run's tasks, if there is one."""
+    below = psutil.Process(process.pid).children(recursive=True)
+    for child in rng.sample(below, len(below)):
+        try:
+            parent = child.parent()
+            forked = parent in below and parent.cmdline() == child.cmdline()
+            if forked and "levada.runtime.spark.daemon" in child.cmdline():
+                child.kill()
+                return True
+        except psutil.NoSuchProcess:
+            continue
+    return False
+
+
+def go_without_workers(folder: Path, root: Path, kills: int, rng: random.Random) -> int:
+    """A run to its end, in which one of its workers is killed so many times, each time in another
+    epoch; how many there were.
+    """
+    process, killed, epoch = start(folder, root, heavy=True), 0, 0
+    while process.poll() is None and killed < kills:
+        newest = newest_epoch(root / "ck")
+        if newest > epoch:
+            time.sleep(rng.uniform(0, 0.2))  # anywhere in what follows
+            if kill_worker(process, rng):
+                epoch, killed = newest, killed + 1
+        time.sleep(0.005)
+    code, said = finish(process)
+    assert code == 0, said
+    return killed
 
 
 def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:

@@ -1,5 +1,5 @@
-"""The driver killed in random epochs on real Spark, and started again until it ends (judge 4):
-LEVADA_KILLS times, 2 unless said.
+"""Workers killed in random epochs on real Spark, whose tasks are done again; and the driver, which
+is started again until it ends (judge 4): each LEVADA_KILLS times, 2 unless said.
 
 The seed is told with a failure; LEVADA_SEED repeats it, but for the instants within an epoch at
 which processes are killed.
@@ -17,6 +17,7 @@ from levada.testing.question import ReferenceQuery
 from levada.testing.reference import evaluate
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "2"))
+WORKERS = 5  # at most: each is killed in an epoch of its own, and there are not many more
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.chaos,
@@ -45,12 +46,13 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
 ) -> None:
     data = tmp_path / "data"
     killing.prepare(data)
-    code, said = killing.finish(killing.start(data, tmp_path / "whole"))
-    assert code == 0, said
-    whole = killing.published(tmp_path / "whole")
-    assert whole == expected(), "the run without a kill is right"
     print(f"LEVADA_SEED={random_seed}")
     rng = random.Random(random_seed)
+    workers = killing.go_without_workers(data, tmp_path / "whole", min(KILLS, WORKERS), rng)
+    print(f"{workers} workers killed")
+    whole = killing.published(tmp_path / "whole")
+    assert whole == expected(), "the run whose driver lives is right"
+    assert workers, "tasks were done by workers"
     done = 0
     while done < KILLS:
         root = tmp_path / f"after-{done}"

@@ -126,17 +126,30 @@ def _left_open(source: Source) -> str:
 
 
 def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
-    """The terminals that the parser would have accepted where it stops, and that offset."""
+    """The terminals that the parser would have accepted where it stops, and that offset. It is fed
+    once to find where that is, and once up to there: a token that fails may have reduced the stack
+    already, and a copy of the stack a token would take time by the square of how deep a text nests.
+    """
+    _, count, offset = _fed(parser, text, len(text))
+    good, _, _ = _fed(parser, text, count)
+    return set(good.accepts()), offset
+
+
+def _fed(parser: Lark, text: str, most: int) -> tuple[Any, int, int]:
+    """The parser after so many tokens at most; how many it has taken, and the offset behind them,
+    or where it fails.
+    """
     state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
-    # a token that fails may already have reduced the stack of ``state``
-    good: Any = state.copy(deepcopy_values=False)
+    count = 0
     try:
         for token in state.lexer_thread.lex(state.parser_state):
+            if count == most:
+                break
             state.feed_token(token)
-            good = state.copy(deepcopy_values=False)
+            count += 1
     except UnexpectedInput as error:
-        return set(good.accepts()), error.pos_in_stream or 0
-    return set(good.accepts()), len(text.rstrip())
+        return state, count, error.pos_in_stream or 0
+    return state, count, len(text.rstrip())
 
 
 def _readable(terminal: TerminalDef) -> str:

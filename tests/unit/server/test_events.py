@@ -8,9 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,8 +20,9 @@ import pytest
 from awaiting import PATIENCE, until
 from levada import Engine
 from levada.engine.telling.archive import Archive
+from levada.errors import CheckpointError
 from levada.server.live import feed as feed_module
-from levada.server.live.feed import Event, Topic
+from levada.server.live.feed import Event, Feed, Topic
 from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, TEXT, Run, events, last_report, served, started
 
@@ -89,6 +92,52 @@ def test_what_is_not_kept_is_a_gap(tmp_path: Path) -> None:
         assert several.headers["levada-gap"].startswith("after=1000, up to=")
         kept = run.root / "results"
         until(lambda: len(list(kept.iterdir())) <= 5, "segments go with what is not kept")
+
+
+def test_what_went_before_the_server_saw_it_is_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a client that is there, too: a server that stood still has holes in what it saw."""
+    (tmp_path / "s").mkdir()
+    asleep, look = threading.Event(), Feed._refresh
+    monkeypatch.setattr(Feed, "_refresh", lambda feed: None if asleep.is_set() else look(feed))
+    with started(tmp_path, keep="3") as run, served(Settings(run.root, port=0)) as url:
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
+        run.feed(6)
+        until(lambda: last_report(client) == 2000)
+        with client.stream("GET", "/queries/hot/results?after=1000", headers=EVENTS) as answer:
+            lines = answer.iter_lines()
+            assert [event["id"] for event in events(lines, 1)] == ["2000"]
+            asleep.set()
+            for n in range(4, 12):
+                run.feed(2)
+                until(partial(_read, run, 2 * n))
+            asleep.clear()
+            gap, first = events(lines, 2)
+    assert (gap["event"], first["event"]) == ("gap", "report")
+    assert json.loads(gap["data"]) == {"query": "hot", "after": 2000, "before": int(first["id"])}
+    assert int(first["id"]) > 3000
+
+
+def test_what_cannot_be_read_is_no_hole_in_a_ring(
+    client: httpx.Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, failed = Archive.read, []
+
+    def once(archive: Archive, entry: Any, query: str, after: int | None = None) -> Any:
+        if after is None and not failed:
+            failed.append(entry)
+            raise CheckpointError("It cannot be read now.")
+        return read(archive, entry, query, after)
+
+    with client.stream("GET", "/queries/hot/results", headers=EVENTS) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "retry: 1000"
+        monkeypatch.setattr(Archive, "read", once)
+        run.feed(6)
+        found = events(lines, 3)
+    assert failed
+    assert [event["id"] for event in found] == ["5000", "6000", "7000"]
 
 
 def test_a_relation_s_changes_at_a_report_are_one_event(tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ class Archive:
         source = self._index if self._index.there else self._manifests
         new = source.more()
         with self._lock:
-            self._gone |= source.gone
+            for query, last in source.gone.items() if new else ():
+                self._gone[query] = max(self._gone.get(query, last), last)
             for entry in new:
                 for query in entry.queries:
                     self._of.setdefault(query, []).append(entry)
@@ -137,6 +138,7 @@ class Archive:
         """A query's reports in an epoch, behind an id; None if they have gone. Raises
         ``CheckpointError`` for what is damaged.
         """
+        last = entry.last(query)
         try:
             plan = plan_of(self._root, self._facts, entry.plan)
             known = plan.queries[query]
@@ -146,6 +148,8 @@ class Archive:
         except CheckpointError:
             if all((self._root / name).exists() for name in entry.segments):
                 raise
+            with self._lock:  # before the index says so
+                self._gone[query] = max(self._gone.get(query, last), last)
             return None
         whole = empty_batch(known, shown) if batch is None else with_empty(batch, shown)
         timeless = entry.queries[query][1] == TIMELESS
@@ -191,7 +195,7 @@ class Manifests:
                 )
                 if entry.queries:
                     new.append(entry)
-        if not self._last and self.first > 1:
+        if self.first > self._last + 1:
             for entry in reversed(new):  # what was before is not known
                 self.gone |= {query: _first_of(entry, query) - 1 for query in entry.queries}
         self._last = newest

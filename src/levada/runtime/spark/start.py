@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from levada.errors import LostTaskError
 from levada.runtime.late import Late
 from levada.runtime.local import Executor, Job
 from levada.runtime.spark.bound import Processors
@@ -26,7 +27,21 @@ UNSHARED = (
     "The checkpoint is temporary, and hosts beside this one do not see it. "
     "Give one on storage that all of them share."
 )
+ATTEMPTS = 3  # at the first job
 _FUNCTIONS = ("levada.runtime.spark.work:idle_intake", "levada.runtime.spark.work:idle_stage")
+
+
+def warm(executor: Executor) -> None:
+    """Runs a job that does nothing; again where its tasks are lost, as an epoch is: a worker that
+    was killed while Spark started ends no engine. Raises ``LostTaskError``.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            executor.run(Job(b"", [b"", b""], 1, 2, _FUNCTIONS))
+            return
+        except LostTaskError:
+            if not left:
+                raise
 
 
 class SparkStart:
@@ -87,7 +102,7 @@ class SparkStart:
             from levada.runtime.spark.sight import probe
 
             probe(session, executor, self._scratch.parent, self._read())
-        executor.run(Job(b"", [b"", b""], 1, 2, _FUNCTIONS))
+        warm(executor)
         self._settle(session)
         return executor
 

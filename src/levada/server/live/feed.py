@@ -4,6 +4,9 @@ for each query that somebody listens to, and kept a while in a ring.
 A client goes by ids. As long as the ring begins at or before its own it is given what the ring has,
 the same bytes for all; one that has fallen behind reads from the disk, until it has caught up. So
 what a client costs does not grow with how far it is behind.
+
+What did not come into a ring (the thread was kept waiting for so long that it is not kept any more,
+or it cannot be read) is in none: a ring has no holes.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from levada.engine.telling.archive import Archive, Found
 from levada.errors import CheckpointError
 from levada.model.names import shown
 from levada.model.time import TIMELESS
+from levada.runtime.store.published import Entry
 
 LOOK = 0.02  # s between two looks at what is there
 RING = 4 << 20  # bytes of a query
@@ -61,6 +65,14 @@ class Topic:
             self.floor = gone.id
         for wake in list(self.wakes):
             wake()
+
+    def miss(self, lost: int) -> None:
+        """Reports up to this one did not come here: who has not got so far reads from the disk,
+        where what is not kept any more is told as a gap.
+        """
+        if lost > self.newest:
+            self._ring.clear()
+            self._size, self.floor, self.newest = 0, lost, lost
 
     def behind(self, after: int) -> list[Event] | None:
         """Some events behind an id, at most about a page; None if the ring begins later."""
@@ -133,20 +145,40 @@ class Feed:
 
     def _refresh(self) -> None:
         try:
-            for entry in self.archive.refresh():
-                for query in entry.queries.keys() & set(self._topics):
-                    found = self.archive.read(entry, query)
-                    if found is not None:
-                        self._give(query, list(events_of(found)))
-            self._failed = ""
+            entries = self.archive.refresh()
         except (CheckpointError, OSError) as error:
-            if str(error) != self._failed:
-                self._failed = str(error)
-                logging.getLogger("levada.server").warning("%s", error)
+            self._tell(error)
+            return
+        for query in set(self._topics):
+            if entries and (gone := self.archive.gone(query)) is not None:
+                self._give(query, gone, [])
+        told = [self._one(e, query) for e in entries for query in e.queries.keys() & self._topics]
+        if all(told):
+            self._failed = ""
 
-    def _give(self, query: str, events: list[Event]) -> None:
+    def _one(self, entry: Entry, query: str) -> bool:
+        """What has come of a query; whether it could be read."""
+        try:
+            found = self.archive.read(entry, query)
+        except (CheckpointError, OSError) as error:
+            self._tell(error)
+            self._give(query, entry.last(query), [])
+            return False
+        events = [] if found is None else list(events_of(found))
+        self._give(query, entry.last(query) if found is None else None, events)
+        return True
+
+    def _tell(self, error: Exception) -> None:
+        """A warning, once."""
+        if str(error) != self._failed:
+            self._failed = str(error)
+            logging.getLogger("levada.server").warning("%s", error)
+
+    def _give(self, query: str, lost: int | None, events: list[Event]) -> None:
         def take() -> None:
             if query in self._topics:
+                if lost is not None:
+                    self._topics[query].miss(lost)
                 self._topics[query].take(events)
 
         self._post(take)

@@ -32,6 +32,7 @@ from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
+from levada.plan.physical.forms.show import tables
 from levada.plan.physical.linked import told as linked
 from levada.plan.physical.multiway import of_either_form, why_binary
 from levada.plan.sealed.kinds import JoinForm
@@ -174,8 +175,11 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
             root = query.physical.root
             told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
             return root, "\n".join(
-                [show_operators(root), *told, *of_either_form(root), *linked(root)]
-            )
+                [
+                    show_operators(root), *told, *of_either_form(root), *linked(root),
+                    *tables(query.physical.wanted),
+                ]
+            )  # fmt: skip
 
 
 def _forms(app: App) -> Sequence[FormStatus]:

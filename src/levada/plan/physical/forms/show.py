@@ -1,0 +1,69 @@
+"""What has been chosen for a query's joins, and why, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from levada.plan.physical.forms.choose import TWO, Candidate
+from levada.plan.physical.forms.wanted import Chosen, Wanted
+
+HEAD = (
+    "form",
+    "rows exchanged/s",
+    "bytes/s",
+    "state",
+    "CPU us/s",
+    "busiest x partitions",
+    "why not",
+)
+
+
+def sentences(wanted: Wanted) -> Iterator[str]:
+    """Which form each join got for which a choice was made, and by which variable joins are placed
+    that could be by several.
+    """
+    for chosen in wanted.chosen:
+        yield (
+            f"The join of {_parts(chosen)} is {named(chosen.choice.chosen)}, by what is known of "
+            f"its streams, over {chosen.partitions} partitions."
+        )
+    yield from wanted.placed
+
+
+def tables(wanted: Wanted) -> Iterator[str]:
+    """For each choice a sentence and a table of all candidates."""
+    for chosen, told in zip(wanted.chosen, sentences(wanted), strict=False):
+        rows = [HEAD, *(_row(chosen, one) for one in chosen.choice.candidates)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(_aligned(row, widths)).rstrip() for row in rows)
+        yield "\n".join([told, *(f"  {line}" for line in lines)])
+    yield from wanted.placed
+
+
+def named(one: Candidate) -> str:
+    """A candidate's form, and by what.
+
+    >>> from levada.plan.physical.forms.costs import Cost
+    >>> named(Candidate("x", 1, 0, Cost()))
+    'replicated: by ?x, 1 part to all'
+    """
+    if one.by == TWO:
+        return one.form
+    copied = f", {one.copied} part{'s' * (one.copied > 1)} to all" if one.copied else ""
+    return f"{one.form}: by ?{one.by}{copied}"
+
+
+def _row(chosen: Chosen, one: Candidate) -> tuple[str, ...]:
+    cost = one.cost
+    figures = (cost.rows, cost.bytes, cost.state, cost.cpu, cost.busiest)
+    return (named(one), *(f"{x:,.0f}" for x in figures), chosen.choice.why_not(one) or "chosen")
+
+
+def _aligned(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
+    """The names to the left, figures to the right."""
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.ljust(width) if at in (0, len(row) - 1) else cell.rjust(width)
+
+
+def _parts(chosen: Chosen) -> str:
+    return ", ".join(f"({part})" for part in chosen.parts)

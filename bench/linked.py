@@ -1,5 +1,5 @@
-"""Chains and circles for ``multiway``: streams of tuples joined by different columns, two at a time,
-in one step with parts at all partitions, and as the engine chooses.
+"""Chains and circles for ``multiway``: streams of tuples joined by different columns, two at a
+time, in one step with parts at all partitions, and as the engine chooses.
 
     small    A, B of 20,000 rows in the window, C of 500: C is cheap to have everywhere
     large    three streams of 20,000 rows, each of which finds about one in each other
@@ -16,6 +16,7 @@ that tasks send each other, of a row.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import tempfile
 import time
@@ -83,7 +84,7 @@ def text(streams: str, *, circle: bool) -> str:
     """The chain of these streams in CQL: the second column of each is the first of the next."""
     read = ", ".join(f"{name} [Range {WINDOW} ms]" for name in streams)
     shown = ", ".join(f"{name}.ts As t{name}" for name in streams)
-    pairs = zip(streams, streams[1:], strict=False)
+    pairs = itertools.pairwise(streams)
     equal = [f"{a}.m = {b}.k" for a, b in pairs]
     equal += [f"{streams[-1]}.m = {streams[0]}.k"] if circle else []
     return f"Istream(Select {shown} From {read} Where {' And '.join(equal)})"
@@ -194,7 +195,7 @@ def side(folder: str, form: str, streams: str, epoch: int, circle: bool) -> dict
 
 
 def sides(work: Linked) -> dict[str, Any]:
-    """A workload in each form, in turn, the best of each; ``chosen``: auto by the better of both."""
+    """A workload in each form, in turn; ``chosen``: auto by the better of both others."""
     streams, epoch = "ABCDE"[: len(work.rows)], sum(work.rows) // FILES
     best: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="levada-linked-") as folder:

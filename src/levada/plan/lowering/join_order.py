@@ -44,12 +44,23 @@ def join_all(
     while len(order.parts) > 1:
         left, right = order.next()
         rank -= 1
-        joined = join(left, right, evenest(left, right, joins))
+        joined = _met(left, right, joins)
         order.add(rank, _filter_rows(joined, pending, [joined, *order.parts.values()]))
     (whole,) = order.parts.values()
     for condition in pending:
         whole = filter_(whole, condition)
     return whole
+
+
+def _met(left: Op, right: Op, joins: Wanted) -> Op:
+    """The join of two parts, where its rows are best."""
+    if joins.form is JoinForm.AUTO and not join_keys(left, right)[1]:
+        # here: only who asks for it loads it
+        from levada.plan.lowering.join_forms import met
+
+        if (spread := met(left, right, joins)) is not None:
+            return spread
+    return join(left, right, evenest(left, right, joins))
 
 
 class _Order:

@@ -32,7 +32,7 @@ def evenest(left: Op, right: Op, wanted: Wanted) -> str:
     if shares[keys[0]] <= shares[best] * WORSE:
         return ""
     told = ", ".join(f"?{key} {share:.0%}" for key, share in shares.items())
-    wanted.placed.append(
+    wanted.notes.append(
         f"A join by {' '.join(f'?{key}' for key in keys)} is placed by ?{best}: of {many} "
         f"partitions the busiest would have of its rows, by {told}."
     )

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from levada.plan.physical import operators as p
+from levada.plan.physical.build import occur
 from levada.plan.physical.connected import connected
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL, Exchange, place
@@ -32,7 +33,7 @@ def linked(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:
     """
     out: list[Op] = []
     for group in connected([part for part in parts if _fits(part)]):
-        hub = by(group) if _can_be(group) else ""
+        hub = by(group) if can_be(group) else ""
         out += [one_of(group, hub)] if hub else group
     return [*out, *(part for part in parts if not _fits(part))]
 
@@ -49,10 +50,10 @@ def told(root: Op) -> Iterator[str]:
         if isinstance(op.spec, p.LinkedJoin):
             by = " ".join(f"?{name}" for name in op.placed) or "where they are"
             copied = sum(op.spec.copied)
-            parts = "1 part goes" if copied == 1 else f"{copied} parts go"
+            parts = "1 part" if copied == 1 else f"{copied} parts"
             yield (
                 f"The join of {len(op.inputs)} parts is one step: {len(op.inputs) - copied} of "
-                f"them by {by}; the rows of {parts} to all partitions, each of which keeps them."
+                f"them by {by}; the rows of {parts} go to all partitions, each of which keeps them."
             )
 
 
@@ -60,10 +61,15 @@ def _fits(part: Op) -> bool:
     return bool(part.windows) and not part.weighted and part.placed != HOME
 
 
-def _can_be(group: Sequence[Op]) -> bool:
-    """Whether parts are few, and all variables that several have are always bound."""
+def can_be(group: Sequence[Op]) -> bool:
+    """Whether parts are few, none is static or has rows that are taken back, and all variables that
+    several have are always bound.
+    """
     uses = common(group)
-    sure = all(uses[v] < 2 or v not in part.maybe for part in group for v in part.variables)
+    fits = all(map(_fits, group))
+    sure = fits and all(
+        uses[v] < 2 or v not in part.maybe for part in group for v in part.variables
+    )
     return 2 <= len(group) <= MOST and sure
 
 
@@ -73,8 +79,12 @@ def common(group: Sequence[Op]) -> Counter[str]:
 
 
 def one_of(group: Sequence[Op], hub: str) -> Op:
-    """One operator of all parts, of which those that have a variable come by it."""
+    """One operator of all parts, of which those that have a variable come by it. A part that shares
+    none is made a set before: by what it is met all of its rows are alike.
+    """
     uses = common(group)
+    if max(uses.values()) < 2:
+        group = [occur(part, (hub,) if hub in part.variables else ()) for part in group]
     copied = tuple([hub not in part.variables for part in group])
     stage, exchange = _placed(group, copied, hub)
     shared = tuple([tuple([v for v in part.variables if uses[v] > 1]) for part in group])

@@ -8,12 +8,14 @@ choice does not swing. At first it is two at a time unless another form is a ten
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from levada.plan.physical.forms.costs import Cost, Problem, Two, one_step, two_at_a_time
 
 GAIN = 1.1  # so many times better than two at a time another form must be at first
 AGAIN = 2.0  # and so many times better than what runs later
+SAME = 1.005  # times as much that are told as none
 TWO = ""
 """The form of joins of two; others are by a variable."""
 
@@ -57,6 +59,8 @@ class Choice:
         times = other.cost.whole / max(self.chosen.cost.whole, 1e-9)
         if times < 1:
             return f"it costs {times:.2f} times as much, which is too little to change for"
+        if times < SAME:
+            return "it costs as much, and is no better"
         return f"it costs {times:.1f} times as much"
 
 
@@ -66,11 +70,23 @@ def candidates(problem: Problem) -> list[Candidate]:
     many = len(problem.parts)
     return [
         two,
-        *(
-            Candidate(by, many - len(of), 0, one_step(problem, by))
-            for by, of in problem.uses.items()
-        ),
+        *(Candidate(by, many - len(of), 0, one_step(problem, by)) for by, of in hubs(problem)),
     ]
+
+
+def hubs(problem: Problem) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The variables by which parts can come together, with the parts: all that are shared, and of
+    those that one part alone has the most even one.
+    """
+    own: dict[tuple[int, ...], str] = {}
+    for by, of in problem.uses.items():
+        if len(of) > 1:
+            yield by, of
+            continue
+        values = problem.parts[of[0]].values
+        if of not in own or values[by].heaviest < values[own[of]].heaviest:
+            own[of] = by
+    yield from ((by, of) for of, by in own.items())
 
 
 def choose(problem: Problem, now: str | None = None) -> Choice:

@@ -27,7 +27,7 @@ def sentences(wanted: Wanted) -> Iterator[str]:
             f"The join of {_parts(chosen)} is {named(chosen.choice.chosen)}, by what is known of "
             f"its streams, over {chosen.partitions} partitions."
         )
-    yield from wanted.placed
+    yield from wanted.notes
 
 
 def tables(wanted: Wanted) -> Iterator[str]:
@@ -37,7 +37,7 @@ def tables(wanted: Wanted) -> Iterator[str]:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(_aligned(row, widths)).rstrip() for row in rows)
         yield "\n".join([told, *(f"  {line}" for line in lines)])
-    yield from wanted.placed
+    yield from wanted.notes
 
 
 def named(one: Candidate) -> str:

@@ -27,15 +27,15 @@ class Chosen:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """``form``: as the user says. ``measures``: what is known of streams; None: nothing.
-    ``windows``: those of the query. ``chosen``, ``placed``: what has been chosen so far, of forms
-    and of variables by which joins are placed.
+    ``windows``: those of the query. ``chosen``: the forms so far; ``notes``: what else has been
+    chosen, a sentence each.
     """
 
     form: JoinForm = JoinForm.BINARY
     measures: Measures | None = None
     windows: Sequence[Window] = ()
     chosen: list[Chosen] = field(default_factory=list)
-    placed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 BINARY = Wanted()

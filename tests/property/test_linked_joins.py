@@ -160,20 +160,20 @@ def test_each_form_that_can_be_chosen_is_right() -> None:
     parts = ":a :q :b{k} . :b{k} :q :a . :a :q :a . :a :p {k} . :b1 :p {m}"
     stream = [at(500 * i, parts.format(k=i % 2, m=i % 3)) for i in range(16)]
     asked = [query("SELECT *", f"WINDOW :w {{ {' . '.join(shape)} }}", name=f"q{i}")
-             for i, shape in enumerate([*SHAPES[:3], SHAPES[5]])]  # fmt: skip
+             for i, shape in enumerate([*SHAPES[:2], SHAPES[5]])]  # fmt: skip
     case = Case({S: tuple(stream)}, tuple(asked))
     expected, linked = case.expected(), 0
-    for seed in range(3):
+    for seed in range(2):
         lot = Lot(seed)
         with chosen_by(lot):
             deal = Lots(seed, groups_of(case)).deal
             got = run_moved(case, deal, [(3, 3), (9, 2)], {3: True}, epoch_rows=3, joins=("auto",))
         assert same_queries(expected, got) is None
         linked += lot.linked
-    assert linked >= 4
+    assert linked >= 3
 
 
-@examples(6)
+@examples(4)
 @given(
     st.one_of(chained(), keyless()), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths,
     st.sampled_from(tuple(map(str, Sharing))),

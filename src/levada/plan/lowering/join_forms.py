@@ -124,5 +124,6 @@ def _chosen(
         return ""
     choice = choose(problem)
     parts = tuple([" ".join(f"?{name}" for name in part.variables) for part in group])
-    wanted.chosen.append(Chosen(parts, problem.partitions, choice))
+    star = next((v for v, of in problem.uses.items() if len(of) == len(group)), "")
+    wanted.chosen.append(Chosen(parts, problem.partitions, choice, star))
     return choice.chosen.by if choice.chosen.copied else TWO

@@ -23,9 +23,12 @@ def sentences(wanted: Wanted) -> Iterator[str]:
     that could be by several.
     """
     for chosen in wanted.chosen:
+        form = named(chosen.choice.chosen)
+        if chosen.star and not chosen.choice.chosen.copied:
+            form = f"co-partitioned by ?{chosen.star}, in one step or two at a time as it turns out"
         yield (
-            f"The join of {_parts(chosen)} is {named(chosen.choice.chosen)}, by what is known of "
-            f"its streams, over {chosen.partitions} partitions."
+            f"The join of {_parts(chosen)} is {form}, by what is known of its streams, over "
+            f"{chosen.partitions} partitions."
         )
     yield from wanted.notes
 

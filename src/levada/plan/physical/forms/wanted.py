@@ -16,12 +16,13 @@ from levada.plan.sealed.kinds import JoinForm
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What has been chosen for a join of these ``parts``, each as it is told, and over how many
-    ``partitions`` it was reckoned.
+    ``partitions`` it was reckoned. ``star``: the variable that all have; "": there is none.
     """
 
     parts: tuple[str, ...]
     partitions: int
     choice: Choice
+    star: str = ""
 
 
 @dataclass(frozen=True, slots=True)

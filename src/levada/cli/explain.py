@@ -32,7 +32,7 @@ from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
-from levada.plan.physical.forms.show import tables
+from levada.plan.physical.forms.show import at_home, tables
 from levada.plan.physical.linked import told as linked
 from levada.plan.physical.multiway import of_either_form, why_binary
 from levada.plan.sealed.kinds import JoinForm
@@ -174,10 +174,11 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
         case _:
             root = query.physical.root
             told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
+            home = at_home(root) if query.known.joins is JoinForm.AUTO else ()
             return root, "\n".join(
                 [
                     show_operators(root), *told, *of_either_form(root), *linked(root),
-                    *tables(query.physical.wanted),
+                    *tables(query.physical.wanted), *home,
                 ]
             )  # fmt: skip
 

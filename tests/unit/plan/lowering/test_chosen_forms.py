@@ -16,7 +16,7 @@ from levada.plan.lowering.lower import Lowered, StreamFacts, lower
 from levada.plan.lowering.show import show_operators
 from levada.plan.physical import operators as p
 from levada.plan.physical.forms.figures import Look, Run, Values
-from levada.plan.physical.forms.show import sentences, tables
+from levada.plan.physical.forms.show import at_home, sentences, tables
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
 from levada.plan.sealed.kinds import JoinForm
@@ -161,13 +161,18 @@ def test_rows_that_are_taken_back_and_static_ones_stay_at_one_home() -> None:
         (KEYLESS, "[TRIPLES 5]"),
         (KEYLESS.replace("WINDOW :w { ?y :q ?z }", "?y :q ?z"), "[RANGE PT4S STEP PT2S]"),
     ):
-        told = planned(body, None, clause=clause).wanted.notes
-        assert not [note for note in told if "spread" in note]
+        found = planned(body, None, clause=clause)
+        assert not [note for note in found.wanted.notes if "spread" in note]
+        (told,) = at_home(found.root)
+        assert told.endswith((": rows of it are taken back.", ": a part of it is static."))
 
 
 def test_of_two_parts_without_a_common_variable_the_small_one_goes_to_all() -> None:
     body = "WINDOW :w { ?x :p ?y . ?u :q ?v }"
-    assert joins(planned(body, Said({})))[0].placed == HOME
+    unknown = planned(body, Said({}))
+    assert joins(unknown)[0].placed == HOME
+    (told,) = at_home(unknown.root)
+    assert "it is not known that one part is small" in told
     for rates, large in (((2000, 3), {"x", "y"}), ((3, 2000), {"u", "v"})):
         said = Said({"p": (rates[0], MANY, MANY), "q": (rates[1], MANY, MANY)})
         (join,) = joins(planned(body, said))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from levada.plan.physical import operators as p
 from levada.plan.physical.forms.choose import TWO, Candidate
 from levada.plan.physical.forms.wanted import Chosen, Wanted
+from levada.plan.physical.operators import HOME, Op
 
 HEAD = (
     "form",
@@ -41,6 +43,38 @@ def tables(wanted: Wanted) -> Iterator[str]:
         lines = ("  ".join(_aligned(row, widths)).rstrip() for row in rows)
         yield "\n".join([told, *(f"  {line}" for line in lines)])
     yield from wanted.notes
+
+
+def at_home(root: Op) -> Iterator[str]:
+    """Which joins are at one home, since they have no variable that is always bound, and why they
+    are not spread.
+    """
+    waiting, seen = [root], set[int]()
+    while waiting:
+        op = waiting.pop()
+        if id(op) in seen:
+            continue
+        seen.add(id(op))
+        waiting += op.inputs
+        if isinstance(op.spec, p.Join | p.ReportJoin) and op.placed == HOME:
+            left, right = (" ".join(f"?{v}" for v in part.variables) for part in op.inputs)
+            yield f"The join of ({left}) and ({right}) is at one home: {_why_at_home(op)}."
+
+
+def _why_at_home(op: Op) -> str:
+    if isinstance(op.spec, p.ReportJoin):
+        return "its rows are of reports"
+    if op.weighted or any(part.weighted for part in op.inputs):
+        return "rows of it are taken back"
+    if not all(part.windows for part in op.inputs):
+        return "a part of it is static"
+    if any(part.placed == HOME for part in op.inputs):
+        return "so is a part of it"
+    if len({v for part in op.inputs for v in part.variables}) < len(
+        [v for part in op.inputs for v in part.variables]
+    ):
+        return "several variables that its parts share may be unbound"
+    return "no variable is shared, and it is not known that one part is small"
 
 
 def named(one: Candidate) -> str:

@@ -12,6 +12,8 @@ engine chooses while it runs.
     first    the same with the large stream first, so that two at a time keep most
     skew     three streams of 20,000 rows in the window, whose keys are ever rarer
 
+Chains and circles are in ``linked``, count windows in ``counted``.
+
 A row is one of any stream. ``us``: CPU of a row after the warm-up; ``state_kb``: bytes of the
 checkpoint's state at the end. Results are the same and are counted. Epochs are stepped in one
 process; the form is the engine's option ``join``. ``chosen``: the engine's choice by the better of
@@ -29,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import counted, linked
 from bench.apart import apart
 from bench.data import Events, write
 from bench.result import Result, check_count
@@ -170,6 +173,8 @@ def run(scale: float, stepped: bool) -> Result:
         }
         for name, sides in found.items()
     }
+    more |= {f"linked {name}": told for name, told in linked.run(scale).items()}
+    more |= {f"counted {name}": told for name, told in counted.run(scale).items()}
     wide = found["wide"]
     both = {form: {"rows_per_cpu_s": side["rows_a_cpu_s"], **side} for form, side in wide.items()}
     times = both["multiway"]["rows_a_cpu_s"] / both["binary"]["rows_a_cpu_s"]

@@ -6,7 +6,10 @@ stops and deaths between, some engines told the one form and some the other, aga
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -18,10 +21,14 @@ from cases.vocabulary import STATIC
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
 from levada.engine.engine import Engine
+from levada.engine.figures import looked
 from levada.model.frame import Frame
 from levada.model.limits import Memory
 from levada.operators import table
 from levada.plan.install.sharing import Sharing
+from levada.plan.lowering import join_forms
+from levada.plan.physical.forms.choose import Choice, candidates
+from levada.plan.physical.forms.costs import Problem
 from levada.plan.sealed import steps as s
 from levada.testing.compare import same_queries
 from stars import CLAUSES, OUTPUTS
@@ -51,6 +58,36 @@ def chained(draw: st.DrawFn) -> Case:
     late = draw(st.sampled_from((0, 0, 1500)))
     streams = {name: draw(elements(lateness=late, least=8)) for name in (S, T)}
     asked = [draw(_queries(f"q{i}")) for i in range(draw(st.integers(1, 3)))]
+    return Case(streams, tuple(asked), late, STATIC)
+
+
+KEYLESS = (
+    ("{{ {w} ?x :q ?y }} }} UNION {{ {w} ?x :p ?n }} }} ", "{v} ?y :q ?z }}"),
+    (
+        "{{ {w} ?x :q ?y }} }} UNION {{ {w} ?x :p ?n }} }} ",
+        "{{ {v} ?z :q ?y }} }} UNION {{ {v} ?z :r ?m }} }}",
+    ),
+    ("{{ {w} ?x :q ?y }} }} UNION {{ {w} ?z :p ?n }} }} ", "{v} ?x :q ?z }}"),
+    ("{w} ?x :q :b }}", "{v} ?z :p ?m }}"),
+    ("{w} ?x :q ?y }}", "{v} ?z :p ?m . ?m2 :q ?k }}"),
+)
+"""Parts whose common variables may all be unbound, and parts that have none."""
+
+
+@st.composite
+def keyless(draw: st.DrawFn) -> Case:
+    """One or two such joins over two streams."""
+    late = draw(st.sampled_from((0, 0, 1500)))
+    streams = {name: draw(elements(lateness=late, least=6)) for name in (S, T)}
+    asked = []
+    for i in range(draw(st.integers(1, 2))):
+        windows: dict[str, Clause | tuple[str, Clause]] = {
+            w: (draw(st.sampled_from((S, T))), draw(st.sampled_from(CLAUSES))) for w in "wv"
+        }
+        places = {w: f"WINDOW :{w} {{" for w in "wv"}
+        body = " ".join(part.format(**places) for part in draw(st.sampled_from(KEYLESS)))
+        output = draw(st.sampled_from(OUTPUTS))
+        asked.append(query("SELECT *", body, windows=windows, output=output, name=f"q{i}"))
     return Case(streams, tuple(asked), late, STATIC)
 
 
@@ -95,6 +132,65 @@ def test_chains_and_circles_are_put_together_in_one_step(
     got = run_moved(case, deal, [(5, 3), (9, 2)], {3: True}, epoch_rows=3, joins=("replicated",))
     assert same_queries(case.expected(), got) is None
     assert made[0] >= 8
+
+
+class Lot:
+    """One of the forms that a join could have, by lots of a seed; how many were in one step."""
+
+    def __init__(self, seed: int) -> None:
+        self.lots, self.linked = Random(seed), 0
+
+    def __call__(self, problem: Problem, now: str | None = None) -> Choice:
+        found = candidates(problem)
+        chosen = self.lots.choice(found)
+        self.linked += chosen.copied > 0
+        return Choice(chosen, tuple(found))
+
+
+def chosen_by(lot: Lot) -> AbstractContextManager[object]:
+    """Forms by lots, also of streams of a few rows."""
+    found = ExitStack()
+    found.enter_context(patch.object(join_forms, "choose", lot))
+    found.enter_context(patch.object(looked, "LEAST", 1))
+    return found
+
+
+def test_each_form_that_can_be_chosen_is_right() -> None:
+    """Chains over partitions that come and go, each join by another variable of all there are."""
+    parts = ":a :q :b{k} . :b{k} :q :a . :a :q :a . :a :p {k} . :b1 :p {m}"
+    stream = [at(500 * i, parts.format(k=i % 2, m=i % 3)) for i in range(16)]
+    asked = [query("SELECT *", f"WINDOW :w {{ {' . '.join(shape)} }}", name=f"q{i}")
+             for i, shape in enumerate([*SHAPES[:2], SHAPES[5]])]  # fmt: skip
+    case = Case({S: tuple(stream)}, tuple(asked))
+    expected, linked = case.expected(), 0
+    for seed in range(2):
+        lot = Lot(seed)
+        with chosen_by(lot):
+            deal = Lots(seed, groups_of(case)).deal
+            got = run_moved(case, deal, [(3, 3), (9, 2)], {3: True}, epoch_rows=3, joins=("auto",))
+        assert same_queries(expected, got) is None
+        linked += lot.linked
+    assert linked >= 3
+
+
+@examples(4)
+@given(
+    st.one_of(chained(), keyless()), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths,
+    st.sampled_from(tuple(map(str, Sharing))),
+    st.sampled_from((("auto",), ("auto",), ("auto", "binary"))),
+    st.sampled_from(("", "", "1MB,theta=4096")),
+)  # fmt: skip
+def test_forms_that_are_chosen_do_not_show(
+    case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]],
+    dies: dict[int, bool], mode: str, joins: tuple[str, ...], memory: str,
+) -> None:  # fmt: skip
+    def prepare(engine: Engine) -> None:
+        engine._memory = Memory.of(memory)
+        engine._open().tables.dealing = Lots(lot, groups_of(case)).deal
+
+    with chosen_by(Lot(lot)):
+        got = run_between(case, prepare, stops, dies, epoch_rows=rows, sharing=mode, joins=joins)
+    assert same_queries(case.expected(), got) is None
 
 
 @examples(5)

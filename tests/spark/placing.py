@@ -148,6 +148,36 @@ def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
         return rows, engine.status()
 
 
+CHAIN = "?k :p ?v . ?j :p ?v . ?j :q ?w"
+HEAD = "PREFIX : <http://e/> SELECT {} FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] "
+
+
+def formed(session: Any) -> dict[str, Any]:
+    """A chain and a count of all of its rows, two at a time and in one step with parts at all
+    partitions.
+    """
+    found: dict[str, Any] = {"rows": [], "steps": []}
+    for form in ("binary", "replicated"):
+        with levada.Engine(
+            spark=session, checkpoint=f"joined {form}", partitions=MACHINES, epoch_rows=300,
+            join=form,
+        ) as engine:  # fmt: skip
+            engine.stream("http://e/s", "s", files="parallel")
+            asked = [
+                engine.register(f"{HEAD.format(what)} WHERE {{ WINDOW :w {{ {CHAIN} }} }}")
+                for what in ("?k ?j ?w", "(COUNT(*) AS ?n)")
+            ]
+            engine.start(once=True)
+            engine.await_end()
+            rows = [sorted([r.time, list(row)] for r in query.results() for row in r.rows.rows())
+                    for query in asked]  # fmt: skip
+            found["rows"].append(rows)
+            assert engine._driver is not None and engine._driver.epochs.plan is not None
+            nodes = engine._driver.epochs.plan.nodes.values()
+            found["steps"].append(sorted({type(node.step).__name__ for node in nodes}))
+    return found
+
+
 def probe() -> dict[str, Any]:
     """What ``levada machine probe`` finds of the cluster, shown again."""
     commands.main(["machine", "probe", "--master", MASTER, "--out", "m.yaml"])
@@ -183,6 +213,7 @@ def main(plans: int, text: str) -> None:
         "homes": [homes.executors, homes.cores, homes.tasks, homes.stayed],
     }
     found["by file"] = by_file(session, seen)
+    found["formed"] = formed(session)
     found["probe"] = probe()
     stop_session(session)
     print(json.dumps(found))

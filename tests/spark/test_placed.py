@@ -63,6 +63,11 @@ def test_placed_tasks(tmp_path: Path) -> None:
     assert near["lost"] == [True, True], "a job whose files are lost is run again by value"
     assert near["missed"] == [1, 16], "which is told"
     assert near["after"], "and so are the next"
+    formed = found["formed"]
+    assert formed["rows"][0] == formed["rows"][1], "one step says what joins of two say"
+    assert min(map(len, formed["rows"][0])) > 3
+    assert "LinkedJoin" in formed["steps"][1], "with a part at all partitions"
+    assert "LinkedJoin" not in formed["steps"][0]
     probed = found["probe"]
     assert [place.partition("/")[2] for place in probed["places"]] == list("0123")
     assert probed["cores"] == [1] * MACHINES

@@ -21,8 +21,10 @@ from levada.engine.registry import Registry
 from levada.errors import LevadaError
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.physical.forms.figures import Run
 from levada.plan.sealed.kinds import join_form_of
 from levada.runtime.driver.statics import Statics
+from levada.runtime.local import cores
 from levada.streams.stream_config import StreamConfig
 
 
@@ -51,9 +53,25 @@ def known_to(app: App) -> Known:
     for file in app.static:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
     registry.name_static(statics.files)
+    if (measures := registry.planning.measures) is not None:
+        wanted = app.options.partitions
+        many = wanted if isinstance(wanted, int) else cores(app.options.master or "local[*]")
+        measures.see(_run(Path(app.options.checkpoint or "")), many)
     if not app.streams and not app.static:
         registry.known.graphs = None
     return registry.known
+
+
+def _run(folder: Path) -> dict[str, Run]:
+    """What a run on a checkpoint of this machine has read of each stream."""
+    if not (folder / "levada.json").exists():
+        return {}
+    # here: few ask what has run
+    from levada.runtime.store.checkpoint import newest_manifest
+
+    last = newest_manifest(folder)
+    streams = {} if last is None else last.streams
+    return {name: (s.triples, s.max_ts) for name, s in streams.items() if s.triples}
 
 
 def settled(config: StreamConfig) -> StreamConfig:

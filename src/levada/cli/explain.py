@@ -32,6 +32,7 @@ from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.plan.install.sharing import DEFAULT, Sharing, sharing_of
 from levada.plan.lowering.show import show_operators
+from levada.plan.physical.forms.show import at_home, tables
 from levada.plan.physical.linked import told as linked
 from levada.plan.physical.multiway import of_either_form, why_binary
 from levada.plan.sealed.kinds import JoinForm
@@ -173,9 +174,13 @@ def _at(query: Prepared, stage: str) -> tuple[Any, str]:
         case _:
             root = query.physical.root
             told = why_binary(root) if query.known.joins is not JoinForm.BINARY else ()
+            home = at_home(root) if query.known.joins is JoinForm.AUTO else ()
             return root, "\n".join(
-                [show_operators(root), *told, *of_either_form(root), *linked(root)]
-            )
+                [
+                    show_operators(root), *told, *of_either_form(root), *linked(root),
+                    *tables(query.physical.wanted), *home,
+                ]
+            )  # fmt: skip
 
 
 def _forms(app: App) -> Sequence[FormStatus]:

@@ -16,6 +16,7 @@ from levada.engine.ontology import Ontology
 from levada.model.query import Form
 from levada.plan.install.locality.regions import Regions
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
 
 
@@ -30,7 +31,7 @@ class Known:
     each name that it can be asked for by. ``said``: the streams by the names
     that queries have called them so far.
     ``regions``: those of the engine (None: it knows); ``of_streams``: those that streams name.
-    ``joins``: of which form joins are where that can be chosen.
+    ``joins``: of which form joins are where that can be chosen, by these ``measures`` of streams.
     """
 
     streams: dict[str, StreamFacts] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Known:
     makers: dict[str, list[str]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     joins: JoinForm = JoinForm.BINARY
+    measures: Measures | None = None
     regions: Regions | None = field(default_factory=Regions)
     of_streams: dict[str, str] = field(default_factory=dict)
 

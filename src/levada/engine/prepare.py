@@ -145,6 +145,7 @@ class Prepared:
             empty_reports=self.asked.options.empty_reports,
             replaceable=self.known.replaceable,
             joins=self.known.joins,
+            measures=self.known.measures,
         )
 
 
@@ -154,6 +155,7 @@ def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT)
     from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
 
     topology = Topology(known.streams, known.replaceable, sharing, known.joins)
+    topology.measures = known.measures
     topology.sites.regions = known.regions or Regions()
     topology.sites.of_stream = known.of_streams
     for query in queries:

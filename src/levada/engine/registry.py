@@ -30,6 +30,8 @@ from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, match_streams, shown
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.physical.forms.figures import Measures
+from levada.plan.sealed.kinds import JoinForm
 from levada.streams.stream_config import StreamConfig
 from levada.translation.warnings.warning import QueryWarning
 
@@ -60,14 +62,15 @@ class Registry:
         planning: Planning = Planning(),  # noqa: B008 a frozen value
     ) -> None:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
-        self.planning = planning
         self.streams: dict[str, StreamConfig] = {}
+        self.planning = planning._replace(measures=_measures(planning.joins, self.streams))
         self.declared: dict[str, StreamConfig] = {}
         self.left: set[str] = set()
         ontology_ = Ontology(self._ontology_files)
         self.known = Known(
-            graphs=frozenset(), ontology=ontology_, joins=planning.joins, regions=planning.regions
-        )
+            graphs=frozenset(), ontology=ontology_, joins=planning.joins, regions=planning.regions,
+            measures=self.planning.measures,
+        )  # fmt: skip
         self.queries: dict[str, Registered] = {}
         self._folded: dict[str, str] = {}  # names that a disk blind to case sees as others
         self.dropped: set[str] = set()
@@ -319,6 +322,16 @@ class Registry:
                 for name, registered in self.queries.items()
                 if any(w.stream == stream for w in registered.alike.windows)
             )
+
+
+def _measures(form: JoinForm, streams: Mapping[str, StreamConfig]) -> Measures | None:
+    """What looks at streams, where the form of joins is chosen by what it sees."""
+    if form not in (JoinForm.AUTO, JoinForm.REPLICATED):
+        return None
+    # here: who does not ask for it loads nothing that reads
+    from levada.engine.figures.looked import Looked
+
+    return Looked(streams)
 
 
 def _listed(names: Sequence[str]) -> str:

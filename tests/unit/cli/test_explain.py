@@ -17,6 +17,7 @@ from levada.algebra.options import WORDS
 from levada.cli.main import main
 from levada.cli.shared import WORDS as MEANING
 from levada.cli.shared import takes_queries
+from levada.plan.physical.forms.show import HEAD
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s ?v FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }
@@ -140,6 +141,31 @@ def test_the_form_of_joins_shows_and_what_stays_of_two(
     assert "(multiwayjoin (s) raw 0 1 2)" in shown(capsys, "star.rq", "--app", "app.yaml")
     assert main(["explain", "star.rq", "--join", "multiwey"]) == 2
     assert "There is no form of joins multiwey. Did you mean multiway?" in capsys.readouterr().err
+
+
+def test_all_forms_of_a_chain_are_told_with_what_they_cost(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many rows as the first of the stream say; nothing is said of a stream without any."""
+    chain = "?s :v ?v . ?v :w ?w . ?w :x ?x"
+    Path("chain.rq").write_text(QUERY.replace("?s :v ?v }", chain + " }").replace(":temp", "<t>"))
+    Path("app.yaml").write_text(
+        "streams: {t: {path: t.nt}}\noptions: {join: auto, partitions: 4}\n"
+    )
+    Path("t.nt").write_text("")
+    assert "why not" not in shown(capsys, "chain.rq", "--app", "app.yaml")
+    lines = [f"<http://e/s{i}> <http://e/v> <http://e/a{i % 9}> {i} ." for i in range(3000)]
+    lines += [f"<http://e/a{i % 9}> <http://e/w> <http://e/b{i}> {3000 + i} ." for i in range(3000)]
+    lines += [f"<http://e/b{i}> <http://e/x> <http://e/c{i}> {6000 + i} ." for i in range(30)]
+    Path("t.nt").write_text("".join(f"{line}\n" for line in lines))
+    told, *table = shown(capsys, "chain.rq", "--app", "app.yaml").splitlines()[-7:]
+    assert "over 4 partitions" in told
+    assert re.split("  +", table[0].strip()) == list(HEAD)
+    assert table[1].endswith("chosen")
+    forms = {re.split("  +", line.strip())[0].partition(":")[0] for line in table[1:]}
+    assert forms == {"replicated", "staged, two at a time"}
+    assert all(line.endswith(("chosen", "as much", "no better")) for line in table[1:])
+    assert not list(Path().glob("levada-look*"))
 
 
 def test_what_both_forms_of_a_join_cost_is_told_where_it_has_run(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from levada.errors import UsageError, near
 from levada.plan.install.locality.regions import Regions
+from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
 
 
@@ -27,13 +28,15 @@ DEFAULT = Sharing.EXACT
 
 class Planning(NamedTuple):
     """How queries are planned that come from now on: how much they share, the form of joins, the
-    regions; ``share_limit``: the most rows of state of a join that a newcomer relaxes (0: any).
+    regions; ``share_limit``: the most rows of state of a join that a newcomer relaxes (0: any);
+    ``measures``: what is known of streams (None: nothing).
     """
 
     sharing: Sharing = DEFAULT
     joins: JoinForm = JoinForm.BINARY
     regions: Regions = Regions()
     share_limit: int = 0
+    measures: Measures | None = None
 
 
 def sharing_of(word: str) -> Sharing:

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from heapq import heappop, heappush, nsmallest
 
 from levada.model.expression import Expression, Var, variables
+from levada.plan.lowering.placing import evenest
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
+from levada.plan.physical.forms.wanted import BINARY, Wanted
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 from levada.plan.sealed.kinds import JoinForm
@@ -24,25 +26,25 @@ Cost = tuple[bool, int, int]
 def join_all(
     parts: Sequence[Op],
     conjuncts: Sequence[Expression] = (),
-    joins: JoinForm = JoinForm.BINARY,
+    joins: Wanted = BINARY,
 ) -> Op:
     """Joins all parts, each filter as soon as its variables are there; two at a time, but for those
     that this form of joins puts together before.
     """
     pending = list(conjuncts)
     parts = [_filter_rows(part, pending, parts) for part in parts]
-    if joins is JoinForm.REPLICATED and len(parts) > 2:
+    if joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
         # here: only who asks for it loads it
-        from levada.plan.physical.linked import linked
+        from levada.plan.lowering.join_forms import formed
 
-        parts = linked(parts)
+        parts = formed(parts, joins, lambda group: join_all(group, _of(group, pending)))
         parts = [_filter_rows(part, pending, parts) for part in parts]
     order = _Order(parts)
     rank = 0
     while len(order.parts) > 1:
         left, right = order.next()
         rank -= 1
-        joined = join(left, right)
+        joined = _met(left, right, joins)
         order.add(rank, _filter_rows(joined, pending, [joined, *order.parts.values()]))
     (whole,) = order.parts.values()
     for condition in pending:
@@ -50,13 +52,15 @@ def join_all(
     return whole
 
 
-def connected(parts: Sequence[Op]) -> list[list[Op]]:
-    """Parts in groups: those that share variables, directly or through others."""
-    groups: list[list[Op]] = []
-    for part in parts:
-        mine = [g for g in groups if any(set(part.variables) & set(op.variables) for op in g)]
-        groups = [g for g in groups if g not in mine] + [[*(op for g in mine for op in g), part]]
-    return groups
+def _met(left: Op, right: Op, joins: Wanted) -> Op:
+    """The join of two parts, where its rows are best."""
+    if joins.form is JoinForm.AUTO and not join_keys(left, right)[1]:
+        # here: only who asks for it loads it
+        from levada.plan.lowering.join_forms import met
+
+        if (spread := met(left, right, joins)) is not None:
+            return spread
+    return join(left, right, evenest(left, right, joins))
 
 
 class _Order:
@@ -131,6 +135,12 @@ def _filter_rows(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
             op = filter_(op, condition)
             pending.remove(condition)
     return op
+
+
+def _of(parts: Sequence[Op], conditions: Sequence[Expression]) -> list[Expression]:
+    """The conditions on variables of these parts alone."""
+    names = {v for part in parts for v in part.variables}
+    return [condition for condition in conditions if set(variables(condition)) <= names]
 
 
 def _open(op: Op, names: set[str], others: Sequence[Op]) -> bool:

@@ -27,6 +27,8 @@ from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.lowering.scans import StreamFacts as StreamFacts
 from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
+from levada.plan.physical.forms.figures import Measures
+from levada.plan.physical.forms.wanted import BINARY, Wanted
 from levada.plan.physical.lineage import time_variables
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.kinds import JoinForm
@@ -35,12 +37,14 @@ from levada.plan.sealed.kinds import JoinForm
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """The physical query: its root (an Emit), whether its reports need the times of all elements
-    (``enumerated``), and whether empty ones are shown (``show_empty``).
+    (``enumerated``), and whether empty ones are shown (``show_empty``). ``wanted``: of which form
+    its joins were to be, and what was chosen.
     """
 
     root: Op
     enumerated: bool
     show_empty: bool = False
+    wanted: Wanted = BINARY
 
 
 def lower(
@@ -50,16 +54,18 @@ def lower(
     empty_reports: bool = False,
     replaceable: Collection[str | None] = (),
     joins: JoinForm = JoinForm.BINARY,
+    measures: Measures | None = None,
 ) -> Lowered:
     """The physical operators of a query whose names have been resolved against ``streams``.
 
     ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
     ``replaceable``: the static graphs that may be replaced while the engine runs. ``joins``: of
-    which form they are where that can be chosen.
+    which form they are where that can be chosen, by these ``measures``.
     """
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
-    found = _Lowering(query, leaves, joins).query(show_empty)
+    wanted = Wanted(joins, measures, [on.window for on in query.windows])
+    found = replace(_Lowering(query, leaves, wanted).query(show_empty), wanted=wanted)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return found
     # here: only who asks for it loads it
@@ -71,7 +77,7 @@ def lower(
 class _Lowering:
     """The levels of a query, one within the other."""
 
-    def __init__(self, query: a.Query, leaves: Leaves, joins: JoinForm) -> None:
+    def __init__(self, query: a.Query, leaves: Leaves, joins: Wanted) -> None:
         self.q = query
         self.leaves = leaves
         self.shared = Shared(Analysis.over(query.windows), joins=joins)

@@ -19,14 +19,15 @@ from levada.algebra.properties import Analysis, Properties, adds_up
 from levada.algebra.tree import level
 from levada.model.expression import Expression, Var, per_report, random, variables
 from levada.model.time import WindowKind
-from levada.plan.lowering.join_order import connected, join_all
+from levada.plan.lowering.join_order import join_all
 from levada.plan.lowering.levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.physical import build, build_changes, build_joins, build_reports
 from levada.plan.physical import operators as p
+from levada.plan.physical.connected import connected
+from levada.plan.physical.forms.wanted import BINARY, Wanted
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place
-from levada.plan.sealed.kinds import JoinForm
 
 Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""
@@ -41,7 +42,7 @@ class Shared:
     analysis: Analysis
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
-    joins: JoinForm = JoinForm.BINARY
+    joins: Wanted = BINARY
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,9 +318,13 @@ def union(*parts: Op) -> Op:
     )
 
 
-def join(left: Op, right: Op) -> Op:
-    """An incremental join of rows with event times."""
+def join(left: Op, right: Op, by: str = "") -> Op:
+    """An incremental join of rows with event times; ``by``: the one of its keys by which it is to
+    be placed, where rows are not there already.
+    """
     shared, keys, placed = join_keys(left, right)
+    if by and not any(side.stage > 0 and side.placed == placed for side in (left, right)):
+        placed = (by,)
     stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
     assert left.windows is not None and right.windows is not None, (

@@ -1,10 +1,11 @@
 """Parts that are joined by different variables (chains, circles) as one step of all: those that
-have the variable which most of them have come together by it, the others go to all partitions.
+have one of the variables come together by it, the others go to all partitions.
 
     a.x = b.x, b.y = c.y   ->   a and b exchanged by ?x, c to all, one step in one stage
 
 So what is joined on the way is neither kept nor exchanged; what goes to all is received and kept by
-each partition, which pays where it is little. Nothing is estimated: it is for who knows that.
+each partition, which pays where it is little: by which variable, if at all, is asked elsewhere
+(``forms``).
 (CQELS Cloud, C27 b.)
 
 Invariant: the rows are those of the joins of two, with the same times; each combination has a row
@@ -14,9 +15,11 @@ of a part that is not copied, and all such rows are in one partition.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from levada.plan.physical import operators as p
+from levada.plan.physical.build import occur
+from levada.plan.physical.connected import connected
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL, Exchange, place
 
@@ -24,11 +27,14 @@ MOST = 6
 """Parts of one step."""
 
 
-def linked(parts: Sequence[Op]) -> list[Op]:
-    """The parts, with one operator in the place of those that can be one step."""
+def linked(parts: Sequence[Op], by: Callable[[Sequence[Op]], str]) -> list[Op]:
+    """The parts, with one operator in the place of those that are to be one step: ``by`` says of
+    parts that can be one by which variable; "": they are to be none.
+    """
     out: list[Op] = []
-    for group in _connected([part for part in parts if _fits(part)]):
-        out += [_one(group)] if _is_linked(group) else group
+    for group in connected([part for part in parts if _fits(part)]):
+        hub = by(group) if can_be(group) else ""
+        out += [one_of(group, hub)] if hub else group
     return [*out, *(part for part in parts if not _fits(part))]
 
 
@@ -44,10 +50,10 @@ def told(root: Op) -> Iterator[str]:
         if isinstance(op.spec, p.LinkedJoin):
             by = " ".join(f"?{name}" for name in op.placed) or "where they are"
             copied = sum(op.spec.copied)
-            parts = "1 part goes" if copied == 1 else f"{copied} parts go"
+            parts = "1 part" if copied == 1 else f"{copied} parts"
             yield (
                 f"The join of {len(op.inputs)} parts is one step: {len(op.inputs) - copied} of "
-                f"them by {by}; the rows of {parts} to all partitions, each of which keeps them."
+                f"them by {by}; the rows of {parts} go to all partitions, each of which keeps them."
             )
 
 
@@ -55,30 +61,30 @@ def _fits(part: Op) -> bool:
     return bool(part.windows) and not part.weighted and part.placed != HOME
 
 
-def _connected(parts: Sequence[Op]) -> list[list[Op]]:
-    """Parts in groups: those that share variables, directly or through others."""
-    groups: list[list[Op]] = []
-    for part in parts:
-        mine = [g for g in groups if any(set(part.variables) & set(op.variables) for op in g)]
-        groups = [g for g in groups if g not in mine] + [[*(op for g in mine for op in g), part]]
-    return groups
+def can_be(group: Sequence[Op]) -> bool:
+    """Whether parts are few, none is static or has rows that are taken back, and all variables that
+    several have are always bound.
+    """
+    uses = common(group)
+    fits = all(map(_fits, group))
+    sure = fits and all(
+        uses[v] < 2 or v not in part.maybe for part in group for v in part.variables
+    )
+    return 2 <= len(group) <= MOST and sure
 
 
-def _is_linked(group: Sequence[Op]) -> bool:
-    """Whether parts are joined by several variables, all of which are always bound, and are few."""
-    uses = _uses(group)
-    sure = all(uses[v] < 2 or v not in part.maybe for part in group for v in part.variables)
-    return 3 <= len(group) <= MOST and sure and max(uses.values()) < len(group)
-
-
-def _uses(group: Sequence[Op]) -> Counter[str]:
+def common(group: Sequence[Op]) -> Counter[str]:
+    """How many parts have each variable."""
     return Counter(v for part in group for v in part.variables)
 
 
-def _one(group: Sequence[Op]) -> Op:
-    """One operator of all parts."""
-    uses = _uses(group)
-    hub = max(uses, key=lambda v: uses[v])  # of equal ones that which stands first
+def one_of(group: Sequence[Op], hub: str) -> Op:
+    """One operator of all parts, of which those that have a variable come by it. A part that shares
+    none is made a set before: by what it is met all of its rows are alike.
+    """
+    uses = common(group)
+    if max(uses.values()) < 2:
+        group = [occur(part, (hub,) if hub in part.variables else ()) for part in group]
     copied = tuple([hub not in part.variables for part in group])
     stage, exchange = _placed(group, copied, hub)
     shared = tuple([tuple([v for v in part.variables if uses[v] > 1]) for part in group])

@@ -98,7 +98,7 @@ def _planned(
     sharing = Sharing.EXACT if contains else topology.sharing
     beside = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
     beside.go_on(topology.version, 0)
-    beside.data = topology.data
+    beside.data, beside.measures = topology.data, topology.measures
     for name, query in ((MARK, template.query), (TWIN, template.twin)):
         beside.add(name, query, start, empty_reports=empty_reports)
     beside.install()

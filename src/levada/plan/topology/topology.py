@@ -27,8 +27,10 @@ from levada.plan.install.install import Installer
 from levada.plan.install.locality.sites import Sites, marks_of
 from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
-from levada.plan.lowering.lower import lower
+from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
+from levada.plan.physical.forms.figures import Measures
+from levada.plan.physical.forms.show import sentences
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
@@ -71,6 +73,7 @@ class Topology:
         self._batch = Batch(self._common, 1)
         self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
         self.sites, self.share_limit = Sites(), 0
+        self.measures: Measures | None = None
         self.journal = Journal()
         self._families = Families()
         self._newcomers: list[tuple[str, Installer, Op]] = []
@@ -97,12 +100,10 @@ class Topology:
         """A query that is to be fitted in by the next ``install``. ``region``: as it said it."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
-            query,
-            self.facts,
-            empty_reports=empty_reports,
-            replaceable=self.replaceable,
-            joins=self.joins,
-        )
+            query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable,
+            joins=self.joins, measures=self.measures,
+        )  # fmt: skip
+        self._tell(name, lowered)
         reread_graphs = (
             () if query.windows else self.replaceable & graphs_read(query, query.pattern)
         )
@@ -149,6 +150,7 @@ class Topology:
         """How queries are planned that come from now on."""
         self.sharing, self.joins = planning.sharing, planning.joins
         self.sites.regions, self.share_limit = planning.regions, planning.share_limit
+        self.measures = planning.measures
 
     def _place(self, name: str, installer: Installer, root: Op, region: str) -> None:
         """Chooses where a query's operators stand."""
@@ -175,6 +177,11 @@ class Topology:
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
+
+    def _tell(self, query: str, lowered: Lowered) -> None:
+        """Notes which forms the joins of a query have been given."""
+        for told in sentences(lowered.wanted):
+            self.journal.tell(self.version + 1, f"{query}: {told}")
 
     def _note(self, query: str) -> None:
         """Notes what has been chosen for a query that comes."""

@@ -146,7 +146,8 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        seen.tell(topology, last, self._regions)
+        tables = self._checkpoint.tables
+        seen.tell(topology, last, self._regions, tables.load(tables.current).partitions)
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()

@@ -9,7 +9,7 @@ Cost: an arrangement is the rows once more; most inputs have one, the middle of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,10 +46,22 @@ class Arranged:
 
 
 def ways_of(node: Node, i: int) -> tuple[Way, ...]:
-    """By which variables an input is arranged: those that it shares with each other one."""
+    """By which variables an input is arranged: those that it shares with each other one; also by
+    none, where some inputs share none with the others.
+    """
     own = {v for v, _ in node.step.shared[i]}
     others = [{v for v, _ in of} for j, of in enumerate(node.step.shared) if j != i]
-    return tuple(sorted({tuple(sorted(own & of)) for of in others if own & of}))
+    ways = sorted({tuple(sorted(own & of)) for of in others if own & of})
+    return tuple(ways) if _hang_together(node.step.shared) else (*ways, ())
+
+
+def _hang_together(shared: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    """Whether inputs share variables, directly or through others."""
+    first, *left = ({v for v, _ in of} for of in shared)
+    while near := [of for of in left if of & first]:
+        first = first.union(*near)
+        left = [of for of in left if of not in near]
+    return not left
 
 
 def key_of(node: Node, i: int, a: int) -> str:

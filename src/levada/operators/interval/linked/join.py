@@ -124,7 +124,8 @@ def _keyed(sides: Sequence[Arranged], part: Found, way: Way, ways: dict[int, int
     """Combinations with the key of these variables."""
     read = {j: _read(sides, j, ways, part) for j in ways}
     op = next(iter(read.values())).column("op")
-    (x, y), *more = (_identity(sides, read, v) for v in way)
+    none = np.zeros(len(part) if not way else 0, np.uint64)
+    (x, y), *more = [_identity(sides, read, v) for v in way] or [(none, none)]
     k, h = mix(x, y, op)
     for x, y in more:
         k, h = combine(k, h, x, y)

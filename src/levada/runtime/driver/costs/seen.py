@@ -9,9 +9,17 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.store.manifest import Manifest
 
 
-def tell(topology: Topology, last: Manifest | None, regions: Mapping[str, str]) -> None:
-    """Tells a topology what the last manifest says, and the regions of streams."""
+def tell(
+    topology: Topology, last: Manifest | None, regions: Mapping[str, str], partitions: int
+) -> None:
+    """Tells a topology what the last manifest says, the regions of streams, and over how many
+    partitions epochs go.
+    """
     topology.sites.of_stream = regions
+    if topology.measures is not None:
+        streams = {} if last is None else last.streams
+        run = {name: (s.triples, s.max_ts) for name, s in streams.items() if s.triples}
+        topology.measures.see(run, partitions)
     if last is None:
         return
     topology.dear.see(last.met)

@@ -1,0 +1,1 @@
+"""What is known of streams before their rows are joined."""

@@ -1,0 +1,1 @@
+"""The physical form of joins: figures, what each form costs by them, the choice."""

@@ -20,6 +20,7 @@ from levada.algebra.properties import Analysis
 from levada.algebra.tree import children
 from levada.model.expression import AggregateFunction, Call, Function, Var
 from levada.model.query import Form, Output
+from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.levels import Level, LevelQuery, Mode, level_of, top
 from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
@@ -50,16 +51,17 @@ def lower(
     empty_reports: bool = False,
     replaceable: Collection[str | None] = (),
     joins: JoinForm = JoinForm.BINARY,
+    orders: Orders | None = None,
 ) -> Lowered:
     """The physical operators of a query whose names have been resolved against ``streams``.
 
     ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
     ``replaceable``: the static graphs that may be replaced while the engine runs. ``joins``: of
-    which form they are where that can be chosen.
+    which form they are where that can be chosen; ``orders``: in which order, where others say so.
     """
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
-    found = _Lowering(query, leaves, joins).query(show_empty)
+    found = _Lowering(query, leaves, joins, orders).query(show_empty)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return found
     # here: only who asks for it loads it
@@ -71,10 +73,12 @@ def lower(
 class _Lowering:
     """The levels of a query, one within the other."""
 
-    def __init__(self, query: a.Query, leaves: Leaves, joins: JoinForm) -> None:
+    def __init__(
+        self, query: a.Query, leaves: Leaves, joins: JoinForm, orders: Orders | None
+    ) -> None:
         self.q = query
         self.leaves = leaves
-        self.shared = Shared(Analysis.over(query.windows), joins=joins)
+        self.shared = Shared(Analysis.over(query.windows), joins=joins, orders=orders)
 
     def query(self, show_empty: bool) -> Lowered:
         """The whole query; ``show_empty``: with empty reports."""

@@ -13,8 +13,9 @@ in each version.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from levada.algebra.nodes import Query
 from levada.model.collection import collection_paused
@@ -25,8 +26,11 @@ from levada.plan.install.common import Common
 from levada.plan.install.containment import Families
 from levada.plan.install.install import Installer
 from levada.plan.install.locality.sites import Sites, marks_of
+from levada.plan.install.orders.known import Asked, Known
+from levada.plan.install.orders.places import followed
 from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
+from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.operators import Op
@@ -34,12 +38,26 @@ from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Manner, Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
-from levada.plan.sealed.shares import widened
+from levada.plan.sealed.shares import At, widened
+from levada.plan.topology.choices.flows import Flows
 from levada.plan.topology.choices.journal import Journal
 from levada.plan.topology.choices.measured import Rates, beyond, reach_of
 from levada.plan.topology.dear import DEAR, Dear, picked
 from levada.plan.topology.members import CatalogNode
 from levada.plan.topology.seal import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class _Newcomer:
+    """A query that is to be fitted in: its last operator and the orders of its joins as it has them
+    by itself, and its operators with others.
+    """
+
+    name: str
+    installer: Installer
+    root: Op
+    orders: Orders
+    ordered: Callable[[Orders], Op]
 
 
 class Topology:
@@ -70,10 +88,12 @@ class Topology:
         self._common = Common()
         self._batch = Batch(self._common, 1)
         self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
+        self.flows = Flows()
         self.sites, self.share_limit = Sites(), 0
         self.journal = Journal()
         self._families = Families()
-        self._newcomers: list[tuple[str, Installer, Op]] = []
+        self._newcomers: list[_Newcomer] = []
+        self.orders = Known(self._is_alive, self.flows.rate)
         self._seen: dict[int, int] = {}
         self._sealer = Sealer()
         self.change: PlanChange | None = None  # of the last version; None: all of it is new
@@ -96,13 +116,16 @@ class Topology:
     ) -> None:
         """A query that is to be fitted in by the next ``install``. ``region``: as it said it."""
         assert name not in self.queries, "a query's name is free when it is added"
-        lowered = lower(
+        orders = Orders()
+        lowering = partial(
+            lower,
             query,
             self.facts,
             empty_reports=empty_reports,
             replaceable=self.replaceable,
             joins=self.joins,
         )
+        lowered = lowering(orders=orders if self._choosing else None)
         reread_graphs = (
             () if query.windows else self.replaceable & graphs_read(query, query.pattern)
         )
@@ -117,15 +140,13 @@ class Topology:
             reread_graphs=reread_graphs,
             apart=self.sharing is Sharing.OFF,
         )
-        root = lowered.root
-        if self.sharing is Sharing.RELAX:
-            root = with_wide_sets(root, installer.timing.of_rows)
+
+        def ordered(orders: Orders) -> Op:
+            return self._wide(installer, lowering(orders=orders).root)
+
+        root = self._wide(installer, lowered.root)
         self._place(name, installer, root, region)
-        if self.sharing is Sharing.RELAX:
-            self.relaxations.note(name, installer, root)
-        elif self.sharing is Sharing.CONTAINMENT:
-            root = self._families.contained(name, installer, root)
-        self._newcomers.append((name, installer, root))
+        self._newcomers.append(_Newcomer(name, installer, root, orders, ordered))
         self.queries[name] = QueryPlan(
             name,
             -1,
@@ -144,6 +165,15 @@ class Topology:
                 until,
             ),
         )
+
+    @property
+    def _choosing(self) -> bool:
+        """Whether the order of joins is chosen by what others join."""
+        return self.sharing is not Sharing.OFF and self.joins is JoinForm.BINARY
+
+    def _wide(self, installer: Installer, root: Op) -> Op:
+        relaxes = self.sharing is Sharing.RELAX
+        return with_wide_sets(root, installer.timing.of_rows) if relaxes else root
 
     def plan_by(self, planning: Planning) -> None:
         """How queries are planned that come from now on."""
@@ -164,17 +194,56 @@ class Topology:
         """Fits the queries in that have been added since: reuses what is there, makes what is not.
         Holds at the next ``seal``.
         """
-        newcomers, self._newcomers = self._newcomers, []
-        for query, installer, asked in newcomers:
-            found = self.relaxations.relaxed(query, asked, self._refused)
-            self._batch.ask(query, installer, found)
-            self._note(query)
+        newcomers, self._newcomers = self._in_order(self._newcomers), []
+        roots = {one.name: self._noted(one) for one in newcomers}
+        for one in newcomers:
+            roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            self._batch.ask(one.name, one.installer, roots[one.name])
+            self._note(one.name)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
+        for one in newcomers:
+            for each in followed(
+                one.orders.found, one.installer, one.root, roots[one.name], self._at
+            ):
+                self.orders.follow(each)
+
+    def _in_order(self, newcomers: Sequence[_Newcomer]) -> list[_Newcomer]:
+        """Queries that come, each with the order of its joins that adds least."""
+        self.orders.lifted = self.sharing is Sharing.RELAX
+        asked = [Asked(one.name, one.installer, one.orders.found) for one in newcomers]
+        chosen = self.orders.choose(asked)
+        found = []
+        for one in newcomers:
+            units = {n: each.units for n, each in chosen.get(one.name, {}).items() if each.units}
+            if units:
+                orders = Orders(units)
+                one = replace(one, root=one.ordered(orders), orders=orders)
+            found.append(one)
+        return found
+
+    def _noted(self, one: _Newcomer) -> Op:
+        """The last operator of a query that comes, whose joins others may share."""
+        if self.sharing is Sharing.RELAX:
+            self.relaxations.note(one.name, one.installer, one.root)
+        elif self.sharing is Sharing.CONTAINMENT:
+            return self._families.contained(one.name, one.installer, one.root)
+        return one.root
+
+    def _at(self, number: int) -> At | None:
+        """Where an operator of this number is, if it is installed."""
+        known = self._common.known.get(number)
+        if known is None or not known.made:
+            return None
+        return self.index[known.made[-1].shape], known.made[-1].member
+
+    def _is_alive(self, at: At) -> bool:
+        node = self.nodes.get(at[0])
+        return node is not None and node.members.uses[at[1]] > 0
 
     def _note(self, query: str) -> None:
         """Notes what has been chosen for a query that comes."""

@@ -13,8 +13,8 @@ in each version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from levada.algebra.nodes import Query
@@ -26,8 +26,8 @@ from levada.plan.install.common import Common
 from levada.plan.install.containment import Families
 from levada.plan.install.install import Installer
 from levada.plan.install.locality.sites import Sites, marks_of
-from levada.plan.install.orders.known import Asked, Known
-from levada.plan.install.orders.places import followed
+from levada.plan.install.orders.known import Known
+from levada.plan.install.orders.places import followed, placed
 from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.join_order import Orders
@@ -38,26 +38,14 @@ from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Manner, Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
-from levada.plan.sealed.shares import At, widened
+from levada.plan.sealed.shares import widened
 from levada.plan.topology.choices.flows import Flows
 from levada.plan.topology.choices.journal import Journal
-from levada.plan.topology.choices.measured import Rates, beyond, reach_of
+from levada.plan.topology.choices.measured import Rates, refused
+from levada.plan.topology.choices.newcomers import Newcomer, in_order
 from levada.plan.topology.dear import DEAR, Dear, picked
-from levada.plan.topology.members import CatalogNode
+from levada.plan.topology.members import CatalogNode, is_alive
 from levada.plan.topology.seal import Sealer
-
-
-@dataclass(frozen=True, slots=True)
-class _Newcomer:
-    """A query that is to be fitted in: its last operator and the orders of its joins as it has them
-    by itself, and its operators with others.
-    """
-
-    name: str
-    installer: Installer
-    root: Op
-    orders: Orders
-    ordered: Callable[[Orders], Op]
 
 
 class Topology:
@@ -92,8 +80,8 @@ class Topology:
         self.sites, self.share_limit = Sites(), 0
         self.journal = Journal()
         self._families = Families()
-        self._newcomers: list[_Newcomer] = []
-        self.orders = Known(self._is_alive, self.flows.rate)
+        self._newcomers: list[Newcomer] = []
+        self.orders = Known(partial(is_alive, self.nodes), self.flows.rate)
         self._seen: dict[int, int] = {}
         self._sealer = Sealer()
         self.change: PlanChange | None = None  # of the last version; None: all of it is new
@@ -125,7 +113,7 @@ class Topology:
             replaceable=self.replaceable,
             joins=self.joins,
         )
-        lowered = lowering(orders=orders if self._choosing else None)
+        lowered = lowering(orders=orders if self.choosing else None)
         reread_graphs = (
             () if query.windows else self.replaceable & graphs_read(query, query.pattern)
         )
@@ -146,7 +134,7 @@ class Topology:
 
         root = self._wide(installer, lowered.root)
         self._place(name, installer, root, region)
-        self._newcomers.append(_Newcomer(name, installer, root, orders, ordered))
+        self._newcomers.append(Newcomer(name, installer, root, orders, ordered))
         self.queries[name] = QueryPlan(
             name,
             -1,
@@ -167,7 +155,7 @@ class Topology:
         )
 
     @property
-    def _choosing(self) -> bool:
+    def choosing(self) -> bool:
         """Whether the order of joins is chosen by what others join."""
         return self.sharing is not Sharing.OFF and self.joins is JoinForm.BINARY
 
@@ -179,6 +167,7 @@ class Topology:
         """How queries are planned that come from now on."""
         self.sharing, self.joins = planning.sharing, planning.joins
         self.sites.regions, self.share_limit = planning.regions, planning.share_limit
+        self.orders.forced = planning.orders
 
     def _place(self, name: str, installer: Installer, root: Op, region: str) -> None:
         """Chooses where a query's operators stand."""
@@ -194,7 +183,7 @@ class Topology:
         """Fits the queries in that have been added since: reuses what is there, makes what is not.
         Holds at the next ``seal``.
         """
-        newcomers, self._newcomers = self._in_order(self._newcomers), []
+        newcomers, self._newcomers = self._in_order(), []
         roots = {one.name: self._noted(one) for one in newcomers}
         for one in newcomers:
             roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
@@ -207,43 +196,32 @@ class Topology:
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
         for one in newcomers:
-            for each in followed(
-                one.orders.found, one.installer, one.root, roots[one.name], self._at
-            ):
-                self.orders.follow(each)
+            for each in followed(one.orders.found, one.installer, one.root, roots[one.name]):
+                self.orders.follow(placed(each, self._common, self.index))
 
-    def _in_order(self, newcomers: Sequence[_Newcomer]) -> list[_Newcomer]:
-        """Queries that come, each with the order of its joins that adds least."""
+    def _in_order(self) -> list[Newcomer]:
+        """The queries that come, each with the order of its joins that adds least."""
         self.orders.lifted = self.sharing is Sharing.RELAX
-        asked = [Asked(one.name, one.installer, one.orders.found) for one in newcomers]
-        chosen = self.orders.choose(asked)
-        found = []
-        for one in newcomers:
-            units = {n: each.units for n, each in chosen.get(one.name, {}).items() if each.units}
-            if units:
-                orders = Orders(units)
-                one = replace(one, root=one.ordered(orders), orders=orders)
-            found.append(one)
+        found, told = in_order(self._newcomers, self.orders)
+        for name, orders in told.items():
+            self.journal.ordered(self.version + 1, name, orders)
         return found
 
-    def _noted(self, one: _Newcomer) -> Op:
+    def expect(self, beside: Topology) -> None:
+        """That queries will come which are those of another topology, with others that choose the
+        order of their joins by them.
+        """
+        self.orders.lifted = self.sharing is Sharing.RELAX
+        for one in beside._newcomers:
+            self.orders.expect(one.asked)
+
+    def _noted(self, one: Newcomer) -> Op:
         """The last operator of a query that comes, whose joins others may share."""
         if self.sharing is Sharing.RELAX:
             self.relaxations.note(one.name, one.installer, one.root)
         elif self.sharing is Sharing.CONTAINMENT:
             return self._families.contained(one.name, one.installer, one.root)
         return one.root
-
-    def _at(self, number: int) -> At | None:
-        """Where an operator of this number is, if it is installed."""
-        known = self._common.known.get(number)
-        if known is None or not known.made:
-            return None
-        return self.index[known.made[-1].shape], known.made[-1].member
-
-    def _is_alive(self, at: At) -> bool:
-        node = self.nodes.get(at[0])
-        return node is not None and node.members.uses[at[1]] > 0
 
     def _note(self, query: str) -> None:
         """Notes what has been chosen for a query that comes."""
@@ -261,13 +239,8 @@ class Topology:
             return ""
         if self.dear.reads(query, self.nodes):
             return DEAR
-        if self.share_limit:
-            reaches = [reach_of(one.windows) for one in wants if one != newcomer]
-            for join in picked(query, self.nodes):
-                rows = self.rates.state(join, reaches, reach_of(newcomer.windows))
-                if rows is not None and rows > self.share_limit:
-                    return beyond(rows, self.share_limit)
-        return ""
+        joins = picked(query, self.nodes) if self.share_limit else ()
+        return refused(self.rates, joins, wants, newcomer, self.share_limit)
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """A query whose operators are here, the last one as this member (``plan/topology/rows``);

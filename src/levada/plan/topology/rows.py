@@ -14,11 +14,12 @@ all, and some µs for each operator of a row that is its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from levada.algebra.nodes import Query
 from levada.algebra.template import Row, Template, substituted, terms_in
 from levada.model.collection import collection_paused
 from levada.model.term import Term
@@ -76,7 +77,7 @@ def add_rows(
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
     asked = bool(region) or topology.sites.used or bool(topology.share_limit)  # of each by itself
     alone = asked or len(rows) == 1
-    planned = None if alone else _planned(topology, template, start, empty_reports)
+    planned = None if alone else _planned(topology, rows, start, empty_reports)
     if planned is not None:
         planned.query = _with(planned.query, until=until)
     for name, row in rows:
@@ -93,7 +94,9 @@ def expect_rows(topology: Topology, rows: Sequence[tuple[str, Row]], start: int)
     template = rows[0][1].template
     if len(rows) > 1 and topology.choosing:
         beside = _beside(topology, topology.sharing)
+        # both, since what has no mark is every row's
         beside.add(_named(template), template.query, start)
+        beside.add(f"{_named(template)} {TWIN}", template.twin, start)
         topology.expect(beside)
 
 
@@ -102,15 +105,29 @@ def _named(template: Template) -> str:
     return f"{MARK} {id(template)}"
 
 
+def _differing(template: Template, rows: Sequence[tuple[str, Row]]) -> Iterator[Query]:
+    """The template and its twin with one mark of the other, for each mark in which rows differ
+    that are the same but for it: what they differ in is lifted, though others differ in more.
+    """
+    for i in range(len(template.marks)) if len(template.marks) > 1 else ():
+        if len({(*row.terms[:i], *row.terms[i + 1 :]) for _, row in rows}) < len(rows):
+            for own, other in (
+                (template.marks, template.others),
+                (template.others, template.marks),
+            ):
+                yield template.filled((*own[:i], other[i], *own[i + 1 :]))
+
+
 def _with(query: QueryPlan, **said: Any) -> QueryPlan:
     """The query, with something else in what it has in common with others."""
     return replace(query, manner=replace(query.manner, **said))
 
 
 def _planned(
-    topology: Topology, template: Template, start: int, empty_reports: bool
+    topology: Topology, rows: Sequence[tuple[str, Row]], start: int, empty_reports: bool
 ) -> _Planned | None:
-    """The plan of a template, if it is that of its twin but for the marks."""
+    """The plan of the template of rows, if it is that of its twin but for the marks."""
+    template = rows[0][1].template
     # rows contain each other where they are equal, and then they share everything anyway
     contains = topology.sharing is Sharing.CONTAINMENT
     sharing = Sharing.EXACT if contains else topology.sharing
@@ -119,6 +136,9 @@ def _planned(
     beside.orders.forced = lambda _, number, __: chosen.get(number, ())
     for name, query in ((MARK, template.query), (TWIN, template.twin)):
         beside.add(name, query, start, empty_reports=empty_reports)
+    if sharing is Sharing.RELAX:
+        for i, query in enumerate(_differing(template, rows)):
+            beside.add(f"{MARK} {i}", query, start, empty_reports=empty_reports)
     beside.install()
     places: dict[At, int] = {}
     own = _operators(beside, MARK, template.marks, places)

@@ -5,10 +5,13 @@ is measured decides; of a query alone nothing is asked.
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from levada.engine.asked import Asked
+from levada.engine.engine import Engine
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.orders.known import Known
@@ -16,6 +19,7 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.join_order import Conjunction, Tree, parts_of
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.steps import Join
+from levada.plan.topology.choices.journal import show_orders
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
@@ -153,6 +157,47 @@ def test_what_is_known_does_not_grow_with_queries_that_come_and_go() -> None:
         found.remove(f"q{len(found.queries) - 1}")
     assert len(found.orders._joins) + len(found.orders._parts) < 1100
     assert len(found.orders._numbers.known) < 1100
+
+
+def shapes_of_ten(engine: Engine) -> None:
+    texts = [
+        TEXT.format(f"?x :r{i % 20} ?y . ?y :p ?z . ?z :q :c{i // 20}").replace(
+            "WHERE", "# \n WHERE"
+        )
+        for i in range(200)
+    ]
+    engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+
+
+@pytest.mark.parametrize(("mode", "most"), [("exact", 210), ("relax", 21), ("off", 400)])
+def test_rows_of_a_template_that_differ_in_shape_and_constant(
+    mode: str, most: int, tmp_path: Path
+) -> None:
+    lines = [f"<http://e/x{i}> <http://e/r{i}> <http://e/y{i}> {i} .\n" for i in range(20)]
+    lines += [f"<http://e/y{i}> <http://e/p> <http://e/z{i % 3}> {i} .\n" for i in range(20)]
+    lines += [f"<http://e/z{i % 3}> <http://e/q> <http://e/c{i % 10}> {i} .\n" for i in range(30)]
+    (tmp_path / "s.nt").write_text("".join(lines))
+    with Engine(spark=False, checkpoint=tmp_path / "c", sharing=mode) as engine:
+        engine.stream(STREAM, tmp_path / "s.nt")
+        shapes_of_ten(engine)
+        engine.start(once=True)
+        engine.await_end()
+        assert engine._driver is not None
+        assert engine._driver.last.results == 400, "each query has a row in two windows"
+        found = engine._driver._catalog._topology
+        assert found is not None
+        assert joins(found) == most
+
+
+def test_explain_tells_orders_with_what_they_add() -> None:
+    found = topology()
+    add(found, *shapes(3))
+    told = list(show_orders(found.journal.kept.orders))
+    assert told[0] == "orders of joins"
+    assert sum(line.endswith(", chosen") for line in told) == 3
+    assert any(what.startswith("q0 joins ((") for _, what in found.journal.kept.log), told
+    found.remove("q0")
+    assert "q0" not in found.journal.kept.orders
 
 
 def drawn(random: Random, parts: int) -> Tree:

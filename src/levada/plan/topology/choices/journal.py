@@ -6,7 +6,7 @@ Of each kind the last ``MOST`` are kept, so it does not grow with queries that c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ class Site(msgspec.Struct):
     masked: dict[str, int] = {}
 
 
-class Looked(msgspec.Struct, array_like=True):
+class Looked(msgspec.Struct):
     """An order of joins that was looked at, as ``plan.topology.choices.newcomers.Order``."""
 
     order: str
@@ -87,6 +87,16 @@ class Journal:
         self.kept.orders.pop(query, None)
         self.kept.apart.pop(query, None)
         self.kept.sites.pop(query, None)
+
+
+def show_orders(orders: Mapping[str, Sequence[Looked]]) -> Iterator[str]:
+    """The orders of joins that were looked at, by query, in lines."""
+    yield from ("orders of joins",) if orders else ()
+    for query, looked in orders.items():
+        yield f"  {query}"
+        for one in looked:
+            chosen = ", chosen" if one.chosen else ""
+            yield f"    {one.order}: adds {one.cost:,.0f} ns an element{chosen}"
 
 
 V = TypeVar("V")

@@ -221,3 +221,15 @@ def test_orders_can_be_forced() -> None:
     add(found, *FIG4)
     assert set(asked) == set(found.queries)
     assert parts_of(drawn(random, 4)) != ()
+
+
+def test_shapes_of_which_each_has_a_constant_of_its_own_share_a_relaxed_sub_join() -> None:
+    found = topology(Sharing.RELAX)
+    add(found, *(f"?x :r{i} ?y . ?y :p ?z . ?z :q :c{i}" for i in range(30)))
+    assert joins(found) == 31
+    add(found, "?x :r99 ?y . ?y :p ?z . ?z :q :c99")
+    assert joins(found) == 32
+    for name in list(found.queries):
+        found.remove(name)
+    assert not found.nodes
+    assert not found.relaxations.alike

@@ -2,13 +2,19 @@
 
     constants     ?x :p :c . ?x :q ?z                            each query with its own :c
     ranges        ?x :p ?v FILTER(?v >= a && ?v < b) . ?x :q ?z    each with a part of the numbers
+    shapes        ?x :r ?y . ?y :p ?z . ?z :q :c                 a hundred :r, of each ten :c
 
-All queries together have the same results, however many they are: of each window of 10 s a tenth
-of the subjects, each with one of the constants, or of the numbers, in turn. So ``cost`` (CPU of a
-triple, by that with one query of the same mode) and ``state`` (bytes of the checkpoint's state with
-a window half full, likewise) tell what queries cost by being many. ``off`` and ``exact`` are left
-out where they would take minutes (``MOST``). A row is a triple; epochs are stepped in one process.
-``alone`` is what one query costs with ``relax``, by what it costs with ``off``.
+Of the first two all queries together have the same results, however many they are: of each window
+of 10 s a tenth of the subjects, each with one of the constants, or of the numbers, in turn. So
+``cost`` (CPU of a triple, by that with one query of the same mode) and ``state`` (bytes of the
+checkpoint's state with a window half full, likewise) tell what queries cost by being many. ``off``
+and ``exact`` are left out where they would take minutes (``MOST``). A row is a triple; epochs are
+stepped in one process. ``alone`` is what one query costs with ``relax``, by what it costs with
+``off``.
+
+Of the shapes two of three patterns are common, and stand where a query alone joins them last:
+``shapes`` has 1, 100 and 1,000 of these in each mode, with the joins that they are (asked: 1 + 100)
+and CPU of a triple.
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ from typing import Any
 from bench.apart import apart
 from bench.result import Result, check_count
 from levada import Engine
+from levada.engine.asked import Asked
+from levada.plan.sealed.steps import Join
 from levada.runtime.store.manifest import Manifest
 
 COUNTS = (1, 10, 100, 1000, 10_000)
@@ -93,6 +101,75 @@ def side(path: str, mode: str, queries: int, subjects: int, workload: str) -> di
     return {"count": results, "us": round(cost, 2), "state_kb": round(state / 1000)}
 
 
+SHAPES, CONSTANTS = 100, 10
+SHAPE = HEAD.replace("?x ?z", "?x ?y ?z") + (
+    "WHERE {{ WINDOW <e:w> {{ ?x <e:r{0}> ?y . ?y <e:p> ?z . ?z <e:q> <e:c{1}> }} }}"
+)
+
+
+def write_shapes(path: Path, subjects: int) -> None:
+    """Writes a stream: of each window a triple of :p and one of :q a subject, of which one in ten
+    matches, and as many of the predicates of shapes.
+    """
+    lines = []
+    for window in range(WINDOWS):
+        for i in range(subjects):
+            ts, number = window * RANGE + i * RANGE // subjects, window * subjects + i
+            other = number if i % HIT == 0 else f"{number}o"
+            lines.append(f"<e:{number}> <e:p> <e:z{number}> {ts} .\n")
+            lines.append(f"<e:z{other}> <e:q> <e:c{i // HIT % CONSTANTS}> {ts} .\n")
+            if i % HIT == 0:
+                lines.append(f"<e:x{i}> <e:r{i // HIT % SHAPES}> <e:{number}> {ts} .\n")
+    path.write_text("".join(lines))
+
+
+def shapes_side(path: str, mode: str, queries: int, subjects: int) -> dict[str, Any]:
+    """One run over shapes: results, joins, CPU of a triple after the warm-up."""
+    marks: list[tuple[int, float, int]] = []
+    with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder, Engine(
+        spark=False, checkpoint=Path(folder) / "c", partitions=1, seed=7, epoch_rows=subjects,
+        keep_results=False, sharing=mode,
+    ) as engine:  # fmt: skip
+        engine.stream("e:s", path)
+        texts = [SHAPE.format(i % SHAPES, i // SHAPES) for i in range(queries)]
+        engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+        engine._on_epoch(
+            lambda m: marks.append(
+                (sum(s.triples for s in m.streams.values()), time.process_time(), m.results)
+            )
+        )
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        plan = engine._driver.epochs.plan if engine._driver else None
+        joins = sum(
+            int(node.alive.sum())
+            for node in (plan.nodes.values() if plan else ())
+            if isinstance(node.step, Join)
+        )
+    first = next(mark for mark in marks if mark[0] >= 2 * WARM * subjects)
+    cost = (marks[-1][1] - first[1]) / (marks[-1][0] - first[0]) * 1e6
+    return {"count": marks[-1][2], "us": round(cost, 2), "joins": joins}
+
+
+def _shapes(subjects: int) -> dict[str, dict[str, Any]]:
+    """Shapes in each mode, in turn; all have the results of ``off``."""
+    found: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder:
+        path = Path(folder) / "shapes.nt"
+        write_shapes(path, subjects)
+        for queries in (1, SHAPES, SHAPES * CONSTANTS):
+            for mode in ("off", "exact", "relax"):
+                got = apart(
+                    "bench.sharing:shapes_side", path=str(path), mode=mode, queries=queries,
+                    subjects=subjects,
+                )  # fmt: skip
+                found[f"shapes_{mode}_{queries}"] = got
+                off = found[f"shapes_off_{queries}"]
+                check_count(f"shapes {mode} {queries}", got["count"], off["count"])
+                got["of_off"] = round(got["us"] / off["us"], 3)
+    return found
+
+
 def run(scale: float, stepped: bool) -> Result:
     """Each number of queries in each mode, side by side; the ratios to one query."""
     subjects = max(int(SUBJECTS * scale), 100)
@@ -110,6 +187,7 @@ def run(scale: float, stepped: bool) -> Result:
     modes = found["constants"]
     relax, exact = modes["relax"][100], modes["exact"][100]
     alone = {"alone": round(modes["relax"][1]["us"] / modes["off"][1]["us"], 3)}
+    more |= _shapes(max(subjects // 5, 100))
     return Result("sharing", relax, exact, round(exact["us"] / relax["us"], 2), more | alone)
 
 

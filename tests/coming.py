@@ -25,6 +25,7 @@ from cases.case import CaseQuery
 from levada import Engine
 from levada.engine.suspended import read_suspended
 from levada.model.time import MAX
+from levada.plan.install.orders.known import Forced
 from levada.plan.sealed.steps import Join, Pick
 from levada.testing.compare import same
 from levada.testing.memory_sink import MemorySink
@@ -128,10 +129,11 @@ def run(
     world: World,
     modes: Sequence[str],
     shared: Counter[str] | None = None,
+    orders: Forced | None = None,
     **options: Any,
 ) -> Answers:
-    """What the queries report; ``modes``: of each phase and of the end; ``options`` are the
-    engine's.
+    """What the queries report; ``modes``: of each phase and of the end; ``orders``: who says the
+    orders of joins; ``options`` are the engine's.
     """
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
@@ -145,6 +147,8 @@ def run(
                 spark=False, checkpoint=folder / "c", partitions=2, sink=sink, epoch="1ms",
                 sharing=mode, regions="east,west", **options,
             )  # fmt: skip
+            planning = engine._registry.planning
+            engine._registry.planning = planning._replace(orders=orders)
             _declare(engine, folder, world)
             register(engine, [ending(one, world) for one in coming if one.there(phase)])
             engine.start(once=phase == PHASES)

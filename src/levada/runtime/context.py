@@ -219,6 +219,8 @@ class Done(msgspec.Struct, omit_defaults=True):
     rows: dict[str, int] = {}
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked]
     met: dict[str, list[int]] = {}
+    # "node member" of what is joined, or of a join -> the rows that it has put out
+    flows: dict[str, int] = {}
     # node of a join whose form is chosen -> what is told of it (``plan/sealed/joins``)
     forms: dict[str, list[int]] = {}
     # where what is sent is counted: the name of one that reads, bytes of the segment, by sender

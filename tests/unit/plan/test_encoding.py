@@ -97,7 +97,13 @@ def test_a_catalog_comes_back_as_it_was(path: Path) -> None:
     path.write_bytes(encode_catalog(before, {"q1": "x"}))
     after, identities = read_catalog(path)
     assert identities == {"q1": "x"}
-    others = {"_seen": {}, "_common": None, "_batch": None, "_sealer": None}  # looked up anew
+    others = {
+        "_seen": {},
+        "_common": None,
+        "_batch": None,
+        "_sealer": None,
+        "orders": None,
+    }  # looked up anew
     assert vars(after) | others == vars(before) | others
     assert encode_plan(after.seal()) == encode_plan(before.seal())
 

@@ -6,6 +6,7 @@
                  relaxed join at least by what meets in vain there (less than 0: it costs)
     relaxed      rows given, pairs made, of these wanted, rows picked (``plan/topology/dear``)
     regions      where queries stand, what was considered, what the mask forbade
+    orders       of joins that were looked at, with what each adds, and which was chosen
     apart, log   what was chosen when queries came and went (``plan/topology/choices/journal``)
 
 What is shown is of the last epochs; nothing that runs is touched.
@@ -14,12 +15,12 @@ What is shown is of the last epochs; nothing that runs is touched.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from levada.engine.telling.relaxed import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
-from levada.plan.topology.choices.journal import Site
+from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
 from levada.plan.topology.show import describe
 from levada.plan.topology.topology import Topology
@@ -60,6 +61,7 @@ class RunTold:
     regions: dict[str, Site]
     alone: dict[str, str]
     log: tuple[tuple[int, str], ...]
+    orders: dict[str, list[Looked]] = field(default_factory=dict)
 
 
 def tell_run(root: Path) -> RunTold:
@@ -81,6 +83,7 @@ def tell_run(root: Path) -> RunTold:
         kept.sites,
         kept.apart,
         tuple(kept.log),
+        kept.orders,
     )
 
 
@@ -136,6 +139,7 @@ def _lines(told: RunTold) -> Iterator[str]:
     yield from ("joins of their own",) if told.alone else ()
     for query, why in told.alone.items():
         yield f"  {query}: {why}"
+    yield from show_orders(told.orders)
     yield from ("log",) if told.log else ()
     for version, what in told.log:
         yield f"  plan {version}: {what}"

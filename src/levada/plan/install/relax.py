@@ -16,7 +16,8 @@ it, times included, so nothing above can tell.
                                   widens a join that runs, and no state moves, since what old state
                                   lacks is older than the newcomer's start
     when a block is relaxed       when another query that is there differs; alone a query pays for
-                                  no column that nobody reads
+                                  no column that nobody reads. Where the whole is not, the joins
+                                  within it are blocks of their own
     what is not                   what is entailed, static, in count windows or sessions, in paths,
                                   in what decides on others (OPTIONAL, MINUS, EXISTS); joins without
                                   a key; rows with weights
@@ -105,15 +106,24 @@ class Relaxations:
     alike: dict[Key, Alike] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
     _of: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
+    _within: dict[str, list[tuple[int, Key, Block]]] = field(default_factory=dict)
     _exact: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
+    _picked: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
 
     def note(self, name: str, installer: Installer, root: Op) -> None:
         """A query that comes."""
-        found = [
-            (installer.signature(block.relaxed), block)
-            for block in blocks(root, installer.timing.of_rows)
-        ]
+        windows = installer.timing.of_rows
+        found = [(installer.signature(b.relaxed), b) for b in blocks(root, windows)]
         self._note(name, found)
+        within = [
+            (above, installer.signature(inner.relaxed), inner)
+            for _, block in found
+            for above, inner in sub_blocks(block.join, windows)
+        ]
+        if within:
+            self._within[name] = within
+        for _, key, block in within:
+            self.alike.setdefault(key, Alike()).wants[block.wants] += 1
 
     def note_as(
         self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
@@ -134,44 +144,57 @@ class Relaxations:
     def forget(self, name: str) -> None:
         """A query that goes."""
         self.apart.pop(name, None)
-        exact = self._exact.pop(name, [])
-        for key, block in exact:
+        for key, block in self._exact.pop(name, ()):
             _less(self.alike[key].exact, block.wants)
-        for key, block in self._of.pop(name, ()):
+        for key, _ in self._picked.pop(name, ()):
+            self.alike[key].users -= 1
+        own = [*self._of.pop(name, ())]
+        own += [(key, block) for _, key, block in self._within.pop(name, ())]
+        for key, block in own:
             _less(self.alike[key].wants, block.wants)
-            if (key, block) not in exact:
-                self.alike[key].users = max(self.alike[key].users - 1, 0)
             if not self.alike[key].wants:
                 del self.alike[key]
             elif self.alike[key].last == name:
                 self.alike[key].last = ""
 
     def relaxed(self, name: str, root: Op, refused: Refused) -> Op:
-        """A query with those of its blocks relaxed of which others want other rows; what runs as it
-        is has no need of that. ``refused``: why a newcomer is to have its own ("": it is not), by
-        what the last query has that has it relaxed, and what they want.
+        """A query with those of its blocks relaxed of which others want other rows, and of one that
+        is not, those within it; what runs as it is has no need of that. ``refused``: why a newcomer
+        is to have its own ("": it is not), by what the last query has that has it relaxed, and what
+        they want.
         """
-        by = {}
+        by: dict[int, Op] = {}
+        whole: set[int] = set()  # joins of which no part is looked at any more
         for key, block in self._of.get(name, ()):
-            alike = self.alike[key]
-            asked = len(alike.wants) > 1 and block.wants not in alike.exact
-            why = (
-                refused(alike.last, tuple(alike.wants), block.wants) if asked and alike.last else ""
-            )
-            if why:
-                self.apart[name] = why
-            if asked and not why:
+            if self._takes(name, key, block, refused):
                 by[id(block.join)] = block.picked()
-                alike.last, alike.users = name, alike.users + 1
-            else:
-                alike.exact[block.wants] += 1
-                self._exact.setdefault(name, []).append((key, block))
+                whole.add(id(block.join))
+        for above, key, block in self._within.get(name, ()):
+            if above in whole:
+                whole.add(id(block.join))
+            elif self._takes(name, key, block, refused):
+                by[id(block.join)] = block.picked()
+                whole.add(id(block.join))
         return replaced(root, by, {}) if by else root
+
+    def _takes(self, name: str, key: Key, block: Block, refused: Refused) -> bool:
+        """Whether a query picks a block; if not, it has it as it is."""
+        alike = self.alike[key]
+        asked = len(alike.wants) > 1 and block.wants not in alike.exact
+        why = refused(alike.last, tuple(alike.wants), block.wants) if asked and alike.last else ""
+        if why:
+            self.apart[name] = why
+        if asked and not why:
+            alike.last, alike.users = name, alike.users + 1
+            self._picked.setdefault(name, []).append((key, block))
+            return True
+        alike.exact[block.wants] += 1
+        self._exact.setdefault(name, []).append((key, block))
+        return False
 
     def partners(self, name: str) -> int:
         """How many other queries have parts of the relaxed joins that one has parts of."""
-        exact = self._exact.get(name, ())
-        relaxed = [self.alike[one[0]] for one in self._of.get(name, ()) if one not in exact]
+        relaxed = [self.alike[key] for key, _ in self._picked.get(name, ())]
         return max([0, *(alike.users - 1 for alike in relaxed)])
 
     @property
@@ -205,12 +228,32 @@ def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[B
         elif not joins(op):
             waiting += beside(op)
         else:
-            assert op.windows is not None, "a join of rows with event times"
-            own = windows(op.windows).windows[: len(op.windows)]
-            lifting = Lifting(op.windows)
-            relaxed = lifting.lift(op, (0,))
-            if lifting.found or any(window.kind in LOOSE for window in own):
-                yield _block(op, relaxed, lifting, own)
+            yield from _joined(op, windows)
+
+
+def sub_blocks(
+    join: Op, windows: Callable[[tuple[int, ...]], Member]
+) -> Iterator[tuple[int, Block]]:
+    """The blocks within one, larger ones first; each with the join above it, by its identity."""
+    waiting = [join]
+    while waiting:
+        above = waiting.pop(0)
+        for op in above.inputs:
+            while isinstance(op.spec, p.Filter | p.Extend) and op.spec.draw is None:
+                (op,) = op.inputs
+            if joins(op):
+                yield from ((id(above), block) for block in _joined(op, windows))
+                waiting.append(op)
+
+
+def _joined(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
+    """A join as a block, if queries may differ in anything below it."""
+    assert op.windows is not None, "a join of rows with event times"
+    own = windows(op.windows).windows[: len(op.windows)]
+    lifting = Lifting(op.windows)
+    relaxed = lifting.lift(op, (0,))
+    if lifting.found or any(window.kind in LOOSE for window in own):
+        yield _block(op, relaxed, lifting, own)
 
 
 def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from levada.errors import UsageError, near
 from levada.plan.install.locality.regions import Regions
+from levada.plan.install.orders.known import Forced
 from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
 
@@ -30,6 +31,7 @@ class Planning(NamedTuple):
     """How queries are planned that come from now on: how much they share, the form of joins, the
     regions; ``share_limit``: the most rows of state of a join that a newcomer relaxes (0: any);
     ``measures``: what is known of streams (None: nothing).
+    ``orders``: who says the orders of joins in place of what is measured, for tests.
     """
 
     sharing: Sharing = DEFAULT
@@ -37,6 +39,7 @@ class Planning(NamedTuple):
     regions: Regions = Regions()
     share_limit: int = 0
     measures: Measures | None = None
+    orders: Forced | None = None
 
 
 def sharing_of(word: str) -> Sharing:

@@ -4,11 +4,17 @@ Stars of one subject come first, then what takes the fewest stages, Cartesian pr
 equal ones what stands first. Only pairs that share a variable are looked at, each once: a path of n
 steps has n of them, a star n**2. Where none has a key, none ever will: what is left is joined by
 its stages alone, in n steps.
+
+That is the order of a query by itself. Who knows more (``plan/install/orders``) gives *units*,
+trees of parts that are joined first, as they say; what is left is joined so, with units as parts.
+Any order
+gives the same rows with the same times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 
 from levada.model.expression import Expression, Var, variables
@@ -21,15 +27,44 @@ from levada.plan.physical.partitioning import join_keys, place
 from levada.plan.sealed.kinds import JoinForm
 
 Cost = tuple[bool, int, int]
+Tree = int | tuple["Tree", "Tree"]
+"""In which order parts are joined: a part by its place, or two such trees, left and right."""
+
+MANY = 24
+"""Parts, of which the order is chosen; of more it is that of the query by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """Parts that are joined, each with the filters of its variables; ``conditions``: those of
+    several parts; ``tree``: the order, ``joined``: the rows of each tree in it (of more than
+    ``MANY`` parts of none).
+    """
+
+    parts: tuple[Op, ...]
+    conditions: tuple[Expression, ...]
+    tree: Tree
+    joined: Mapping[Tree, Op]
+
+
+@dataclass(slots=True)
+class Orders:
+    """The orders of a query's conjunctions, by their numbers as they are lowered: the units that
+    are given, and what became of all.
+    """
+
+    units: Mapping[int, Sequence[Tree]] = field(default_factory=dict)
+    found: list[Conjunction] = field(default_factory=list)
 
 
 def join_all(
     parts: Sequence[Op],
     conjuncts: Sequence[Expression] = (),
     joins: Wanted = BINARY,
+    orders: Orders | None = None,
 ) -> Op:
     """Joins all parts, each filter as soon as its variables are there; two at a time, but for those
-    that this form of joins puts together before.
+    that this form of joins puts together before. ``orders``: what is said of their order, and told.
     """
     pending = list(conjuncts)
     parts = [_filter_rows(part, pending, parts) for part in parts]
@@ -39,14 +74,15 @@ def join_all(
 
         parts = formed(parts, joins, lambda group: join_all(group, _of(group, pending)))
         parts = [_filter_rows(part, pending, parts) for part in parts]
-    order = _Order(parts)
-    rank = 0
+    found = _Joined(parts, pending, joins)
+    across = tuple(pending)
+    given = () if orders is None else orders.units.get(len(orders.found), ())
+    order = found.order(given)
     while len(order.parts) > 1:
-        left, right = order.next()
-        rank -= 1
-        joined = _met(left, right, joins)
-        order.add(rank, _filter_rows(joined, pending, [joined, *order.parts.values()]))
-    (whole,) = order.parts.values()
+        found.join(order)
+    ((rank, whole),) = order.parts.items()
+    if orders is not None:
+        orders.found.append(Conjunction(tuple(parts), across, found.trees[rank], found.joined))
     for condition in pending:
         whole = filter_(whole, condition)
     return whole
@@ -61,6 +97,57 @@ def _met(left: Op, right: Op, joins: Wanted) -> Op:
         if (spread := met(left, right, joins)) is not None:
             return spread
     return join(left, right, evenest(left, right, joins))
+
+
+class _Joined:
+    """What has been joined of parts, by trees; ``trees``: of each rank of an order."""
+
+    def __init__(self, parts: Sequence[Op], pending: list[Expression], joins: Wanted) -> None:
+        self.parts, self.pending, self.joins = parts, pending, joins
+        self.trees: dict[int, Tree] = {}
+        self.joined: dict[Tree, Op] = {}
+        self._newest = 0
+
+    def order(self, units: Sequence[Tree]) -> _Order:
+        """The order of the units, in front of the parts that are in none of them."""
+        self.trees = dict(enumerate(range(len(self.parts))))
+        if not units:
+            return _Order(self.parts)
+        within = {part for unit in units for part in parts_of(unit)}
+        left = [i for i in range(len(self.parts)) if i not in within]
+        self.trees = dict(enumerate([*units, *left]))
+        return _Order([self._unit(tree) for tree in self.trees.values()])
+
+    def _unit(self, tree: Tree) -> Op:
+        if isinstance(tree, int):
+            return self.parts[tree]
+        left, right = map(self._unit, tree)
+        return self._joined(tree, left, right, self.parts)
+
+    def join(self, order: _Order) -> None:
+        """Joins what is next, in front of all that is left."""
+        i, j = order.next()
+        tree = self.trees[i], self.trees[j]
+        left, right = order.take(i), order.take(j)
+        self._newest -= 1
+        self.trees[self._newest] = tree
+        order.add(self._newest, self._joined(tree, left, right, [*order.parts.values()]))
+
+    def _joined(self, tree: Tree, left: Op, right: Op, others: Sequence[Op]) -> Op:
+        joined = _met(left, right, self.joins)
+        whole = _filter_rows(joined, self.pending, [joined, *others])
+        if len(self.parts) <= MANY:
+            self.joined[tree] = whole
+        return whole
+
+
+def parts_of(tree: Tree) -> tuple[int, ...]:
+    """The places of the parts of a tree, from left to right.
+
+    >>> parts_of(((0, 2), 1))
+    (0, 2, 1)
+    """
+    return (tree,) if isinstance(tree, int) else (*parts_of(tree[0]), *parts_of(tree[1]))
 
 
 class _Order:
@@ -88,14 +175,13 @@ class _Order:
         for v in part.variables:
             self._with.setdefault(v, set()).add(rank)
 
-    def next(self) -> tuple[Op, Op]:
-        """Takes out the pair that is to be joined next."""
+    def next(self) -> tuple[int, int]:
+        """The pair that is to be joined next."""
         while self._pairs:
             _, i, j = heappop(self._pairs)
             if i in self.parts and j in self.parts:
-                return self._take(i), self._take(j)
-        i, j = self._product()
-        return self._take(i), self._take(j)
+                return i, j
+        return self._product()
 
     def _product(self) -> tuple[int, int]:
         """Of parts of which no two have a key: the two that are joined in the least stage, of these
@@ -120,7 +206,8 @@ class _Order:
         star = self._centers[i] is not None and self._centers[i] == self._centers[j]
         return (not star, stage, -len(keys))
 
-    def _take(self, rank: int) -> Op:
+    def take(self, rank: int) -> Op:
+        """Takes a part out."""
         part = self.parts.pop(rank)
         for v in part.variables:
             self._with[v].discard(rank)

@@ -20,6 +20,7 @@ from levada.algebra.properties import Analysis
 from levada.algebra.tree import children
 from levada.model.expression import AggregateFunction, Call, Function, Var
 from levada.model.query import Form, Output
+from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.levels import Level, LevelQuery, Mode, level_of, top
 from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
@@ -55,17 +56,19 @@ def lower(
     replaceable: Collection[str | None] = (),
     joins: JoinForm = JoinForm.BINARY,
     measures: Measures | None = None,
+    orders: Orders | None = None,
 ) -> Lowered:
     """The physical operators of a query whose names have been resolved against ``streams``.
 
     ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
     ``replaceable``: the static graphs that may be replaced while the engine runs. ``joins``: of
-    which form they are where that can be chosen, by these ``measures``.
+    which form they are where that can be chosen, by these ``measures``; ``orders``: in which order,
+    where others say so.
     """
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
     wanted = Wanted(joins, measures, [on.window for on in query.windows])
-    found = replace(_Lowering(query, leaves, wanted).query(show_empty), wanted=wanted)
+    found = replace(_Lowering(query, leaves, wanted, orders).query(show_empty), wanted=wanted)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return found
     # here: only who asks for it loads it
@@ -77,10 +80,12 @@ def lower(
 class _Lowering:
     """The levels of a query, one within the other."""
 
-    def __init__(self, query: a.Query, leaves: Leaves, joins: Wanted) -> None:
+    def __init__(
+        self, query: a.Query, leaves: Leaves, joins: Wanted, orders: Orders | None
+    ) -> None:
         self.q = query
         self.leaves = leaves
-        self.shared = Shared(Analysis.over(query.windows), joins=joins)
+        self.shared = Shared(Analysis.over(query.windows), joins=joins, orders=orders)
 
     def query(self, show_empty: bool) -> Lowered:
         """The whole query; ``show_empty``: with empty reports."""

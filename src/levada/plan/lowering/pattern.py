@@ -19,7 +19,7 @@ from levada.algebra.properties import Analysis, Properties, adds_up
 from levada.algebra.tree import level
 from levada.model.expression import Expression, Var, per_report, random, variables
 from levada.model.time import WindowKind
-from levada.plan.lowering.join_order import join_all
+from levada.plan.lowering.join_order import Orders, join_all
 from levada.plan.lowering.levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.physical import build, build_changes, build_joins, build_reports
@@ -43,6 +43,11 @@ class Shared:
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
     joins: Wanted = BINARY
+    orders: Orders | None = None
+
+    def join(self, parts: Sequence[Op], conditions: Sequence[Expression] = ()) -> Op:
+        """The join of all parts."""
+        return join_all(parts, conditions, self.joins, self.orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class PatternLowering:
             case a.Came():
                 return self.leaves.came(node)
             case a.Bgp(source, patterns):
-                return join_all(self.leaves.bgp(source, patterns), (), self.shared.joins)
+                return self.shared.join(self.leaves.bgp(source, patterns))
             case a.Entailed():
                 return self.leaves.entailed(node, node.source)
             case a.Join(left, right):
@@ -255,13 +260,13 @@ class PatternLowering:
         timed = [op for op in found if op.windows is not None]
         reported = [self.report(op) for op in found if op.windows is None]
         if not reported and not paths:
-            return join_all(timed, conditions, self.shared.joins)
+            return self.shared.join(timed, conditions)
         static = [op for op in timed if self._is_static(op)]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}
         early = [c for c in conditions if variables(c) and set(variables(c)) <= always]
         if moving:
-            reported = [self.report(join_all(moving, early, self.shared.joins)), *reported]
+            reported = [self.report(self.shared.join(moving, early)), *reported]
         whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])
         for group in connected(static):
             whole = build_reports.rjoin(whole, join_all(group))

@@ -20,7 +20,16 @@ from typing import Any, get_args
 from levada.model import expression as expressions
 from levada.model.term import Term
 from levada.plan.lowering.merge import PLACES
-from levada.plan.physical.operators import Applied, Op
+from levada.plan.physical.operators import (
+    Applied,
+    Entailed,
+    Extend,
+    Filter,
+    Match,
+    Op,
+    Rename,
+    Scan,
+)
 from levada.plan.physical.partitioning import ALL
 
 _TERMS = get_args(Term)
@@ -51,6 +60,19 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
             way = "to all" if by == ALL else f"by {keys}"
             yield f"{'  ' * (depth + 1)}exchange {way}"
         yield from operator_lines(child, depth + 1)
+
+
+def show_part(op: Op) -> str:
+    """A part of a conjunction in a few words: its pattern or stream, by its own variables."""
+    while op.inputs and isinstance(op.spec, Filter | Extend | Rename):
+        op = op.inputs[0]
+    match op.spec:
+        case Match(pattern) | Entailed(pattern):
+            return " ".join(map(_word, pattern.positions))
+        case Scan(stream):
+            return stream
+        case spec:
+            return f"{type(spec).__name__} of {' '.join(f'?{v}' for v in op.variables)}"
 
 
 def _apply(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:

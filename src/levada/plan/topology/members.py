@@ -149,3 +149,9 @@ class CatalogNode:
     shape: Shape
     inputs: tuple[int, ...]
     members: Members = field(default_factory=Members)
+
+
+def is_alive(nodes: Mapping[int, CatalogNode], at: tuple[int, int]) -> bool:
+    """Whether there is a member of this node and number."""
+    node = nodes.get(at[0])
+    return node is not None and node.members.uses[at[1]] > 0

@@ -14,19 +14,22 @@ all, and some µs for each operator of a row that is its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from levada.algebra.nodes import Query
 from levada.algebra.template import Row, Template, substituted, terms_in
 from levada.model.collection import collection_paused
 from levada.model.term import Term
 from levada.model.time import MAX
+from levada.plan.install.orders.known import Followed
 from levada.plan.install.relax import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.sealed.shares import At
 from levada.plan.topology.topology import Topology
 
 MARK, TWIN = "\0mark", "\0twin"  # names that no query has
@@ -74,7 +77,7 @@ def add_rows(
     one = partial(topology.add, empty_reports=empty_reports, until=until, region=region)
     asked = bool(region) or topology.sites.used or bool(topology.share_limit)  # of each by itself
     alone = asked or len(rows) == 1
-    planned = None if alone else _planned(topology, template, start, empty_reports)
+    planned = None if alone else _planned(topology, rows, start, empty_reports)
     if planned is not None:
         planned.query = _with(planned.query, until=until)
     for name, row in rows:
@@ -82,6 +85,37 @@ def add_rows(
             one(name, template.filled(row.terms), start)
         else:
             planned.install(topology, name, row.terms)
+    if planned is not None:
+        planned.follow(topology)
+
+
+def expect_rows(topology: Topology, rows: Sequence[tuple[str, Row]], start: int) -> None:
+    """Says that rows of a template are to come with other queries: before any of these is added."""
+    template = rows[0][1].template
+    if len(rows) > 1 and topology.choosing:
+        beside = _beside(topology, topology.sharing)
+        # both, since what has no mark is every row's
+        beside.add(_named(template), template.query, start)
+        beside.add(f"{_named(template)} {TWIN}", template.twin, start)
+        topology.expect(beside)
+
+
+def _named(template: Template) -> str:
+    """The name of a template among those that are expected."""
+    return f"{MARK} {id(template)}"
+
+
+def _differing(template: Template, rows: Sequence[tuple[str, Row]]) -> Iterator[Query]:
+    """The template and its twin with one mark of the other, for each mark in which rows differ
+    that are the same but for it: what they differ in is lifted, though others differ in more.
+    """
+    for i in range(len(template.marks)) if len(template.marks) > 1 else ():
+        if len({(*row.terms[:i], *row.terms[i + 1 :]) for _, row in rows}) < len(rows):
+            for own, other in (
+                (template.marks, template.others),
+                (template.others, template.marks),
+            ):
+                yield template.filled((*own[:i], other[i], *own[i + 1 :]))
 
 
 def _with(query: QueryPlan, **said: Any) -> QueryPlan:
@@ -90,32 +124,51 @@ def _with(query: QueryPlan, **said: Any) -> QueryPlan:
 
 
 def _planned(
-    topology: Topology, template: Template, start: int, empty_reports: bool
+    topology: Topology, rows: Sequence[tuple[str, Row]], start: int, empty_reports: bool
 ) -> _Planned | None:
-    """The plan of a template, if it is that of its twin but for the marks."""
+    """The plan of the template of rows, if it is that of its twin but for the marks."""
+    template = rows[0][1].template
     # rows contain each other where they are equal, and then they share everything anyway
     contains = topology.sharing is Sharing.CONTAINMENT
     sharing = Sharing.EXACT if contains else topology.sharing
-    beside = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
-    beside.go_on(topology.version, 0)
-    beside.data, beside.measures = topology.data, topology.measures
+    beside = _beside(topology, sharing)
+    chosen = topology.orders.chosen(_named(template))
+    beside.orders.forced = lambda _, number, __: chosen.get(number, ())
     for name, query in ((MARK, template.query), (TWIN, template.twin)):
         beside.add(name, query, start, empty_reports=empty_reports)
+    if sharing is Sharing.RELAX:
+        for i, query in enumerate(_differing(template, rows)):
+            beside.add(f"{MARK} {i}", query, start, empty_reports=empty_reports)
     beside.install()
-    own, twin = (
-        _operators(beside, name, marks)
-        for name, marks in ((MARK, template.marks), (TWIN, template.others))
-    )
+    places: dict[At, int] = {}
+    own = _operators(beside, MARK, template.marks, places)
+    twin = _operators(beside, TWIN, template.others, {})
     if own != twin or own is None:
         return None
     shapes = [operator.shape for operator in own]
-    return _Planned(own, shapes, beside.queries[MARK], template.marks, beside.relaxations)
+    planned = beside.queries[MARK]
+    joins = [
+        (each, {mask: places[at] for mask, at in each.places.items() if at in places})
+        for each in beside.orders.followed(MARK)
+    ]
+    return _Planned(own, shapes, planned, template.marks, beside.relaxations, joins)
 
 
-def _operators(topology: Topology, name: str, marks: tuple[Term, ...]) -> list[_Operator] | None:
-    """The operators of a query, inputs first; None if a mark is anything but a constant of one."""
+def _beside(topology: Topology, sharing: Sharing) -> Topology:
+    """A topology without queries that plans as another one would."""
+    found = Topology(topology.facts, topology.replaceable, sharing, topology.joins)
+    found.go_on(topology.version, 0)
+    found.data, found.measures = topology.data, topology.measures
+    return found
+
+
+def _operators(
+    topology: Topology, name: str, marks: tuple[Term, ...], places: dict[At, int]
+) -> list[_Operator] | None:
+    """The operators of a query, inputs first; None if a mark is anything but a constant of one.
+    ``places``: gets the place of each.
+    """
     found: list[_Operator] = []
-    places: dict[tuple[int, int], int] = {}
     number = {mark: i for i, mark in enumerate(marks)}
 
     def visit(node: int, at: int) -> int:
@@ -154,7 +207,7 @@ def _without(constants: tuple[Term | None, ...], holes: tuple[int, ...]) -> tupl
 @dataclass(slots=True)
 class _Planned:
     """The operators of a template, and what is known of it as a query; ``shapes`` stand over those
-    that the topology has.
+    that the topology has. ``joins``: its conjunctions, and the places of their joins.
     """
 
     operators: list[_Operator]
@@ -162,6 +215,7 @@ class _Planned:
     query: QueryPlan
     marks: tuple[Term, ...]
     relaxations: Relaxations
+    joins: Sequence[tuple[Followed, Mapping[int, int]]] = ()
     shared: dict[int, tuple[Shape, int]] = field(default_factory=dict)
 
     def install(self, topology: Topology, name: str, terms: tuple[Term, ...]) -> None:
@@ -183,6 +237,16 @@ class _Planned:
                 query = _with(query, template=substituted(query.template, by))
             topology.relaxations.note_as(name, self.relaxations, MARK, by)
         topology.put(name, query, *made[-1])
+
+    def follow(self, topology: Topology) -> None:
+        """Tells of the joins that all rows have in common."""
+        for each, places in self.joins:
+            there = {
+                mask: (topology.index[self.shared[place][0]], self.shared[place][1])
+                for mask, place in places.items()
+                if place in self.shared
+            }
+            topology.orders.follow(replace(each, places=there))
 
     def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
         """The shape of an operator over the nodes that its inputs are in."""

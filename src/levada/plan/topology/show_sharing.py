@@ -21,7 +21,7 @@ Operators are members of the topology's nodes, by the names that ``show`` gives 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from levada.model.term import Literal, Term
 from levada.plan.install.lift import joins
@@ -30,6 +30,7 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shares import At
+from levada.plan.topology.choices.journal import Looked, show_orders
 from levada.plan.topology.show import SharedMember, describe
 from levada.plan.topology.show_folded import Folded, folded, show_folded
 from levada.plan.topology.topology import Topology
@@ -77,7 +78,8 @@ class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
     by query; ``candidates``: with whom these would share a join if it were a little
     different; ``folded``: who folds rows together. ``ends``: when queries leave, of those that do;
-    ``regions``: where queries stand, where there are regions.
+    ``regions``: where queries stand, where there are regions. ``orders``: those of joins that were
+    looked at, by query.
     """
 
     sharing: str
@@ -91,6 +93,7 @@ class Told:
     candidates: dict[str, tuple[Candidate, ...]]
     ends: dict[str, str]
     regions: dict[str, Chosen]
+    orders: dict[str, list[Looked]] = field(default_factory=dict)
 
 
 def tell(
@@ -117,6 +120,7 @@ def tell(
         {name: found for name, found in near.items() if found},
         dict(ends or {}),
         dict(topology.sites.chosen),
+        dict(topology.journal.kept.orders),
     )
 
 
@@ -230,6 +234,7 @@ def _lines(told: Told) -> Iterator[str]:
         yield f"  {query}: stands in {chosen.site or 'all'}"
         for site, count in chosen.masked.items():
             yield f"    {site} has {count} of its parts, and is out of its reach"
+    yield from show_orders(told.orders)
 
 
 def _difference(near: Candidate) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from levada.algebra.nodes import Query
 from levada.model.collection import collection_paused
@@ -25,8 +26,11 @@ from levada.plan.install.common import Common
 from levada.plan.install.containment import Families
 from levada.plan.install.install import Installer
 from levada.plan.install.locality.sites import Sites, marks_of
+from levada.plan.install.orders.known import Known
+from levada.plan.install.orders.places import followed, placed
 from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
+from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.forms.figures import Measures
@@ -37,10 +41,12 @@ from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Manner, Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
+from levada.plan.topology.choices.flows import Flows
 from levada.plan.topology.choices.journal import Journal
-from levada.plan.topology.choices.measured import Rates, beyond, reach_of
+from levada.plan.topology.choices.measured import Rates, refused
+from levada.plan.topology.choices.newcomers import Newcomer, in_order
 from levada.plan.topology.dear import DEAR, Dear, picked
-from levada.plan.topology.members import CatalogNode
+from levada.plan.topology.members import CatalogNode, is_alive
 from levada.plan.topology.seal import Sealer
 
 
@@ -72,11 +78,13 @@ class Topology:
         self._common = Common()
         self._batch = Batch(self._common, 1)
         self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
+        self.flows = Flows()
         self.sites, self.share_limit = Sites(), 0
         self.measures: Measures | None = None
         self.journal = Journal()
         self._families = Families()
-        self._newcomers: list[tuple[str, Installer, Op]] = []
+        self._newcomers: list[Newcomer] = []
+        self.orders = Known(partial(is_alive, self.nodes), self.flows.rate)
         self._seen: dict[int, int] = {}
         self._sealer = Sealer()
         self.change: PlanChange | None = None  # of the last version; None: all of it is new
@@ -99,10 +107,17 @@ class Topology:
     ) -> None:
         """A query that is to be fitted in by the next ``install``. ``region``: as it said it."""
         assert name not in self.queries, "a query's name is free when it is added"
-        lowered = lower(
-            query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable,
-            joins=self.joins, measures=self.measures,
-        )  # fmt: skip
+        orders = Orders()
+        lowering = partial(
+            lower,
+            query,
+            self.facts,
+            empty_reports=empty_reports,
+            replaceable=self.replaceable,
+            joins=self.joins,
+            measures=self.measures,
+        )
+        lowered = lowering(orders=orders if self.choosing else None)
         self._tell(name, lowered)
         reread_graphs = (
             () if query.windows else self.replaceable & graphs_read(query, query.pattern)
@@ -118,15 +133,13 @@ class Topology:
             reread_graphs=reread_graphs,
             apart=self.sharing is Sharing.OFF,
         )
-        root = lowered.root
-        if self.sharing is Sharing.RELAX:
-            root = with_wide_sets(root, installer.timing.of_rows)
+
+        def ordered(orders: Orders) -> Op:
+            return self._wide(installer, lowering(orders=orders).root)
+
+        root = self._wide(installer, lowered.root)
         self._place(name, installer, root, region)
-        if self.sharing is Sharing.RELAX:
-            self.relaxations.note(name, installer, root)
-        elif self.sharing is Sharing.CONTAINMENT:
-            root = self._families.contained(name, installer, root)
-        self._newcomers.append((name, installer, root))
+        self._newcomers.append(Newcomer(name, installer, root, orders, ordered))
         self.queries[name] = QueryPlan(
             name,
             -1,
@@ -146,11 +159,21 @@ class Topology:
             ),
         )
 
+    @property
+    def choosing(self) -> bool:
+        """Whether the order of joins is chosen by what others join."""
+        return self.sharing is not Sharing.OFF and self.joins is JoinForm.BINARY
+
+    def _wide(self, installer: Installer, root: Op) -> Op:
+        relaxes = self.sharing is Sharing.RELAX
+        return with_wide_sets(root, installer.timing.of_rows) if relaxes else root
+
     def plan_by(self, planning: Planning) -> None:
         """How queries are planned that come from now on."""
         self.sharing, self.joins = planning.sharing, planning.joins
         self.sites.regions, self.share_limit = planning.regions, planning.share_limit
         self.measures = planning.measures
+        self.orders.forced = planning.orders
 
     def _place(self, name: str, installer: Installer, root: Op, region: str) -> None:
         """Chooses where a query's operators stand."""
@@ -166,17 +189,45 @@ class Topology:
         """Fits the queries in that have been added since: reuses what is there, makes what is not.
         Holds at the next ``seal``.
         """
-        newcomers, self._newcomers = self._newcomers, []
-        for query, installer, asked in newcomers:
-            found = self.relaxations.relaxed(query, asked, self._refused)
-            self._batch.ask(query, installer, found)
-            self._note(query)
+        newcomers, self._newcomers = self._in_order(), []
+        roots = {one.name: self._noted(one) for one in newcomers}
+        for one in newcomers:
+            roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            self._batch.ask(one.name, one.installer, roots[one.name])
+            self._note(one.name)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
             self.queries[name] = replace(self.queries[name], node=node, member=root.member)
             self._sealer.came[name] = None
+        for one in newcomers:
+            for each in followed(one.orders.found, one.installer, one.root, roots[one.name]):
+                self.orders.follow(placed(each, self._common, self.index))
+
+    def _in_order(self) -> list[Newcomer]:
+        """The queries that come, each with the order of its joins that adds least."""
+        self.orders.lifted = self.sharing is Sharing.RELAX
+        found, told = in_order(self._newcomers, self.orders)
+        for name, orders in told.items():
+            self.journal.ordered(self.version + 1, name, orders)
+        return found
+
+    def expect(self, beside: Topology) -> None:
+        """That queries will come which are those of another topology, with others that choose the
+        order of their joins by them.
+        """
+        self.orders.lifted = self.sharing is Sharing.RELAX
+        for one in beside._newcomers:
+            self.orders.expect(one.asked)
+
+    def _noted(self, one: Newcomer) -> Op:
+        """The last operator of a query that comes, whose joins others may share."""
+        if self.sharing is Sharing.RELAX:
+            self.relaxations.note(one.name, one.installer, one.root)
+        elif self.sharing is Sharing.CONTAINMENT:
+            return self._families.contained(one.name, one.installer, one.root)
+        return one.root
 
     def _tell(self, query: str, lowered: Lowered) -> None:
         """Notes which forms the joins of a query have been given."""
@@ -199,13 +250,8 @@ class Topology:
             return ""
         if self.dear.reads(query, self.nodes):
             return DEAR
-        if self.share_limit:
-            reaches = [reach_of(one.windows) for one in wants if one != newcomer]
-            for join in picked(query, self.nodes):
-                rows = self.rates.state(join, reaches, reach_of(newcomer.windows))
-                if rows is not None and rows > self.share_limit:
-                    return beyond(rows, self.share_limit)
-        return ""
+        joins = picked(query, self.nodes) if self.share_limit else ()
+        return refused(self.rates, joins, wants, newcomer, self.share_limit)
 
     def put(self, name: str, query: QueryPlan, shape: Shape, member: int) -> None:
         """A query whose operators are here, the last one as this member (``plan/topology/rows``);

@@ -27,7 +27,7 @@ from levada.model.time import MIN
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.plan.topology.rows import add_rows
+from levada.plan.topology.rows import add_rows, expect_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen
 from levada.runtime.driver.publishing.ends import check_end, end_of
@@ -169,8 +169,13 @@ class Catalog:
             if isinstance(one.meaning, Row):
                 key = id(one.meaning.template), one.options
                 rows.setdefault(key, []).append(one)
-        for (_, options), alike in rows.items():
-            found = [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)]
+        templates = [
+            (options, alike, [(r.name, r.meaning) for r in alike if isinstance(r.meaning, Row)])
+            for (_, options), alike in rows.items()
+        ]
+        for _, alike, found in templates:
+            expect_rows(topology, found, _start(alike[0].alike, last, topology))
+        for options, alike, found in templates:
             start = _start(alike[0].alike, last, topology)
             if first:
                 _check_ends(alike, start)

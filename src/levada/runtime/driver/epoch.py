@@ -24,7 +24,7 @@ from levada.runtime.context import Context, Replacement, Setup, encode, moves
 from levada.runtime.driver import derived_streams, load_static, totals
 from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.costs.degree import Degrees
-from levada.runtime.driver.costs.met import forms_of, of_late
+from levada.runtime.driver.costs.flows import tell_counts
 from levada.runtime.driver.costs.room import TooLarge, smaller
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.publishing.beside import Rest
@@ -393,7 +393,7 @@ class Epochs:
         tell_executors(manifest, last, self.executor, done)
         self.admission.room.see(intention.references, done)
         manifest.sizes, manifest.crowded = totals.sizes(done), totals.crowded(done, self.limits)
-        manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
+        tell_counts(manifest, last, done, plan)
         manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

@@ -309,6 +309,8 @@ class Manifest(msgspec.Struct):
     # "node member" of a relaxed join -> [rows given, pairs made, of these wanted, rows picked], of
     # late
     met: dict[str, list[int]] = {}
+    # "node member" of what is joined, or of a join -> [rows, elements of the streams], of late
+    flows: dict[str, list[int]] = {}
     # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
     forms: dict[str, list[int]] = {}
 

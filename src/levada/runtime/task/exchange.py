@@ -28,6 +28,7 @@ from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
+from levada.operators.rows.flows import Flows, Joining
 from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
@@ -67,12 +68,13 @@ class Exchange:
         self.counter = Counter(context.counted, len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
         self._counts: dict[int, Longs] = {}  # of rows by picks and their members
-        self.met = Met()
+        self.met, self.flows = Met(), Flows(Joining.of(plan).nodes)
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
         """The rows for consumers in this stage; the others are put into the boxes. What has been
         folded for a GROUP BY already comes as partials (``is_folded``).
         """
+        self.flows.see(node.id, out)
         done = yield from self._sliced(node, out)
         for consumer in node.consumers:
             for at, frame in self._rows(node, out, consumer, done):

@@ -94,7 +94,7 @@ class IntakeTask:
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
         cpu, met = time.thread_time() - began, self.exchange.met.told()
-        told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met)
+        told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told())
         if self.context.counted:
             self.exchange.name = told.reader = payload.reader or STATIC
             told.sent = self.exchange.counted()

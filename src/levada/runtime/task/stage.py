@@ -379,6 +379,7 @@ class StageTask:
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.sizes = self.results.sizes
         done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()
+        done.flows = exchange.flows.told()
         done.cpu = time.thread_time() - self.began
         done.seconds = time.perf_counter() - self.started
         if self.context.measured:

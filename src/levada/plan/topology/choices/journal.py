@@ -6,13 +6,14 @@ Of each kind the last ``MOST`` are kept, so it does not grow with queries that c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
 import msgspec
 
 from levada.plan.install.locality.sites import Chosen
+from levada.plan.topology.choices.newcomers import Order
 
 MOST = 200
 
@@ -26,14 +27,23 @@ class Site(msgspec.Struct):
     masked: dict[str, int] = {}
 
 
+class Looked(msgspec.Struct):
+    """An order of joins that was looked at, as ``plan.topology.choices.newcomers.Order``."""
+
+    order: str
+    cost: float
+    chosen: bool
+
+
 class Kept(msgspec.Struct):
-    """What the file of a journal has: [plan version, what happened]; by query why it is apart, and
-    where it stands.
+    """What the file of a journal has: [plan version, what happened]; by query why it is apart,
+    where it stands, and which orders of its joins were looked at.
     """
 
     log: list[tuple[int, str]] = []
     apart: dict[str, str] = {}
     sites: dict[str, Site] = {}
+    orders: dict[str, list[Looked]] = {}
 
 
 @dataclass(slots=True)
@@ -61,11 +71,32 @@ class Journal:
             self.kept.sites = _last(self.kept.sites, query, found)
             self.tell(version, f"{query} stands in {chosen.site or 'all regions'}")
 
+    def ordered(self, version: int, query: str, orders: Sequence[Order]) -> None:
+        """Which orders of a query's joins were looked at; told where its own was not taken."""
+        found = [Looked(one.order, round(one.cost, 1), one.chosen) for one in orders]
+        self.kept.orders = _last(self.kept.orders, query, found)
+        self.new = True
+        for one in found if len(found) > 1 else ():
+            if one.chosen:
+                self.tell(version, f"{query} joins {one.order}, as that adds least")
+
     def left(self, query: str) -> None:
         """A query that has gone."""
-        self.new = self.new or query in self.kept.apart or query in self.kept.sites
+        kept = (self.kept.apart, self.kept.sites, self.kept.orders)
+        self.new = self.new or any(query in own for own in kept)
+        self.kept.orders.pop(query, None)
         self.kept.apart.pop(query, None)
         self.kept.sites.pop(query, None)
+
+
+def show_orders(orders: Mapping[str, Sequence[Looked]]) -> Iterator[str]:
+    """The orders of joins that were looked at, by query, in lines."""
+    yield from ("orders of joins",) if orders else ()
+    for query, looked in orders.items():
+        yield f"  {query}"
+        for one in looked:
+            chosen = ", chosen" if one.chosen else ""
+            yield f"    {one.order}: adds {one.cost:,.0f} ns an element{chosen}"
 
 
 V = TypeVar("V")

@@ -12,10 +12,11 @@ plan. No result depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.model.time import Window
+from levada.plan.install.relax import Wants
 from levada.plan.sealed.joins import GIVEN
 from levada.plan.sealed.shares import At
 
@@ -56,6 +57,18 @@ class Rates:
         if rate is None:
             return None
         return rate / max(len(reaches), 1) * (sum(reaches) + newcomer)
+
+
+def refused(
+    rates: Rates, joins: Iterable[At], wants: Sequence[Wants], newcomer: Wants, limit: int
+) -> str:
+    """Why a newcomer gets no part of joins of which others have these wants; "": it does."""
+    reaches = [reach_of(one.windows) for one in wants if one != newcomer]
+    for join in joins:
+        rows = rates.state(join, reaches, reach_of(newcomer.windows))
+        if rows is not None and rows > limit:
+            return beyond(rows, limit)
+    return ""
 
 
 def reach_of(windows: Sequence[Window]) -> int:

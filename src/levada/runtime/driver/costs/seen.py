@@ -23,6 +23,7 @@ def tell(
     if last is None:
         return
     topology.dear.see(last.met)
+    topology.flows.see(last.flows)
     topology.rates.see(last.met, max((s.max_ts for s in last.streams.values()), default=0))
     topology.sites.elements = {name: stream.elements for name, stream in last.streams.items()}
     topology.sites.had = partial(_solutions, topology, last)

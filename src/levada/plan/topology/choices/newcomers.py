@@ -1,0 +1,87 @@
+"""Queries that come, before they are fitted in: their operators in the order of joins that each has
+by itself, then in the one that adds least to what runs and comes with them
+(``plan/install/orders``). A query is lowered anew only if its order is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from levada.plan.install.install import Installer
+from levada.plan.install.orders.choose import Chosen
+from levada.plan.install.orders.known import Asked, Known
+from levada.plan.lowering.join_order import Conjunction, Orders, Tree
+from levada.plan.lowering.show import show_part
+from levada.plan.physical.operators import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A query that is to be fitted in: its last operator, the orders of its joins, and how it is
+    lowered with others.
+    """
+
+    name: str
+    installer: Installer
+    root: Op
+    orders: Orders
+    ordered: Callable[[Orders], Op]
+
+    @property
+    def asked(self) -> Asked:
+        """As who asks for an order."""
+        return Asked(self.name, self.installer, self.orders.found)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order of joins that was looked at for a query: the parts in it, what it adds (ns for each
+    element of the streams), and whether it was chosen.
+    """
+
+    order: str
+    cost: float
+    chosen: bool
+
+
+def in_order(
+    newcomers: Sequence[Newcomer], known: Known
+) -> tuple[list[Newcomer], dict[str, tuple[Order, ...]]]:
+    """The queries, each in its order; what is told of those that were looked at."""
+    chosen = known.choose([one.asked for one in newcomers])
+    known.settle()
+    found: list[Newcomer] = []
+    told: dict[str, tuple[Order, ...]] = {}
+    for one in newcomers:
+        own = chosen.get(one.name, {})
+        if own:
+            told[one.name] = tuple(_told(one.orders.found, own))
+        units = {number: each.units for number, each in own.items() if each.units}
+        if units:
+            orders = Orders(units)
+            root = one.ordered(orders)
+            found.append(replace(one, root=root, orders=orders))
+        else:
+            found.append(one)
+    return found, told
+
+
+def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> list[Order]:
+    found = []
+    for number, one in chosen.items():
+        own = conjunctions[number]
+        if one.tree != own.tree:
+            found.append(Order(_shown(own, one.tree), one.cost, bool(one.units)))
+        found.append(Order(_shown(own, own.tree), one.own, not one.units))
+    return found
+
+
+def _shown(conjunction: Conjunction, tree: Tree) -> str:
+    """An order as a text.
+
+    ((?x :p ?y, ?y :q ?z), ?z :r ?u)
+    """
+    if isinstance(tree, int):
+        return show_part(conjunction.parts[tree])
+    return f"({', '.join(_shown(conjunction, side) for side in tree)})"

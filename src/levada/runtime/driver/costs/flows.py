@@ -1,0 +1,61 @@
+"""How many rows parts and joins have had for so many elements of the streams, of late:
+counts of tasks added up, and halved where they are large, so that what was long ago fades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from levada.operators.rows.flows import MOST, Joining
+from levada.plan.sealed.plan import Plan
+from levada.runtime.context import Done
+from levada.runtime.driver.costs.met import forms_of, of_late
+from levada.runtime.store.manifest import Manifest, StreamRecord
+
+LONG = 1 << 17
+"""Elements, from which on counts are halved."""
+
+
+def tell_counts(manifest: Manifest, last: Manifest, done: Sequence[Done], plan: Plan) -> None:
+    """Says in a manifest what the choices of later plans go by."""
+    manifest.flows = flows_of(last, done, plan, manifest.streams)
+    manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
+
+
+def flows_of(
+    last: Manifest, done: Sequence[Done], plan: Plan, records: Mapping[str, StreamRecord]
+) -> dict[str, list[int]]:
+    """The counts after an epoch: [rows, elements] by node and member, of those that there are; of
+    many those with most rows.
+    """
+    before = last.flows
+    read = (sum(s.elements for s in streams.values()) for streams in (records, last.streams))
+    elements = max(next(read) - next(read), 0)
+    if not elements and last.plan == plan.version:
+        return before
+    told: dict[str, int] = {}
+    for task in done:
+        for at, rows in task.flows.items():
+            told[at] = told.get(at, 0) + rows
+    found: dict[str, list[int]] = {}
+    for at in _members(before, told, plan):
+        rows, seen = before.get(at, (0, 0))
+        rows, seen = rows + told.get(at, 0), seen + elements
+        found[at] = [rows >> 1, seen >> 1] if seen > LONG else [rows, seen]
+    if len(found) > MOST:
+        most = sorted(found, key=lambda at: -found[at][0])[:MOST]
+        found = {at: found[at] for at in most}
+    return found
+
+
+def _members(before: Mapping[str, list[int]], told: Mapping[str, int], plan: Plan) -> Sequence[str]:
+    """The members that are told: all, if these are few; else those that have had rows."""
+    nodes = [plan.nodes[n] for n in sorted(Joining.of(plan).nodes)]
+    if sum(len(node.members) for node in nodes) <= MOST:
+        return [f"{node.id} {m}" for node in nodes for m in node.alive.nonzero()[0].tolist()]
+    return [at for at in dict.fromkeys([*before, *told]) if _is_there(at, plan)]
+
+
+def _is_there(at: str, plan: Plan) -> bool:
+    node, member = map(int, at.split())
+    return node in plan.nodes and bool(plan.nodes[node].alive[member])

@@ -1,0 +1,235 @@
+"""The order of joins follows from what others join: what is common is joined first, and once; what
+is measured decides; of a query alone nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from levada.engine.asked import Asked
+from levada.engine.engine import Engine
+from levada.model.time import MIN
+from levada.optimizer.pipeline import optimize
+from levada.plan.install.orders.known import Known
+from levada.plan.install.sharing import Sharing
+from levada.plan.lowering.join_order import Conjunction, Tree, parts_of
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed.steps import Join
+from levada.plan.topology.choices.journal import show_orders
+from levada.plan.topology.topology import Topology
+from levada.syntax import parse
+from levada.translation.sparql.translate import translate
+
+STREAM = "http://e/s"
+TEXT = """PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
+WHERE {{ WINDOW :w {{ {} }} }}"""
+SHARED = [Sharing.EXACT, Sharing.RELAX]
+FIG4 = (
+    "?x :s1 ?y . ?y :s2 ?z . ?z :s3 ?u",
+    "?y :s2 ?z . ?z :s3 ?u",
+    "?y :s2 ?z . ?z :s3 ?u . ?u :s4 ?v",
+    "?a :s2 ?b . ?b :s3 ?c . ?c :s4 ?d",
+)
+
+
+def topology(mode: Sharing = Sharing.EXACT) -> Topology:
+    return Topology({STREAM: StreamFacts()}, (), mode)
+
+
+def add(found: Topology, *groups: str) -> None:
+    """Queries that come together."""
+    for group in groups:
+        text = TEXT.format(group)
+        found.add(f"q{len(found.queries)}", optimize(translate(parse(text), text=text)), MIN)
+    found.seal()
+
+
+def joins(found: Topology) -> int:
+    nodes = (node for node in found.nodes.values() if isinstance(node.shape.step, Join))
+    return sum(len(node.members.index) for node in nodes)
+
+
+def shapes(n: int) -> list[str]:
+    """Of three patterns two are common, and stand where a query alone joins them last."""
+    return [f"?x :{'arz'[i % 3]}{i} ?y . ?y :p ?z . ?z :q ?u" for i in range(n)]
+
+
+@pytest.mark.parametrize("mode", SHARED)
+def test_a_hundred_shapes_with_two_patterns_in_common_are_1_and_100_joins(mode: Sharing) -> None:
+    found = topology(mode)
+    add(found, *shapes(100))
+    assert joins(found) == 101
+
+
+def test_off_keeps_the_order_of_each_query() -> None:
+    found = topology(Sharing.OFF)
+    add(found, *shapes(10))
+    assert joins(found) == 20
+    assert not found.journal.kept.orders
+
+
+@pytest.mark.parametrize("mode", SHARED)
+def test_shapes_that_come_one_by_one_take_the_common_join_too(mode: Sharing) -> None:
+    found = topology(mode)
+    add(found, "?z :p ?y . ?y :q ?u")
+    for shape in shapes(10):
+        add(found, shape)
+    assert joins(found) == 11
+
+
+@pytest.mark.parametrize("mode", SHARED)
+def test_figure_4_of_cqels_cloud_is_three_joins(mode: Sharing) -> None:
+    found = topology(mode)
+    add(found, *FIG4)
+    assert joins(found) == 3
+    assert {name: len(own) for name, own in found.journal.kept.orders.items()} != {}
+
+
+def test_a_query_alone_has_the_plan_that_it_has_without_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for group in (*FIG4, *shapes(3), "?x :a ?y . ?x :b ?z . ?z :c ?u . ?u :d ?x"):
+        one, other = topology(), topology()
+        add(one, group)
+        with monkeypatch.context() as patch:
+            patch.setattr(Known, "choose", lambda *_: {})
+            add(other, group)
+        assert list(one.index) == list(other.index)
+
+
+def test_names_and_the_order_of_the_text_do_not_decide() -> None:
+    found = topology()
+    add(found, "?b :q ?c . ?a :p ?b", "?z :q ?u . ?y :p ?z . ?x :a ?y", "?k :p ?l . ?l :q ?m")
+    assert joins(found) == 2
+
+
+def test_patterns_that_are_alike_are_told_apart_by_how_they_hang_together() -> None:
+    found = topology()
+    add(found, "?x :p ?y . ?y :p ?z", "?x :p ?y . ?x :p ?z")
+    assert joins(found) == 2
+    add(found, "?w :a ?x . ?x :p ?y . ?y :p ?z", "?w :b ?x . ?x :p ?y . ?x :p ?z")
+    assert joins(found) == 4
+
+
+def test_what_is_measured_decides() -> None:
+    found = topology()
+    add(found, *(f"?x :{p} ?y . ?y :z{p} ?z" for p in "abc"))
+    rows = {"a": 900, "b": 900, "c": 10}
+    matches = next(n for n, node in found.nodes.items() if not node.inputs)
+    for at, member in enumerate(found.nodes[matches].members.living()):
+        name = str(found.nodes[matches].members[member].constants[1])[-2]
+        found.flows.counts[matches, at] = rows.get(name, 500), 1000
+    add(found, "?x :a ?y . ?y :b ?z . ?z :c ?u")
+    (own,) = found.journal.kept.orders.values()
+    chosen, other = own
+    assert chosen.order.startswith("((?y <http://e/b> ?z, ?z <http://e/c> ?u)"), own
+    assert chosen.chosen
+    assert chosen.cost < other.cost / 2
+
+
+def test_many_parts_are_joined_greedily_and_what_is_common_once() -> None:
+    path = [f"?x{i} :p{i} ?x{i + 1}" for i in range(12)]
+    found = topology()
+    add(found, *(" . ".join([*path[3:6], *path[6 : 7 + i]]) for i in range(5)))
+    before = joins(found)
+    add(found, " . ".join(path))
+    assert joins(found) <= before + 6, "the join of nine parts runs, three more join it"
+
+
+def test_what_has_gone_is_joined_no_more() -> None:
+    found = topology()
+    add(found, *shapes(3))
+    for name in list(found.queries):
+        found.remove(name)
+    add(found, *shapes(1))
+    assert joins(found) == 2
+    assert not [one for own in found.journal.kept.orders.values() for one in own]
+
+
+def test_what_is_known_does_not_grow_with_queries_that_come_and_go() -> None:
+    found = topology()
+    for i in range(300):
+        add(found, f"?x :a{i} ?y . ?y :b{i} ?z . ?z :c ?u")
+        found.remove(f"q{len(found.queries) - 1}")
+    assert len(found.orders._joins) + len(found.orders._parts) < 1100
+    assert len(found.orders._numbers.known) < 1100
+
+
+def shapes_of_ten(engine: Engine) -> None:
+    texts = [
+        TEXT.format(f"?x :r{i % 20} ?y . ?y :p ?z . ?z :q :c{i // 20}").replace(
+            "WHERE", "# \n WHERE"
+        )
+        for i in range(200)
+    ]
+    engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
+
+
+@pytest.mark.parametrize(("mode", "most"), [("exact", 210), ("relax", 21), ("off", 400)])
+def test_rows_of_a_template_that_differ_in_shape_and_constant(
+    mode: str, most: int, tmp_path: Path
+) -> None:
+    lines = [f"<http://e/x{i}> <http://e/r{i}> <http://e/y{i}> {i} .\n" for i in range(20)]
+    lines += [f"<http://e/y{i}> <http://e/p> <http://e/z{i % 3}> {i} .\n" for i in range(20)]
+    lines += [f"<http://e/z{i % 3}> <http://e/q> <http://e/c{i % 10}> {i} .\n" for i in range(30)]
+    (tmp_path / "s.nt").write_text("".join(lines))
+    with Engine(spark=False, checkpoint=tmp_path / "c", sharing=mode) as engine:
+        engine.stream(STREAM, tmp_path / "s.nt")
+        shapes_of_ten(engine)
+        engine.start(once=True)
+        engine.await_end()
+        assert engine._driver is not None
+        assert engine._driver.last.results == 400, "each query has a row in two windows"
+        found = engine._driver._catalog._topology
+        assert found is not None
+        assert joins(found) == most
+
+
+def test_explain_tells_orders_with_what_they_add() -> None:
+    found = topology()
+    add(found, *shapes(3))
+    told = list(show_orders(found.journal.kept.orders))
+    assert told[0] == "orders of joins"
+    assert sum(line.endswith(", chosen") for line in told) == 3
+    assert any(what.startswith("q0 joins ((") for _, what in found.journal.kept.log), told
+    found.remove("q0")
+    assert "q0" not in found.journal.kept.orders
+
+
+def drawn(random: Random, parts: int) -> Tree:
+    """A random order of all parts."""
+    trees: list[Tree] = list(range(parts))
+    while len(trees) > 1:
+        a, b = (trees.pop(random.randrange(len(trees))) for _ in range(2))
+        trees.append((a, b))
+    return trees[0]
+
+
+def test_orders_can_be_forced() -> None:
+    random, asked = Random(7), Counter[str]()
+
+    def forced(name: str, number: int, conjunction: Conjunction) -> list[Tree]:
+        asked[name] += 1
+        return [drawn(random, len(conjunction.parts))]
+
+    found = topology()
+    found.orders.forced = forced
+    add(found, *FIG4)
+    assert set(asked) == set(found.queries)
+    assert parts_of(drawn(random, 4)) != ()
+
+
+def test_shapes_of_which_each_has_a_constant_of_its_own_share_a_relaxed_sub_join() -> None:
+    found = topology(Sharing.RELAX)
+    add(found, *(f"?x :r{i} ?y . ?y :p ?z . ?z :q :c{i}" for i in range(30)))
+    assert joins(found) == 31
+    add(found, "?x :r99 ?y . ?y :p ?z . ?z :q :c99")
+    assert joins(found) == 32
+    for name in list(found.queries):
+        found.remove(name)
+    assert not found.nodes
+    assert not found.relaxations.alike

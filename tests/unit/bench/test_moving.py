@@ -11,10 +11,3 @@ def test_groups_move_while_it_runs_and_results_are_right() -> None:
     assert found["state_mb"] > 0
     assert len(found["moved"]) == len(moving.MOVES) and set(found["degrees"]) == {"26", "30"}
     assert all(looked >= 0 for looked in found["looked_mb"])
-
-
-def test_outcomes_are_as_tasks_tell_them() -> None:
-    """Each epoch has a file that is new in each partition, or in few."""
-    assert moving.FILES == 30
-    few = moving._alone(100, 5)
-    assert few["calls"] > 2 * moving.MANY // 100, "what is gone is deleted"

@@ -54,6 +54,7 @@ class Name(StrEnum):
     ELASTIC = "elastic"
     BALANCE = "balance"
     WINDOWED = "windowed"
+    MOVING = "moving"
     CHOICE = "choice"
     DEGREE = "degree"
     COUNTING = "counting"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
 from unittest.mock import patch
 
 from levada.model import columns as col
@@ -59,8 +58,15 @@ class Cut:
             self.deepest = max(self.deepest, some.depth)
             yield some, rows
 
-    def put(self, *given: Any, **facts: int) -> Piece:
+    def put(
+        self,
+        state: State,
+        frames: Mapping[str, Frame],
+        rows: int,
+        span: tuple[int, int, int],
+        **facts: int,
+    ) -> Piece:
         """``State.put``."""
-        piece = self._put(*given, **facts)
+        piece = self._put(state, frames, rows, span, **facts)
         self.pieces += bool(piece.depth and not piece.bits)
         return piece

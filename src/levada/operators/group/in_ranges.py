@@ -27,30 +27,30 @@ _BITS = 64
 
 @dataclass(slots=True)
 class Part:
-    """Rows of groups, whose keys are in a range; ``groups``: of which they must be to count (None:
-    all do).
+    """Rows of groups. ``cut``: the range in which all of their keys are; ``groups``: of which they
+    must be to count (None: all do).
     """
 
     rows: Frame
-    range: Range = ALL
+    cut: Range = ALL
     groups: Bools | None = None
     _order: tuple[Ints, Longs] | None = None
 
     def of(self, some: Range, slots: range) -> Frame:
         """The rows whose keys are in a range."""
-        if self.range.within(some):
+        if self.cut.within(some):
             return self._counting(self.rows)
-        if not some.within(self.range):
+        if not some.within(self.cut):
             return self.rows.slice(0, 0)
-        deeper = some.depth - self.range.depth
-        at = some.prefix - (self.range.prefix << deeper)
+        deeper = some.depth - self.cut.depth
+        at = some.prefix - (self.cut.prefix << deeper)
         order, offsets = self._order = self._order or self._ordered(slots, deeper)
         if at + 1 == 1 << deeper:
             self._order = None
         return self._counting(self.rows.take(order[offsets[at] : offsets[at + 1]]))
 
     def _ordered(self, slots: range, deeper: int) -> tuple[Ints, Longs]:
-        rest = self.range.rest(key_of(self.rows, slots)[0])
+        rest = self.cut.rest(key_of(self.rows, slots)[0])
         return scatter_order((rest >> np.uint64(_BITS - deeper)).astype(np.int32), 1 << deeper)
 
     def _counting(self, rows: Frame) -> Frame:

@@ -1,0 +1,401 @@
+"""``moving``: what it costs that state moves, that partitions are few or many, that executors are
+two; each figure by itself (``LEVADA_MOVING``: the names of some).
+
+    moved    W1 with 10,000,000 rows in state over 4 partitions, stepped, epochs of 20,000: an epoch
+             from which on 1/64 of the groups is elsewhere, by the median one (CPU); the bytes of
+             state that the new owner looked at beyond what it looks at in an epoch before (pages
+             of maps, which Linux reads 64 KB at a time), by those of the groups
+    degrees  the same from 4 partitions to 2 and to 4 again: the slowest of the epochs there
+    tenth    a load that ``W1`` over 8 partitions has a tenth of its time for, an epoch a second:
+             CPU of an epoch with ``--balance on`` and 8 partitions at most, by that over 8
+    driver   an epoch of the driver alone, with outcomes as of 1,000 partitions, two stages and 30
+             files each, made up: its CPU, and calls of the file system; ``all``: each partition has
+             one file that is new, and one that nobody needs any more, ``few``: one in a hundred has
+    two      W1, 1,000,000 rows an epoch, spread over two executors, by one executor: CPU of all
+             processes; of what both executors took, the part of the busier one
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import numpy as np
+import psutil
+
+from bench.data import Events, events, pairs_within, write
+from bench.elastic import Executors
+from bench.empty import empty_after_first
+from bench.join import query
+from bench.measure import Tree
+from bench.result import Result, check_count
+from levada import Engine
+from levada.plan.sealed.group_table import GroupTable, dealt, given
+from levada.runtime.driver import task_count
+from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.store.manifest import Manifest
+
+ROWS, LOADED, EPOCH, SPARSE = 10_000_000, 1_000_000, 20_000, 50_000_000
+EPOCHS, MOVES, WATCHED, CHANGES = 34, (10, 14), (18, 20, 22), {26: 2, 30: 4}
+PLAIN = 26  # before that the partitions are four
+DONTNEED = 4  # of madvise
+RATE, SECONDS, PARTITIONS = 5_000, 24, 8  # events a second of each stream
+STAGES, MANY, FILES = 2, 1000, 30
+
+
+class Looked(LocalExecutor):
+    """Runs jobs here; in epochs that are ``watched`` it sees which bytes of state each partition
+    of a stage looks at.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root, self.epoch, self.looking = str(root / "state"), 0, 0.0
+        self.seen: dict[int, list[int]] = {}
+
+    def run(self, job: Job) -> list[bytes]:
+        """The outcomes of ``job``."""
+        self.epoch += 1
+        if self.epoch not in WATCHED:
+            return super().run(job)
+        intake, stage = (resolve(name) for name in job.functions)
+        pairs = [pair for payload in job.payloads for pair in intake(job.context, payload)]
+        seen = self.seen[self.epoch] = [0] * job.partitions
+        for number in range(1, job.stages + 1):
+            inboxes, pairs = deliver(pairs, job.partitions), []
+            for p, inbox in enumerate(inboxes):
+                self._resident(forget=True)
+                found: list[tuple[int, Blob]] = stage(job.context, number, p, inbox)
+                seen[p] += self._resident()
+                pairs += found
+        return [outcome(target, blob) for target, blob in pairs]
+
+    def _resident(self, *, forget: bool = False) -> int:
+        """Bytes of maps of state that this process has looked at since it forgot them."""
+        began, total, own = time.process_time(), 0, (0, 0)
+        libc = ctypes.CDLL(None)
+        for line in Path("/proc/self/smaps").read_text().splitlines():
+            first, _, rest = line.partition(" ")
+            if "-" in first and not first.endswith(":"):
+                low, high = (int(n, 16) for n in first.split("-"))
+                own = (low, high - low) if self._root in rest else (0, 0)
+            elif own[1] and first == "Rss:":
+                total += int(rest.split()[0]) << 10
+                if forget:
+                    libc.madvise(ctypes.c_void_p(own[0]), ctypes.c_size_t(own[1]), DONTNEED)
+        self.looking += time.process_time() - began
+        return total
+
+
+class Stepped(Engine):
+    """An engine whose jobs are looked at."""
+
+    looked: Looked
+
+    def _executor(self) -> Looked:
+        self.looked = Looked(self.root)
+        return self.looked
+
+
+def moved(scale: float) -> dict[str, Any]:
+    """``moved`` and ``degrees``."""
+    rows, epoch = int(ROWS * scale) // 2, int(EPOCH * scale) // 2
+    n = rows + EPOCHS * epoch
+    keys = max(int(SPARSE * scale), 1000)
+    streams = [events(seed, n, keys, 1.0) for seed in (1, 2)]
+    with tempfile.TemporaryDirectory(prefix="levada-moving-") as name:
+        folder = Path(name)
+        for first, size, cut in ((0, int(LOADED * scale) // 2, slice(rows)),
+                                 (10_000, epoch, slice(rows, n))):  # fmt: skip
+            for side, value, stream in zip("ab", "vw", streams, strict=True):
+                part = Events(stream.k[cut], stream.v[cut], stream.ts[cut])
+                write(folder / side, part, size, value, first)
+            told = _epochs(folder, 2 * size, n, watched=bool(first))
+    check_count("moving", told["count"], pairs_within(*streams, n))
+    return told["figures"]
+
+
+def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str, Any]:
+    """A start over all that is there; what its epochs took."""
+    at, last, state = [time.process_time()], list[Manifest](), 0
+    with Stepped(
+        checkpoint=folder / "c", epoch_rows=epoch, partitions=4, keep_results=False, spark=False,
+        seed=7,
+    ) as engine:  # fmt: skip
+        for side in "ab":
+            engine.stream(side.upper(), folder / side)
+        engine.register(query(width), name="w1", dialect="cql")
+        if watched:
+            engine._open().tables.dealing = _dealing(engine)
+
+        def see(manifest: Manifest) -> None:
+            nonlocal state
+            at.append(time.process_time() - engine.looked.looking)
+            last[:] = [manifest]
+            if len(at) == WATCHED[1]:  # at the end of streams nothing is left
+                state = sum((engine.root / file).stat().st_size for file in manifest.files)
+
+        engine._on_epoch(see)
+        engine.start(once=True, keep_open=not watched)
+        engine.await_end()
+        spent, seen = np.diff(at), engine.looked.seen
+    return {"count": last[0].results, "figures": _figures(spent, seen, state) if watched else {}}
+
+
+def _dealing(engine: Stepped) -> Callable[[int, GroupTable], GroupTable | None]:
+    begun = list[int]()
+
+    def deal(epoch: int, table: GroupTable) -> GroupTable | None:
+        begun.append(epoch)
+        number = epoch - begun[0] + 1
+        if number in CHANGES:
+            return dealt(table.groups, CHANGES[number])
+        if number not in (*MOVES, WATCHED[1]):
+            return None
+        to = table.partition.astype(np.int32)
+        to[np.flatnonzero(to == 0)[: table.groups // 64]] = 1
+        return given(to, table.partitions)
+
+    return deal
+
+
+def _figures(spent: Any, seen: dict[int, list[int]], state: int) -> dict[str, Any]:
+    plain = [t for n, t in enumerate(spent.tolist(), 1) if n > 4 and n < PLAIN and
+             n not in MOVES and n not in WATCHED]  # fmt: skip
+    median = statistics.median(plain)
+    before, now = (seen[n][1] for n in WATCHED[:2])
+    return {
+        "state_mb": round(state / 1e6, 1),
+        "epoch_ms": round(1000 * median, 1),
+        "slowest_plain": round(max(plain) / median, 2),
+        "moved": [round(spent[n - 1] / median, 2) for n in MOVES],
+        "looked_mb": [round(seen[n][1] / 1e6, 2) for n in WATCHED],
+        "looked_by_groups": round((now - before) / (state / 64), 2),
+        "degrees": {str(n): round(max(spent[n - 1 : n + 3]) / median, 2) for n in CHANGES},
+    }
+
+
+def tenth(scale: float) -> dict[str, Any]:
+    """The same load over 8 partitions, and over as many as it needs."""
+    found = {name: _fed(max(scale, 0.5), how) for name, how in (
+        ("fixed", {"partitions": PARTITIONS}),
+        ("adaptive", {"balance": {"reorganize_every": 3, "quiet": 1}, "master": "local[8]"}),
+    )}  # fmt: skip
+    cost = found["adaptive"]["cpu_ms"] / found["fixed"]["cpu_ms"]
+    return {**found, "adaptive_by_fixed": round(cost, 2)}
+
+
+def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
+    """A run to which a second's events are given each second; epochs of its last third."""
+    seconds = max(int(SECONDS * scale), 12)
+    streams = [events(seed, RATE * seconds, 100_000, RATE / 1000) for seed in (1, 2)]
+    spent, partitions = list[float](), list[int]()
+    with (
+        tempfile.TemporaryDirectory(prefix="levada-tenth-") as name,
+        Engine(
+            checkpoint=Path(name) / "c", keep_results=False, spark=False, seed=7, epoch="1s", **how
+        ) as engine,
+    ):  # fmt: skip
+        folder, at = Path(name), [0.0]
+        for side in "ab":
+            (folder / side).mkdir()
+            engine.stream(side.upper(), folder / side, schema={"k": "integer"})
+        engine.register(query(10_000), name="w1", dialect="cql")
+
+        def see(manifest: Manifest) -> None:
+            spent.append(time.process_time() - at[0])
+            partitions.append(len({key.split(".")[1] for key in manifest.state}))
+            at[0] = time.process_time()
+
+        engine._on_epoch(see)
+        engine.start()
+        for second in range(seconds):
+            for side, stream in zip("ab", streams, strict=True):
+                own = slice(second * RATE, (second + 1) * RATE)
+                _appear(folder / side, second, stream, own)
+            engine.await_end(1.0)
+    own = spent[len(spent) * 2 // 3 :]
+    return {
+        "cpu_ms": round(1000 * statistics.median(own), 1),
+        "partitions": [partitions[0], partitions[-1]],
+        "epochs": len(spent),
+    }
+
+
+def _appear(folder: Path, number: int, stream: Events, own: slice) -> None:
+    lines = [
+        f"{t},{k}\n" for t, k in zip(stream.ts[own].tolist(), stream.k[own].tolist(), strict=True)
+    ]
+    beside = folder / f".{number:05}"
+    beside.write_text("ts,k\n" + "".join(lines))
+    beside.rename(folder / f"{number:05}.csv")
+
+
+class Made(LocalExecutor):
+    """Runs the first job, and makes the outcomes of all others up: of each partition and stage
+    ``FILES`` files, of which one is new, and one goes, in one partition of ``apart``.
+    """
+
+    def __init__(self, apart: int) -> None:
+        self._apart, self._job, self.making = apart, 0, 0.0
+
+    def run(self, job: Job) -> list[bytes]:
+        """Outcomes of ``job``, as tasks would tell them."""
+        self._job += 1
+        if self._job == 1:
+            return super().run(job)
+        began = time.process_time()
+        made = [self._outcome(s, p) for s in range(1, STAGES + 1) for p in range(MANY)]
+        self.making += time.process_time() - began
+        return made
+
+    def _outcome(self, stage: int, partition: int) -> bytes:
+        first = 0 if partition % self._apart else self._job
+        mine = f"state/{stage}-{partition}-0123456789abcdef"
+        names = [f"{mine}{n:06}" for n in range(first, first + FILES)]
+        done = {"stage": stage, "partition": partition, "state": names[-1], "files": names,
+                "cpu": 0.01, "nodes": {"3": 0.01}, "rows": {"3": 100}, "rows_in": 100}  # fmt: skip
+        return msgspec.json.encode({"controls": [], "done": [done]})
+
+
+class Counted:
+    """Calls of the file system."""
+
+    NAMES = ("open", "stat", "lstat", "unlink", "remove", "rename", "replace", "link", "scandir",
+             "listdir", "mkdir")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Counts meanwhile."""
+
+        def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+            def one(*given: Any, **named: Any) -> Any:
+                self.calls += 1
+                return call(*given, **named)
+
+            return one
+
+        patches = [patch.object(os, name, counted(getattr(os, name))) for name in self.NAMES]
+        patches += [patch("io.open", counted(open)), patch("builtins.open", counted(open))]
+        for each in patches:
+            each.start()
+        try:
+            yield
+        finally:
+            for each in patches:
+                each.stop()
+
+
+def driver(scale: float) -> dict[str, Any]:
+    """Epochs of the driver alone."""
+    epochs = max(int(40 * scale), 6)
+    return {name: _alone(apart, epochs) for name, apart in (("all", 1), ("few", 100))}
+
+
+def _alone(apart: int, epochs: int) -> dict[str, float]:
+    made = Made(apart)
+
+    class Alone(Engine):
+        def _executor(self) -> Made:
+            return made
+
+    counted, cpu, calls = Counted(), list[float](), list[int]()
+    with tempfile.TemporaryDirectory(prefix="levada-driver-") as name, counted.counting():
+        write(Path(name) / "a", events(1, 100, 10, 1.0), 100)
+        with Alone(
+            checkpoint=Path(name) / "c", partitions=MANY, keep_results=False, spark=False, seed=7
+        ) as engine:
+            engine.stream("A", Path(name) / "a")
+            engine.register(
+                "Rstream(Select k, Count(*) As n From A [Range 1 hour Slide 1 hour] Group By k)",
+                dialect="cql",
+            )
+
+            def see(manifest: Manifest) -> None:
+                cpu.append(time.process_time() - made.making)
+                calls.append(counted.calls)
+
+            engine._on_epoch(see)
+            empty_after_first(engine, epochs)
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+    spent, called = np.diff(cpu)[3:], np.diff(calls)[3:]
+    return {"cpu_ms": round(1000 * float(np.median(spent)), 1), "calls": float(np.median(called))}
+
+
+def two(scale: float) -> dict[str, Any]:
+    """One executor and two."""
+    epoch = int(1_000_000 * scale)
+    n = 3 * epoch
+    with tempfile.TemporaryDirectory(prefix="levada-two-") as name:
+        folder, streams = Path(name), [events(s, n, max(epoch // 10, 1), 1.0) for s in (1, 2)]
+        for side, value, stream in zip("ab", "vw", streams, strict=True):
+            write(folder / side, stream, epoch // 2, value)
+        expected = pairs_within(*streams, 60_000)
+        found = {str(many): _on(folder, many, epoch, expected) for many in (1, 2)}
+    cost = found["2"]["cpu_s"] / found["1"]["cpu_s"]
+    return {**found, "cpu_two_by_one": round(cost, 2)}
+
+
+def _on(folder: Path, many: int, epoch: int, expected: int) -> dict[str, Any]:
+    from levada.runtime.spark.session import start_session, stop_session
+
+    session = start_session(f"local-cluster[{many},1,1024]", scratch=folder / f"spark{many}")
+    try:
+        Executors(session).wait(many)
+        tree, looks = Tree(), list[tuple[float, dict[str, float]]]()
+        calls = 0 if many > 1 else task_count.CALLS
+        with (
+            patch.object(task_count, "CALLS", calls),
+            Engine(
+                spark=session, checkpoint=folder / f"c{many}", epoch_rows=epoch, partitions=many,
+                keep_results=False, seed=7,
+            ) as engine,
+        ):  # fmt: skip
+            for side in "ab":
+                engine.stream(side.upper(), folder / side)
+            engine.register(query(60_000), name="w1", dialect="cql")
+            engine._on_epoch(lambda manifest: looks.append((tree.cpu().total, _by_executor())))
+            engine.start(once=True)
+            engine.await_end()
+            assert engine._driver is not None, "it has been started"
+            check_count("moving", engine._driver.last.results, expected)
+    finally:
+        stop_session(session)
+    (first, before), (last, after) = looks[1], looks[-2]
+    own = [after[name] - before.get(name, 0.0) for name in after]
+    return {"cpu_s": round(last - first, 2), "busier": round(max(own) / sum(own), 3),
+            "epochs": len(looks) - 3}  # fmt: skip
+
+
+def _by_executor() -> dict[str, float]:
+    """CPU seconds of each executor's JVM and of the workers below it."""
+    found = dict[str, float]()
+    for process in psutil.Process().children(recursive=True):
+        line = process.cmdline()
+        if "--executor-id" in line and "java" in line[0]:
+            tree = [process, *process.children(recursive=True)]
+            name = line[line.index("--executor-id") + 1]
+            found[name] = sum(sum(each.cpu_times()[:4]) for each in tree)
+    return found
+
+
+PARTS = {"moved": moved, "tenth": tenth, "driver": driver, "two": two}
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """Those that are wanted; ``two`` is on Spark in any case."""
+    wanted = os.environ.get("LEVADA_MOVING", " ".join(PARTS)).split()
+    more = {name: PARTS[name](scale) for name in wanted}
+    return Result("moving", {"count": len(more)}, more=more)

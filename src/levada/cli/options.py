@@ -278,8 +278,7 @@ Limits = Annotated[
     str | None,
     typer.Option(
         metavar="WORD=N[,..]",
-        help="What one query may have: solutions, bytes, reports, kept, made, state, rate, texts, "
-        "cpu.",
+        help="A query may have: solutions, bytes, reports, kept, made, state, rate, texts, cpu",
         rich_help_panel=RUNNING,
     ),
 ]

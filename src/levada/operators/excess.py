@@ -17,9 +17,9 @@ from levada.kernels.keyed.groups import group
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.limits import Limited, QueryLimits
-from levada.model.spent import Account
 from levada.operators.border.written import written
 from levada.plan.sealed.plan import Plan, PlanNode
+from levada.terms.spent import Account
 from levada.terms.table import Terms
 
 
@@ -51,7 +51,7 @@ def most_of(node: PlanNode, rows: Longs, limits: QueryLimits) -> ExcessError:
 
 
 def check_reports(
-    node: PlanNode, rows: Frame, terms: Terms, limits: Limited, plan: Plan, account: Account
+    node: PlanNode, rows: Frame, terms: Terms, limits: Limited, *, plan: Plan, account: Account
 ) -> None:  # fmt: skip
     """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
     reads it has to hold all of it; or more in all reports of an epoch than texts may be computed.

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
-from levada.model.spent import Spent
 from levada.terms.identity import identify
+from levada.terms.spent import Spent
 from levada.terms.table import Terms
 
 _REPEATED = 4

@@ -15,7 +15,6 @@ import numpy as np
 
 from levada.model.arrays import Bools, Bytes, Longs, Words
 from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
-from levada.model.spent import Account, nobody
 from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negate, same_term
 from levada.operators.expressions.patterns import PATTERNS, pattern_function
@@ -23,6 +22,7 @@ from levada.operators.expressions.rows import TRUE, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
 from levada.operators.expressions.values import Column, Identify, broadcast, constant
+from levada.terms.spent import Account, nobody
 
 
 @dataclass(frozen=True)

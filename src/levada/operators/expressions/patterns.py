@@ -14,7 +14,6 @@ import polars as pl
 
 from levada.model.arrays import Longs
 from levada.model.expression import Function
-from levada.model.spent import Account, nobody
 from levada.model.term import Kind, Term
 from levada.operators.expressions.rows import Result, combinations
 from levada.operators.expressions.scalar import regex
@@ -23,6 +22,7 @@ from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.operators.expressions.scalar.strings import simple, text
 from levada.operators.expressions.strings import bind, named, plain
 from levada.operators.expressions.values import Column, length
+from levada.terms.spent import Account, nobody
 
 PATTERNS = frozenset({Function.REGEX, Function.REPLACE})
 

@@ -18,11 +18,11 @@ import polars as pl
 
 from levada.model.arrays import Longs
 from levada.model.expression import Function
-from levada.model.spent import Account, nobody
 from levada.model.term import Kind
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import FEW, Column, length
+from levada.terms.spent import Account, nobody
 
 Bodies = Sequence[pl.Expr]
 

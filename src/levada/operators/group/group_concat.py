@@ -18,11 +18,11 @@ import polars as pl
 
 from levada.model import limits
 from levada.model.frame import Column, Frame
-from levada.model.spent import Account
 from levada.model.term import Kind, Literal
 from levada.operators.expressions.printing import patch
 from levada.operators.rows.values import column
 from levada.plan.sealed.steps import Aggregate
+from levada.terms.spent import Account
 from levada.terms.term_pool import Pool
 
 _STRING = r'(?s)^"(.*)"(?:@[^"]*)?$'  # between the quotes; no match for what is no string

@@ -54,7 +54,7 @@ def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None
     if step.seed is not None:
         given[step.seed] = _seeded(terms, _input(node, inputs, last))
     sides, most = (codes[: steps.n], codes[steps.n : 2 * steps.n]), most_rows(node, env.limits)
-    i, j = _connected(step, *sides, zero, given, most)
+    i, j = _connected(step, *sides, zero, given, most=most)
     if len(i) > most:
         raise too_many(node, terms["op"][i], env.limits)
     return _pairs(node, step, terms, i, j) if len(i) else None
@@ -77,7 +77,7 @@ def _key(terms: Frame) -> r.Key:
 
 
 def _connected(
-    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools], most: int
+    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools], *, most: int
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has
     a step; more than ``most`` if there are.

@@ -1,7 +1,7 @@
 """Filter and Extend: expressions over slots and the members' constants (SPARQL 1.1, 17 and 18.5).
 
 Expressions that make texts, or go text by text, see some rows at a time, and what they take is
-counted (``model/spent``).
+counted (``terms/spent``).
 
 All members of a shape are evaluated in one call: what differs between them is a column of
 parameters, gathered by member. A large fan-out of comparisons with a constant (thousands of

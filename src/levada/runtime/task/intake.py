@@ -31,7 +31,6 @@ from levada.intake.tables.mapped import mapped_of
 from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.arrays import Bools, Bytes
 from levada.model.frame import Frame
-from levada.model.spent import Spent
 from levada.model.time import MAX, MIN
 from levada.operators.env import Env
 from levada.plan.sealed import steps as s
@@ -52,6 +51,7 @@ from levada.sources.messages.texts import Messages
 from levada.sources.reader import FromOutside, beside_of, read
 from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.stream_config import StreamConfig
+from levada.terms.spent import Spent
 from levada.terms.term_pool import Pool
 from levada.windows import element_times
 

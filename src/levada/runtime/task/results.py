@@ -84,7 +84,7 @@ class Results:
         self.pool.spent.turn = node.id
         try:
             account = self.pool.spent.account(frame["op"])
-            check_reports(node, frame, terms, limits, self.plan, account)
+            check_reports(node, frame, terms, limits, plan=self.plan, account=account)
         except ExcessError as error:
             raise blamed(error, node, [frame]) from None
 

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from levada.errors import ExcessError
 from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
-from levada.model.spent import Spent
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer
 from levada.operators.border.ends import shown_within
@@ -57,6 +56,7 @@ from levada.runtime.task.memory.held import Held
 from levada.runtime.task.report_steps import Arrived, expanding, in_steps
 from levada.runtime.task.results import Results
 from levada.runtime.task.stage_nodes import ends_at, nodes_of
+from levada.terms.spent import Spent
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows import element_times

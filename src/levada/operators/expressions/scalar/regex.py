@@ -19,9 +19,9 @@ import polars as pl
 import regex as tries
 
 from levada.model import limits
-from levada.model.spent import Account, nobody
 from levada.operators.expressions.scalar import regex_syntax as syntax
 from levada.operators.expressions.scalar.numbers import ExpressionError
+from levada.terms.spent import Account, nobody
 
 MOST_SECONDS = 1.0
 """How long a text may take on the engine that tries."""

@@ -5,13 +5,16 @@ requests, or never end.
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import resource
 import select
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -23,7 +26,7 @@ from levada.server.app import WAYS
 from levada.server.guard.lines import room
 from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
-from serving import TEXT, Run, served
+from serving import TEXT, Run, last_report, served, started
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 WARM = TEXT.replace("PT2S", "PT4S")
@@ -231,6 +234,8 @@ HEAD = b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n
         (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
         (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n" + b"x" * 40, 415),
+        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 415),
+        (HEAD + b"Content-Encoding: gzip\r\nContent-Encoding: identity\r\n\r\n", 400),
         (HEAD + b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", 431),
         (HEAD + b"X: y\r\n" * 2_000 + b"\r\n", 431),  # whole, in one piece
         (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", 431),
@@ -310,6 +315,90 @@ def test_nothing_is_unpacked(client: httpx.Client) -> None:
     bomb = gzip.compress(b"\0" * (1 << 24))
     found = client.post("/check", content=bomb, headers={**SPARQL, "Content-Encoding": "gzip"})
     assert found.status_code == 415
+
+
+LATEST = "/queries/hot/results?after=0&limit=1"
+DOZEN = "abcdefghijkl"
+
+
+def deaf(client: httpx.Client, path: str, *headers: str) -> socket.socket:
+    """Who asks and does not read."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.connect((client.base_url.host, client.base_url.port))
+    made.sendall(
+        "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
+    )
+    return made
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[Callable[..., httpx.Client]]:
+    """Starts a server of a query whose three reports have 12 MB each."""
+    (tmp_path / "s").mkdir()
+    text = TEXT.replace(" ORDER BY ?n", "")
+    with started(tmp_path, hot=text) as run, ExitStack() as held:
+        for n in range(3):
+            text = "".join(
+                f'<http://e/{i}> <http://e/p> "{str(i) * 1_000_000}" {2000 * n} .\n'
+                for i in range(12)
+            )
+            (tmp_path / "s" / f"{n}.nt").write_text(text)
+        run.numbers = itertools.count(20)
+        run.feed(1)
+
+        def start(**said: Any) -> httpx.Client:
+            url = held.enter_context(served(Settings(run.root, port=0, limits=Limits(**said))))
+            client = held.enter_context(httpx.Client(base_url=url, timeout=PATIENCE))
+            until(lambda: (last_report(client) or 0) >= 10_000)
+            return client
+
+        yield start
+
+
+def test_large_answers_that_are_not_read(large: Callable[..., httpx.Client]) -> None:
+    """They are bounded together, and not waited for."""
+    client = large(answers=40 << 20, unread_seconds=3.0, answer=16 << 20)
+    behind = client.get("/queries/hot/results?after=0")
+    assert len(behind.content) < 30 << 20, "not all 36 MB of three"
+    assert 'rel="next"' in behind.headers["link"]
+    ids, after = [], 0
+    while True:
+        found = client.get(f"/queries/hot/results?after={after}&format=csv")
+        ids += sorted({int(line.split(",")[0]) for line in found.text.splitlines()[1:]})
+        if "link" not in found.headers:
+            break
+        after = int(found.headers["levada-report"])
+    assert ids == sorted(set(ids)) and len(ids) > 5, "none is left out, none twice"
+    one = f"/queries/hot/results/{ids[0]}"
+    waiting = [deaf(client, one) for _ in range(4)]
+    until(lambda: client.get(one).status_code == 503)
+    assert client.get("/health").status_code == 200
+    until(lambda: client.get(one).status_code == 200)
+    for made in waiting:
+        made.close()
+
+
+def test_events_that_are_not_read_wait(large: Callable[..., httpx.Client]) -> None:
+    """For ever, and hold no more than one buffer: they go on where they were."""
+    client = large(unread_seconds=0.2)
+    made = deaf(client, "/queries/hot/results?after=0", "Accept: text/event-stream")
+    other = deaf(client, f"/queries/hot/results/{client.get(LATEST).headers['levada-report']}")
+    other.settimeout(PATIENCE)
+    until(lambda: clients_of(client) == 1)
+    with pytest.raises(ConnectionError):  # it is not waited for
+        while other.recv(1):
+            time.sleep(1.0)
+    made.settimeout(PATIENCE)
+    found = b""
+    while found.count(b"event: report") < 3:
+        found += made.recv(1 << 20)
+    made.close()
+
+
+def clients_of(client: httpx.Client) -> float:
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    return next(s.value for f in families if f.name == "levada_sse_clients" for s in f.samples)
 
 
 @pytest.mark.parametrize(

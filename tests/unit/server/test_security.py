@@ -5,16 +5,13 @@ requests, or never end.
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 import resource
 import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -26,7 +23,7 @@ from levada.server.app import WAYS
 from levada.server.guard.lines import room
 from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
-from serving import TEXT, Run, last_report, served, started
+from serving import TEXT, Run, last_report, served
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 WARM = TEXT.replace("PT2S", "PT4S")
@@ -317,88 +314,19 @@ def test_nothing_is_unpacked(client: httpx.Client) -> None:
     assert found.status_code == 415
 
 
-LATEST = "/queries/hot/results?after=0&limit=1"
-DOZEN = "abcdefghijkl"
-
-
-def deaf(client: httpx.Client, path: str, *headers: str) -> socket.socket:
-    """Who asks and does not read."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.connect((client.base_url.host, client.base_url.port))
-    made.sendall(
-        "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
-    )
-    return made
-
-
-@pytest.fixture
-def large(tmp_path: Path) -> Iterator[Callable[..., httpx.Client]]:
-    """Starts a server of a query whose three reports have 12 MB each."""
-    (tmp_path / "s").mkdir()
-    text = TEXT.replace(" ORDER BY ?n", "")
-    with started(tmp_path, hot=text) as run, ExitStack() as held:
-        for n in range(3):
-            text = "".join(
-                f'<http://e/{i}> <http://e/p> "{str(i) * 1_000_000}" {2000 * n} .\n'
-                for i in range(12)
-            )
-            (tmp_path / "s" / f"{n}.nt").write_text(text)
-        run.numbers = itertools.count(20)
-        run.feed(1)
-
-        def start(**said: Any) -> httpx.Client:
-            url = held.enter_context(served(Settings(run.root, port=0, limits=Limits(**said))))
-            client = held.enter_context(httpx.Client(base_url=url, timeout=PATIENCE))
-            until(lambda: (last_report(client) or 0) >= 10_000)
-            return client
-
-        yield start
-
-
-def test_large_answers_that_are_not_read(large: Callable[..., httpx.Client]) -> None:
-    """They are bounded together, and not waited for."""
-    client = large(answers=40 << 20, unread_seconds=3.0, answer=16 << 20)
-    behind = client.get("/queries/hot/results?after=0")
-    assert len(behind.content) < 30 << 20, "not all 36 MB of three"
-    assert 'rel="next"' in behind.headers["link"]
+def test_reports_in_one_answer_are_bounded_by_bytes(serve: Callable[..., httpx.Client]) -> None:
+    """At least one comes; none is left out, none comes twice."""
+    client = serve(Limits(answer=1))
+    until(lambda: last_report(client) == 4000)
     ids, after = [], 0
     while True:
-        found = client.get(f"/queries/hot/results?after={after}&format=csv")
-        ids += sorted({int(line.split(",")[0]) for line in found.text.splitlines()[1:]})
+        found = client.get(f"/queries/hot/results?after={after}")
+        ids += [json.loads(line)["report"] for line in found.text.splitlines()]
         if "link" not in found.headers:
             break
-        after = int(found.headers["levada-report"])
-    assert ids == sorted(set(ids)) and len(ids) > 5, "none is left out, none twice"
-    one = f"/queries/hot/results/{ids[0]}"
-    waiting = [deaf(client, one) for _ in range(4)]
-    until(lambda: client.get(one).status_code == 503)
-    assert client.get("/health").status_code == 200
-    until(lambda: client.get(one).status_code == 200)
-    for made in waiting:
-        made.close()
-
-
-def test_events_that_are_not_read_wait(large: Callable[..., httpx.Client]) -> None:
-    """For ever, and hold no more than one buffer: they go on where they were."""
-    client = large(unread_seconds=0.2)
-    made = deaf(client, "/queries/hot/results?after=0", "Accept: text/event-stream")
-    other = deaf(client, f"/queries/hot/results/{client.get(LATEST).headers['levada-report']}")
-    other.settimeout(PATIENCE)
-    until(lambda: clients_of(client) == 1)
-    with pytest.raises(ConnectionError):  # it is not waited for
-        while other.recv(1):
-            time.sleep(1.0)
-    made.settimeout(PATIENCE)
-    found = b""
-    while found.count(b"event: report") < 3:
-        found += made.recv(1 << 20)
-    made.close()
-
-
-def clients_of(client: httpx.Client) -> float:
-    families = text_string_to_metric_families(client.get("/metrics").text)
-    return next(s.value for f in families if f.name == "levada_sse_clients" for s in f.samples)
+        assert ids[-1] == int(found.headers["levada-report"])
+        after = ids[-1]
+    assert ids == [1000, 2000, 3000, 4000]
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,12 @@ class Batch:
             "a batch is sorted by report"
         )
 
+    @property
+    def size(self) -> int:
+        """About how many bytes its texts have."""
+        graphs = () if self.graphs is None else (self.graphs,)
+        return sum(int(text.estimated_size()) for text in (*self.columns.values(), *graphs))
+
 
 def ndjson(query: str, variables: Sequence[str], batch: Batch) -> bytes:
     """A batch as NDJSON, one whole line per report (a relation: per report and sign).

@@ -18,6 +18,7 @@ import msgspec
 from levada.errors import ExcessError, unreadable
 from levada.model.limits import Limited, QueryLimits
 from levada.model.names import is_derived, shown
+from levada.model.prepared import prepared
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
@@ -138,3 +139,6 @@ def read_suspended(root: Path) -> dict[str, Suspension]:
         return msgspec.json.decode(data, type=dict[str, Suspension])
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
+
+
+prepared(Suspension)

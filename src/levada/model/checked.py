@@ -24,6 +24,7 @@ import xxhash
 
 from levada.errors import unreadable
 from levada.model.frame import Described, Frame, aligned, frame_of, laid_out
+from levada.model.prepared import prepared
 
 _MAGIC = b"LVF2"
 _START = 16
@@ -120,3 +121,6 @@ def unpack_checked(data: npt.NDArray[np.uint8], name: str) -> tuple[CheckedFrame
 def _sum(data: bytes | memoryview) -> int:
     found: int = xxhash.xxh3_64_intdigest(data)
     return found
+
+
+prepared(_Head)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model.columns import visible
+from levada.model.prepared import prepared
 
 Column = npt.NDArray[Any]
 _ALIGN = 64
@@ -245,3 +246,6 @@ def _all_alike(value: Column, rows: int) -> Column:
         kept = np.full(many, value[0]) if any(own) else np.zeros(many, value.dtype)  # not -0.0
         _alike[value.dtype.str, own] = kept
     return kept[:rows]
+
+
+prepared(_Head)

@@ -13,6 +13,7 @@ import time
 
 import msgspec
 
+from levada.errors import LevadaError
 from levada.server.run import Told, serve
 
 LOOK = 1.0  # s between two looks at whether the engine's process is there
@@ -22,7 +23,10 @@ def main() -> None:
     """Serves until it is told to stop, or nobody is there to tell it."""
     told = msgspec.json.decode(sys.stdin.buffer.read(), type=Told)
     threading.Thread(target=_follow, args=(told.parent,), daemon=True).start()
-    serve(told.settings, socket.socket(fileno=told.descriptor))
+    try:
+        serve(told.settings, socket.socket(fileno=told.descriptor))
+    except LevadaError as error:
+        sys.exit(f"levada: {error}")
 
 
 def _follow(parent: int) -> None:

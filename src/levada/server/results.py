@@ -12,7 +12,7 @@ from starlette.responses import Response
 from levada.emission.contents import contents
 from levada.emission.formats import REPORTS, Format
 from levada.emission.together import join
-from levada.engine.telling.archive import Archive, Found, first_reports
+from levada.engine.telling.archive import Found, first_reports
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError
 from levada.model.names import shown
@@ -98,7 +98,8 @@ def _no_query(name: str) -> Problem:
 async def _report(
     request: Request, found: Found, form: Format, media: str, *, cache: str
 ) -> Response:
-    data = await off_loop(lambda: content(form, found.query, [found]))
+    async with served(request).reading:
+        data = await off_loop(lambda: content(form, found.query, [found]))
     tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
     report = found.ids[0]
     headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept", "Levada-Report": str(report)}
@@ -115,11 +116,12 @@ async def _behind(request: Request, own: Served, query: QueryPlan, after: int) -
     gone = own.archive.gone(query.name)
 
     def read() -> tuple[bytes, int | None]:
-        found = list(_up_to(own.archive, query.name, after, limit))
+        found = list(_up_to(own, query.name, after, limit))
         data = content(form, query, found)
         return data, found[-1].ids[-1] if found else None
 
-    data, last = await off_loop(read)
+    async with own.reading:
+        data, last = await off_loop(read)
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
     if gone is not None and after < gone:
         headers["Levada-Gap"] = f"after={after}, up to={gone}"
@@ -131,11 +133,18 @@ async def _behind(request: Request, own: Served, query: QueryPlan, after: int) -
     return Response(data, headers=headers, media_type=media)
 
 
-def _up_to(archive: Archive, query: str, after: int, limit: int) -> Iterator[Found]:
-    for found in archive.after(query, after):
+def _up_to(own: Served, query: str, after: int, limit: int) -> Iterator[Found]:
+    """So many reports, and so many bytes of them (at least one report)."""
+    room = own.settings.limits.answer
+    for found in own.archive.after(query, after):
         part = first_reports(found, limit)
+        size = part.batch.size
+        if size > room:
+            yield first_reports(part, max(len(part.ids) * room // size, 1))
+            return
         yield part
         limit -= len(part.ids)
+        room -= size
         if limit <= 0:
             return
 

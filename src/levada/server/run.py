@@ -25,6 +25,7 @@ from levada.errors import UsageError
 from levada.runtime.store.checkpoint import facts_of
 from levada.runtime.store.tails import Sign
 from levada.server.app import application
+from levada.server.guard.frames import BoundedSocket
 from levada.server.guard.lines import Bounds, protocol, room
 from levada.server.known import Facts
 from levada.server.live.feed import Feed
@@ -34,7 +35,7 @@ from levada.server.settings import Limits, Settings
 BACKLOG = 2048  # connections that wait to be taken
 GRACE = 3  # s that answers may take after a signal
 HEARD = 1 << 12  # bytes of a message that a client sends, which nobody looks at
-AGAIN = 0.5  # s before a server that died is started again
+AGAIN, LATER = 0.5, 10.0  # s before a server that died is started again, and at most
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -77,12 +78,15 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
     archive = Archive(settings.root, sign)
     served = Served(settings, archive, Feed(archive), Facts(settings.root))
     door = application(served, settings.check())
-    bounds = Bounds(limits.head, limits.head_seconds, room(limits.connections), door.counts)
+    bounds = Bounds(
+        limits.head, limits.head_seconds, room(limits.connections), limits.unread_seconds,
+        door.counts,
+    )  # fmt: skip
     return uvicorn.Server(
         uvicorn.Config(
             door,
             http=protocol(bounds),
-            ws="websockets-sansio",
+            ws=BoundedSocket,
             ws_max_size=HEARD,
             ws_per_message_deflate=False,
             loop="asyncio",
@@ -126,10 +130,12 @@ class Beside:
         while not (self._settings.root / "levada.json").exists():
             if self._stopped.wait(0.05):  # the engine makes it
                 return
+        pause = AGAIN
         while not self._stopped.is_set():
-            self._process = self._start()
+            began, self._process = time.monotonic(), self._start()
             code = self._process.wait()
-            if self._stopped.wait(AGAIN):
+            pause = AGAIN if time.monotonic() - began > LATER else min(2 * pause, LATER)
+            if self._stopped.wait(pause):
                 return
             self._tell(f"The server ended with {code}, and is started again.")
 

@@ -26,10 +26,11 @@ T = TypeVar("T")
 @dataclass
 class Served:
     """A checkpoint as it is served. ``planning``: texts that are planned at once; ``asking``:
-    requests to the engine at once; ``sparql``: queries over what is there, of which ``waiting`` are
-    asked. ``counts``: what ``/metrics`` tells of the server. ``pushers``: by the paths of streams.
-    ``coming``: queries and streams that the engine is asked to add, and the token that asks.
-    ``turns``: of those who change what has a name.
+    requests to the engine at once; ``reading``: answers that are read and written at once;
+    ``sparql``: queries over what is there, of which ``waiting`` are asked. ``counts``: what
+    ``/metrics`` tells of the server. ``pushers``: by the paths of streams. ``coming``: queries and
+    streams that the engine is asked to add, and the token that asks. ``turns``: of those who change
+    what has a name.
     """
 
     settings: Settings
@@ -38,6 +39,7 @@ class Served:
     facts: Facts
     planning: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     sparql: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     waiting: int = 0
     counts: Counter[str] = field(default_factory=Counter)

@@ -23,11 +23,14 @@ class Limits:
     head: int = 32 << 10  # the request's line and headers
     head_seconds: float = 10.0
     body_seconds: float = 30.0
+    unread_seconds: float = 30.0  # in which an answer is read on
     connections: int = 10_000
     queries: int = 1000  # that are there when one more is asked for
     own_queries: int = 100  # that one token has added
     own_streams: int = 100
     reports: int = 1000  # in one answer
+    answer: int = 16 << 20  # bytes of its reports; one at the least
+    answers: int = 512 << 20  # of all large answers that have not been sent yet
     own_connections: int = 1000  # of one token
     sparql_seconds: float = 30.0
     sparql_memory: int = 1 << 30

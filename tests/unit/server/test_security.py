@@ -23,7 +23,7 @@ from levada.server.app import WAYS
 from levada.server.guard.lines import room
 from levada.server.guard.tokens import Role, TokenFile, add_token, read_tokens
 from levada.server.settings import Limits, Settings
-from serving import TEXT, Run, served
+from serving import TEXT, Run, last_report, served
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 WARM = TEXT.replace("PT2S", "PT4S")
@@ -231,6 +231,8 @@ HEAD = b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n
         (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
         (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 40\r\n\r\n" + b"x" * 40, 415),
+        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 415),
+        (HEAD + b"Content-Encoding: gzip\r\nContent-Encoding: identity\r\n\r\n", 400),
         (HEAD + b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", 431),
         (HEAD + b"X: y\r\n" * 2_000 + b"\r\n", 431),  # whole, in one piece
         (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", 431),
@@ -310,6 +312,21 @@ def test_nothing_is_unpacked(client: httpx.Client) -> None:
     bomb = gzip.compress(b"\0" * (1 << 24))
     found = client.post("/check", content=bomb, headers={**SPARQL, "Content-Encoding": "gzip"})
     assert found.status_code == 415
+
+
+def test_reports_in_one_answer_are_bounded_by_bytes(serve: Callable[..., httpx.Client]) -> None:
+    """At least one comes; none is left out, none comes twice."""
+    client = serve(Limits(answer=1))
+    until(lambda: last_report(client) == 4000)
+    ids, after = [], 0
+    while True:
+        found = client.get(f"/queries/hot/results?after={after}")
+        ids += [json.loads(line)["report"] for line in found.text.splitlines()]
+        if "link" not in found.headers:
+            break
+        assert ids[-1] == int(found.headers["levada-report"])
+        after = ids[-1]
+    assert ids == [1000, 2000, 3000, 4000]
 
 
 @pytest.mark.parametrize(

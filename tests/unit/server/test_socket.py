@@ -11,11 +11,14 @@ from typing import Any
 
 import httpx
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from awaiting import PATIENCE, until
+from levada.server.guard.frames import BoundedSocket
 from levada.server.guard.tokens import add_token
+from levada.server.live import events as events_module
+from levada.server.live import feed as feed_module
 from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, Run, events, last_report, served
 
@@ -84,6 +87,10 @@ V13 = b"Sec-WebSocket-Version: 13"
         (b"GET", [b"Sec-WebSocket-Key: c2hvcnQ=", V13], 400, "16 bytes in base64"),
         (b"GET", [b"Sec-WebSocket-Key: \xc3\xa4!", V13], 400, "16 bytes in base64"),
         (b"POST", [KEY, V13], 400, "begins with a GET"),
+        (b"GET", [KEY, V13, b"Content-Length: 5"], 400, "has no body"),
+        (b"GET", [KEY, V13, b"Transfer-Encoding: chunked"], 400, "has no body"),
+        (b"GET", [KEY, V13, *[b"X: y"] * 300], 431, "at most 100 headers"),
+        (b"GET", [KEY, V13, b"X: " + b"y" * 9000], 431, "of at most 8,000 bytes"),
     ],
 )
 def test_a_handshake_that_is_none(
@@ -127,6 +134,64 @@ def test_tokens_and_how_much_is_open_of_one(run: Run, tmp_path: Path) -> None:
                 assert found.json()["detail"] == "The token r has 2 requests open, which is all."
             until(lambda: client.get("/queries").status_code == 200)
             one.close()
+
+
+def shaken(client: httpx.Client, path: str = "/events") -> socket.socket:
+    """A WebSocket whose answers are not read by anybody."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(PATIENCE)
+    made.connect((client.base_url.host, client.base_url.port))
+    head = [b"GET %b HTTP/1.1" % path.encode(), b"Host: localhost", b"Connection: Upgrade"]
+    made.sendall(b"\r\n".join([*head, b"Upgrade: websocket", KEY, V13, b"", b""]))
+    assert made.recv(12) == b"HTTP/1.1 101"
+    return made
+
+
+def test_pings_whose_answers_are_not_read_end_it(serve: Callable[..., httpx.Client]) -> None:
+    client = serve()
+    until(lambda: last_report(client) == 4000)
+    ping = b"\x89" + bytes([0x80 | 125]) + bytes(4) + b"x" * 125
+    with shaken(client) as deaf, pytest.raises(OSError, match=r"reset|Broken pipe"):
+        while True:  # what the system holds is bounded, and so is what the server does
+            deaf.sendall(ping * 1000)
+    assert client.get("/health").status_code == 200
+
+
+def test_who_answers_no_ping_is_gone(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    began = BoundedSocket.connection_made
+    monkeypatch.setattr(
+        BoundedSocket, "connection_made", lambda own, way: (made.append(own), began(own, way))
+    )
+    with shaken(client):
+        own = until(lambda: made and made[0])
+        until(lambda: own.handshake_complete)
+        own.loop.call_soon_threadsafe(own.transport.write, bytes(1 << 24))
+        until(lambda: own.transport.get_write_buffer_size())
+        own.loop.call_soon_threadsafe(own.keepalive_timeout)
+        until(lambda: own.disconnected)
+
+
+def test_a_token_that_is_taken_back_ends_its_events(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "SILENCE", 0.3)
+    monkeypatch.setattr(events_module, "SILENCE", 0.3)
+    path = tmp_path / "tokens"
+    bearer = {"Authorization": f"Bearer {add_token(path, 'r', 'read')}"}
+    with served(Settings(run.root, port=0, tokens=path)) as url:
+        client = httpx.Client(base_url=url, timeout=PATIENCE, headers=bearer)
+        until(lambda: client.get("/queries/hot").status_code == 200)
+        stream = client.stream("GET", "/queries/hot/results", headers=EVENTS)
+        with stream as answer, opened(client, "/events", additional_headers=bearer) as one:
+            lines = answer.iter_lines()
+            assert [next(lines) for _ in range(3)] == ["retry: 1000", "", ":"]
+            path.write_text("# nobody\n")
+            assert set(lines) <= {"", ":"}, "and then it ends"
+            with pytest.raises(ConnectionClosed) as closed:
+                one.recv(timeout=PATIENCE)
+            assert closed.value.rcvd is not None and closed.value.rcvd.code == 1008
 
 
 def test_a_socket_that_says_too_much_is_closed(serve: Callable[..., httpx.Client]) -> None:

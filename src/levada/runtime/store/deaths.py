@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, unreadable
+from levada.model.prepared import prepared
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
 
@@ -72,3 +73,6 @@ def read_losses(root: Path) -> Losses | None:
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / LOST), type=Losses)
     return None
+
+
+prepared(Deaths, Losses)

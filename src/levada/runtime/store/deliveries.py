@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import unreadable
+from levada.model.prepared import prepared
 from levada.model.time import MAX
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
@@ -59,3 +60,6 @@ def write_deliveries(root: Path, found: list[Delivered]) -> None:
 def forget_deliveries(root: Path) -> None:
     """A run without an index: how far outputs are is not known any more."""
     (root / DELIVERIES).unlink(missing_ok=True)
+
+
+prepared(Delivered)

@@ -16,6 +16,7 @@ import msgspec
 
 from levada.errors import unreadable
 from levada.model.limits import TOLD
+from levada.model.prepared import prepared
 from levada.model.time import MAX, MIN
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
@@ -351,3 +352,6 @@ def _decode(path: Path, kind: type[_Struct]) -> _Struct:
         return msgspec.json.decode(read_sealed(path), type=kind)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
+
+
+prepared(Intention, Manifest, _Named)

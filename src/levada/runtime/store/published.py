@@ -29,6 +29,7 @@ from levada.errors import CheckpointError, UsageError
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
+from levada.model.prepared import prepared
 from levada.model.time import MAX, TIMELESS
 from levada.plan.sealed.plan import Plan
 from levada.runtime.store.deliveries import forget_deliveries
@@ -366,3 +367,6 @@ def _cut(path: Path, size: int) -> None:
         os.truncate(path, size)
     except OSError as error:
         raise unwritable(path.parent, error) from error
+
+
+prepared(Entry)

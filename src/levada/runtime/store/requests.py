@@ -25,6 +25,7 @@ import msgspec
 
 from levada.algebra.options import QueryOptions
 from levada.errors import CheckpointError, unreadable
+from levada.model.prepared import prepared
 from levada.model.time import MAX
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.sealed import read_sealed, seal, unsealed
@@ -306,3 +307,6 @@ def read_presence(root: Path) -> Presence | None:
     with suppress(CheckpointError, msgspec.MsgspecError):
         return msgspec.json.decode(read_sealed(root / PRESENCE), type=Presence)
     return None
+
+
+prepared(Request, Answer, Ledger, Presence)

@@ -7,6 +7,8 @@ how long it takes.
 - Where there are tokens, the header ``Authorization: Bearer`` has one; nothing else is looked at.
 - Bodies are counted as they come, whatever they say of themselves, within a time; packed ones are
   not unpacked.
+- Large answers are counted until they have been sent, and sent piece by piece: who does not read
+  his holds no memory for long (``lines``), and many who do so are refused.
 
 A WebSocket is let in as a request is; where it is not, that is said over HTTP.
 
@@ -20,15 +22,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from levada.server.guard.held import Answer, Held, TooMuch
 from levada.server.guard.tokens import EVERYBODY, NOBODY, Token, TokenFile
 from levada.server.problems import Problem
 from levada.server.settings import Settings, is_loopback
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]*)?", re.ASCII)
+_ONCE = ("host", "origin", "authorization", "content-length", "content-encoding")
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -45,7 +49,8 @@ class Door:
         self._app, self._settings, self._tokens = app, settings, tokens
         self.counts: Counter[int] = Counter()
         self.open: Counter[str] = Counter()
-        self.held = Held(settings.limits.bodies)
+        self.held = Held(settings.limits.bodies, "Bodies", "taken")
+        self.unsent = Held(settings.limits.answers, "Answers", "sent")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request in, or answers it."""
@@ -53,33 +58,40 @@ class Door:
             await self._app(scope, receive, send)
             return
         body = Body(scope, receive, self._settings, self.held)
+        answer = Answer(scope, send, self.unsent)
         begun = False
 
         async def counted(message: Message) -> None:
             nonlocal begun
             if message["type"].endswith("http.response.start"):
+                answer.begin(message["headers"])
                 begun = True
                 self.counts[message["status"]] += 1
                 message["headers"] = _with_own(message["headers"], close=body.unread)
             elif message["type"] == "websocket.accept":
                 begun = True
                 self.counts[101] += 1
-            await send(message)
+            await answer.send(message)
 
         try:
             headers = _headers(scope)
             self._check_place(headers, scope["path"])
-            scope["token"] = NOBODY if _is_open(scope["path"]) else self._token(headers)
-            body.limits = self._settings.limits.of(scope["token"])
+            token = NOBODY if _is_open(scope["path"]) else self._token(headers)
+            scope["token"], scope["holds"] = token, partial(self._tokens.has, token)
+            body.limits = self._settings.limits.of(token)
             body.check(headers)
-            with self._among(scope["token"]):
+            with self._among(token):
                 await self._app(scope, body.receive, counted)
+        except TooMuch as full:
+            if not begun:
+                await full.problem.response()(scope, receive, counted)
         except Problem as problem:
             if begun:
                 raise
             await problem.response()(scope, receive, counted)
         finally:
             self.held.bytes -= body.taken
+            self.unsent.bytes -= answer.taken
 
     @contextmanager
     def _among(self, token: Token) -> Iterator[None]:
@@ -127,26 +139,6 @@ class Door:
         return found
 
 
-@dataclass
-class Held:
-    """The bytes of all bodies that are in memory: ``most`` of them, so that many that are large, or
-    come slowly, take no more.
-    """
-
-    most: int
-    bytes: int = 0
-
-    def take(self, size: int) -> None:
-        """Some more. Raises ``Problem`` 503 if they are too many."""
-        self.bytes += size
-        if self.bytes > self.most:
-            raise Problem(
-                503,
-                f"Bodies of {self.most:,} bytes are being taken, and no more are.",
-                headers={"Retry-After": "1"},
-            )
-
-
 class Body:
     """A request's body as it comes, within its bounds: ``limits``, those of who asks; so many bytes
     of it are ``taken``.
@@ -169,7 +161,8 @@ class Body:
         self._has = self._has or said != "0" or "transfer-encoding" in headers
         if not said.isdecimal() or int(said) > self.limits.body:
             raise self._large()
-        if headers.get("content-encoding", "identity") != "identity":
+        packed = headers.get("content-encoding", "identity") != "identity"
+        if packed or headers.get("transfer-encoding", "chunked").strip().lower() != "chunked":
             raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
 
     async def receive(self) -> Message:
@@ -203,7 +196,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1")
-        if key in ("host", "origin", "authorization", "content-length") and key in found:
+        if key in _ONCE and key in found:
             raise Problem(400, f"The header {key} is there twice.")
         found[key] = value.decode("latin-1")
     return found

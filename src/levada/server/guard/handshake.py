@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 VERSION = "13"
+HEADERS, LINE = 100, 8000  # a little less than who speaks the protocol reads
 _KEY = 16  # bytes
 
 
@@ -41,6 +42,11 @@ def fault_of(method: str, http: str, headers: Iterable[tuple[bytes, bytes]]) -> 
         told = f"A WebSocket is spoken here in version {VERSION} only."
         said = {"upgrade": "websocket", "sec-websocket-version": VERSION}
         return Fault("426 Upgrade Required", told, said)
+    if _all(found, b"content-length") + _all(found, b"transfer-encoding"):
+        return _bad("The request that begins a WebSocket has no body.")
+    if len(found) > HEADERS or any(len(name) + len(value) > LINE for name, value in found):
+        told = f"A WebSocket begins with at most {HEADERS} headers of at most {LINE:,} bytes."
+        return Fault("431 Request Header Fields Too Large", told)
     if len(keys) != 1 or not _is_key(keys[0]):
         return _bad(f"A WebSocket says one Sec-WebSocket-Key, which is {_KEY} bytes in base64.")
     return None

@@ -1,5 +1,6 @@
 """HTTP/1.1 on a connection: uvicorn's, and bounds that it has not: how large a request's head may
-be, how long it may take, and how many connections there may be.
+be, how long it may take, how many connections there may be, and how long an answer waits for who
+does not read it. Events wait for ever: they hold one buffer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from levada.server.guard.handshake import fault_of
 
+LEAST = 16 << 10  # bytes of an answer that are read in this time, at least
 SPARE = 256  # files that a server has open beside its connections
+EVENTS = "events"  # in a request's state: its answer goes on, and may wait for who does not read
 _ANSWER = (
     "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
     "content-length: {size}\r\n{headers}\r\n{body}"
@@ -26,12 +29,14 @@ _ANSWER = (
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """``head``: bytes of a request's head, and of what may stand between two pieces of its body;
-    ``seconds`` that the head may take. ``refused``: what was answered here, by status.
+    ``seconds`` that the head may take, and in which an answer that waits is read on. ``refused``:
+    what was answered here, by status.
     """
 
     head: int
     seconds: float
     connections: int
+    unread: float
     refused: Counter[int] = field(default_factory=Counter)
 
 
@@ -41,6 +46,7 @@ class Bounded(HttpToolsProtocol):
     bounds: Bounds
     _head = _between = _size = 0
     _timer: TimerHandle | None = None
+    _unread: TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Begins to count, or says that there are too many."""
@@ -126,9 +132,45 @@ class Bounded(HttpToolsProtocol):
         if self._timer is None:
             self._await_head()
 
+    def pause_writing(self) -> None:
+        """The client reads more slowly than is answered."""
+        super().pause_writing()
+        self._look(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """It has read what waited."""
+        super().resume_writing()
+        self._end_look()
+
+    def _look(self, before: int) -> None:
+        """Looks some time later whether what waits has become less."""
+        self._end_look()
+
+        def late() -> None:
+            left = self.transport.get_write_buffer_size()
+            if before - left >= LEAST or self.cycle.scope["state"].get(EVENTS):
+                self._look(left)
+            else:
+                self.transport.abort()
+
+        self._unread = self.loop.call_later(self.bounds.unread, late)
+
+    def _end_look(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+        self._unread = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing has come for a while; who has not read his answer by now is not waited for."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
         self._settle()
+        self._end_look()
         super().connection_lost(exc)
 
     def _settle(self) -> None:
@@ -140,6 +182,7 @@ class Bounded(HttpToolsProtocol):
         """A WebSocket is asked for: the connection is another protocol's, if that is so."""
         fault = fault_of(self.scope["method"], self.scope["http_version"], self.headers)
         if fault is None:
+            self._end_look()
             super().handle_websocket_upgrade()
         else:
             self._refuse(*fault)

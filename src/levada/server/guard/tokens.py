@@ -96,13 +96,22 @@ class TokenFile:
 
     def found(self, presented: str) -> Token | None:
         """The token that was presented. A file that has become none leaves those of before."""
+        return self._now().found(presented)
+
+    def has(self, token: Token) -> bool:
+        """Whether a token that was let in would be so now, with the roles that it had."""
+        if not self.asked:
+            return True
+        return any((t.digest, t.roles) == (token.digest, token.roles) for t in self._now().all)
+
+    def _now(self) -> Tokens:
         with self._lock:
             stamp = _stamp(self._path)
             if self._path is not None and stamp != self._stat:
                 self._stat = stamp
                 with suppress(LevadaError):
                     self._tokens = read_tokens(self._path)
-            return self._tokens.found(presented)
+            return self._tokens
 
 
 def read_tokens(path: Path) -> Tokens:

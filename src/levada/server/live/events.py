@@ -51,7 +51,7 @@ class EventStream:
         self._loop = asyncio.get_running_loop()
         self._waits: asyncio.Future[None] | None = None
         self._over = self._woken = False
-        self._sent = 0.0
+        self._sent = self._looked = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends until the client goes."""
@@ -63,6 +63,9 @@ class EventStream:
                 self._at[query] = self._topics[query].newest if after is None else after
             await self._begin(send)
             while not self._over:
+                if not self._may_go_on(scope):
+                    await self._end(send)
+                    return
                 blocks = await self._next()
                 if blocks:
                     await self._send(send, blocks)
@@ -76,9 +79,21 @@ class EventStream:
             for query in self._topics:
                 self._feed.leave(query, self._wake)
 
+    def _may_go_on(self, scope: Scope) -> bool:
+        """Whether its token is still there; looked at now and then."""
+        now = self._loop.time()
+        if now - self._looked < SILENCE / 3:
+            return True
+        self._looked = now
+        return bool(scope["holds"]())
+
     async def _begin(self, send: Send) -> None:
+        self._looked = self._loop.time()
         await send(_START)
         await self._send(send, [RETRY])
+
+    async def _end(self, send: Send) -> None:
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send(self, send: Send, blocks: Sequence[bytes]) -> None:
         self._sent = self._loop.time()

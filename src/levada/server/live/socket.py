@@ -20,12 +20,18 @@ from levada.server.live.events import EventStream, wanted
 from levada.server.results import names_of, plan_of_query
 from levada.server.served import served
 
+REVOKED = 1008  # RFC 6455, 7.4.1: against a policy
+
 
 class EventSocket(EventStream):
     """Events for one client, message by message."""
 
     async def _begin(self, send: Send) -> None:
+        self._looked = self._loop.time()
         await send({"type": "websocket.accept"})
+
+    async def _end(self, send: Send) -> None:
+        await send({"type": "websocket.close", "code": REVOKED})
 
     async def _send(self, send: Send, blocks: Sequence[bytes]) -> None:
         self._sent = self._loop.time()

@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, OvertakenError, unreadable
+from levada.model.prepared import prepared
 from levada.runtime.store.durable import unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.remote.mirror import Mirror
@@ -243,3 +244,6 @@ def _holds(path: Path, data: bytes) -> bool:
         return path.read_bytes() == data
     except OSError:
         return False
+
+
+prepared(Takeover)

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
+from levada.model.prepared import prepared
 from levada.runtime.store.durable import hidden
 from levada.runtime.store.reign.commits import Driver
 from levada.runtime.store.sealed import seal, unsealed
@@ -154,3 +155,6 @@ def _decoded(data: bytes, kind: type[T]) -> T | None:
     with suppress(msgspec.MsgspecError):
         return msgspec.json.decode(found, type=kind)
     return None
+
+
+prepared(Pulse, Waiting)

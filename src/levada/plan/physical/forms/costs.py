@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
@@ -76,11 +77,20 @@ class Problem:
     def agreeing(self, some: Collection[int]) -> float:
         """The share of the combinations of rows of some parts that agree on what they share."""
         return prod(
-            agree(self.parts[having[0]].values[v], self.parts[other].values[v])
+            self.agreements[v, having[0], other]
             for v, of in self.uses.items()
             if len(having := [i for i in of if i in some]) > 1
             for other in having[1:]
         )
+
+    @cached_property
+    def agreements(self) -> dict[tuple[str, int, int], float]:
+        """How likely rows of two parts agree on a variable."""
+        return {
+            (v, i, j): agree(self.parts[i].values[v], self.parts[j].values[v])
+            for v, of in self.uses.items()
+            for i, j in combinations(of, 2)
+        }
 
     def kept(self, some: Collection[int]) -> float:
         """Rows of the join of some parts that count at an instant."""

@@ -70,6 +70,14 @@ def test_queries_share_and_have_all_results(mode: str, workload: str, tmp_path: 
     assert told["count"] == expected and told["state_kb"] > 0
 
 
+def test_shapes_share_what_they_have_in_common(tmp_path: Path) -> None:
+    path = tmp_path / "s.nt"
+    sharing.write_shapes(path, 100)
+    off, relax = (sharing.shapes_side(str(path), mode, 30, 100) for mode in ("off", "relax"))
+    assert relax["count"] == off["count"] > 0
+    assert (off["joins"], relax["joins"]) == (60, 31)
+
+
 @pytest.mark.parametrize("workload", list(slices.COUNTS))
 def test_aggregates_share_and_have_all_results(workload: str, tmp_path: Path) -> None:
     path = tmp_path / "s.nt"

@@ -1,7 +1,7 @@
 """The sub-joins of the queries that there are, and the order of joins of those that come.
 
     follow      queries that run: their sub-joins by what they are (``keys``), each with the order
-                in which it runs and where
+                in which it runs and where; some are looked at later
     choose      queries that come together: of each the order that adds least (``choose``), one
                 after the other; what one of them makes is there for the next
 
@@ -28,7 +28,7 @@ from levada.plan.sealed.shares import At
 Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
 """The units of a query's conjunction, by its number."""
 FEW = 256
-"""Sub-joins that are kept unasked."""
+"""Sub-joins that are kept unasked; conjunctions that are looked at together."""
 LARGE = 3
 """Parts of the sub-joins that are looked for in conjunctions of more than ``MOST`` parts."""
 
@@ -113,6 +113,8 @@ class Known:
     def follow(self, followed: Followed) -> None:
         """A conjunction that runs now."""
         self._new.append(followed)
+        if len(self._new) >= FEW:  # no more operators are kept than these have
+            self._learn()
 
     def expect(self, asked: Asked) -> None:
         """A query of which the order is chosen before others that come with it, until these are."""

@@ -18,7 +18,7 @@ import msgspec
 from levada.errors import ExcessError, unreadable
 from levada.model.limits import Limited, QueryLimits
 from levada.model.names import is_derived, shown
-from levada.model.prepared import prepared
+from levada.prepared import prepared
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal

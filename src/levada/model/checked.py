@@ -24,7 +24,7 @@ import xxhash
 
 from levada.errors import unreadable
 from levada.model.frame import Described, Frame, aligned, frame_of, laid_out
-from levada.model.prepared import prepared
+from levada.prepared import prepared
 
 _MAGIC = b"LVF2"
 _START = 16

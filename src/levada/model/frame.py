@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model.columns import visible
-from levada.model.prepared import prepared
+from levada.prepared import prepared
 
 Column = npt.NDArray[Any]
 _ALIGN = 64

@@ -38,13 +38,13 @@ from levada.plan.physical.forms.show import sentences
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
-from levada.plan.sealed.plan import Manner, Plan, QueryPlan
+from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import widened
 from levada.plan.topology.choices.flows import Flows
 from levada.plan.topology.choices.journal import Journal
 from levada.plan.topology.choices.measured import Rates, refused
-from levada.plan.topology.choices.newcomers import Newcomer, in_order
+from levada.plan.topology.choices.newcomers import Newcomer, in_order, manner_of
 from levada.plan.topology.dear import DEAR, Dear, picked
 from levada.plan.topology.members import CatalogNode, is_alive
 from levada.plan.topology.seal import Sealer
@@ -140,24 +140,8 @@ class Topology:
         root = self._wide(installer, lowered.root)
         self._place(name, installer, root, region)
         self._newcomers.append(Newcomer(name, installer, root, orders, ordered))
-        self.queries[name] = QueryPlan(
-            name,
-            -1,
-            -1,
-            Manner(
-                query.form,
-                query.output,
-                query.variables,
-                query.template,
-                tuple(dict.fromkeys(w.stream for w in query.windows)),
-                start,
-                empty_reports,
-                query.windows,
-                query.reports.clock,
-                self.version + 1,
-                until,
-            ),
-        )
+        manner = manner_of(query, start, empty_reports, self.version + 1, until)
+        self.queries[name] = QueryPlan(name, -1, -1, manner)
 
     @property
     def choosing(self) -> bool:

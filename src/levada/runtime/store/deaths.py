@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, unreadable
-from levada.model.prepared import prepared
+from levada.prepared import prepared
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
 

@@ -16,8 +16,8 @@ import msgspec
 
 from levada.errors import unreadable
 from levada.model.limits import TOLD
-from levada.model.prepared import prepared
 from levada.model.time import MAX, MIN
+from levada.prepared import prepared
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed

@@ -29,9 +29,9 @@ from levada.errors import CheckpointError, UsageError
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
-from levada.model.prepared import prepared
 from levada.model.time import MAX, TIMELESS
 from levada.plan.sealed.plan import Plan
+from levada.prepared import prepared
 from levada.runtime.store.deliveries import forget_deliveries
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.manifest import Manifest, read_manifest

@@ -25,8 +25,8 @@ import msgspec
 
 from levada.algebra.options import QueryOptions
 from levada.errors import CheckpointError, unreadable
-from levada.model.prepared import prepared
 from levada.model.time import MAX
+from levada.prepared import prepared
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.sealed import read_sealed, seal, unsealed
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from levada.algebra.nodes import Query
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.choose import Chosen
 from levada.plan.install.orders.known import Asked, Known
 from levada.plan.lowering.join_order import Conjunction, Orders, Tree
 from levada.plan.lowering.show import show_part
 from levada.plan.physical.operators import Op
+from levada.plan.sealed.plan import Manner
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,15 @@ class Newcomer:
     def asked(self) -> Asked:
         """As who asks for an order."""
         return Asked(self.name, self.installer, self.orders.found)
+
+
+def manner_of(query: Query, start: int, empty_reports: bool, made: int, until: int) -> Manner:
+    """What is to be known of a query beside its operators; ``made``: the version of its plan."""
+    streams = tuple(dict.fromkeys(w.stream for w in query.windows))
+    return Manner(
+        query.form, query.output, query.variables, query.template, streams, start, empty_reports,
+        query.windows, query.reports.clock, made, until,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, OvertakenError, unreadable
-from levada.model.prepared import prepared
+from levada.prepared import prepared
 from levada.runtime.store.durable import unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.remote.mirror import Mirror

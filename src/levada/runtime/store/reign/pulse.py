@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from levada.model.prepared import prepared
+from levada.prepared import prepared
 from levada.runtime.store.durable import hidden
 from levada.runtime.store.reign.commits import Driver
 from levada.runtime.store.sealed import seal, unsealed

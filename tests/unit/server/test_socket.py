@@ -161,9 +161,12 @@ def test_pings_whose_answers_are_not_read_end_it(serve: Callable[..., httpx.Clie
 def test_who_answers_no_ping_is_gone(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     began = BoundedSocket.connection_made
-    monkeypatch.setattr(
-        BoundedSocket, "connection_made", lambda own, way: (made.append(own), began(own, way))
-    )
+
+    def begin(own: BoundedSocket, way: Any) -> None:
+        made.append(own)
+        began(own, way)
+
+    monkeypatch.setattr(BoundedSocket, "connection_made", begin)
     with shaken(client):
         own = until(lambda: made and made[0])
         until(lambda: own.handshake_complete)

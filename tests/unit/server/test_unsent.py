@@ -90,7 +90,7 @@ def test_who_does_not_read_on_is_not_waited_for(events: bool) -> None:
     made, transport = Bounded.__new__(Bounded), Transport()
     made.bounds, made.loop = Bounds(1, 1.0, 1, 1.0), Loop()  # type: ignore[assignment]
     made.transport = transport  # type: ignore[assignment]
-    made.cycle = type("Cycle", (), {"scope": {"state": scope.get("state", {})}})()  # type: ignore[assignment]
+    made.cycle = type("Cycle", (), {"scope": {"state": scope.get("state", {})}})()
     made._look(transport.left)
     transport.left -= LEAST
     later.pop()()

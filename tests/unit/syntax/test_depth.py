@@ -1,5 +1,7 @@
 """What a mistake costs does not grow by the square of how deep the text before it nests."""
 
+from typing import Any
+
 import pytest
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
@@ -9,11 +11,13 @@ from levada.syntax import parse
 
 def copies(text: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """How often the parser's stack is copied until a text is refused."""
-    made, copy = [], InteractiveParser.copy
+    copy: Any = InteractiveParser.copy
+    made: list[InteractiveParser] = []
 
     def counted(parser: InteractiveParser, **said: bool) -> InteractiveParser:
         made.append(parser)
-        return copy(parser, **said)
+        found: InteractiveParser = copy(parser, **said)
+        return found
 
     with monkeypatch.context() as patched:
         patched.setattr(InteractiveParser, "copy", counted)

@@ -8,22 +8,25 @@ something is there: the first empty one after content has no rows, and what chan
 itself. Those are among them if empty reports are shown (``with_empty``), and so is every close from
 the first element on.
 
-At the end of the streams closes beside a window that never empties go up to the last change, or to
-the last element where that is later (``windows/reports``). Cost: by changes and due reports, none
-by member but arrays of numbers.
+At the end of the streams closes beside a window that never empties, and empty reports, go up to the
+last change, or to the last element where that is later (``windows/reports``). An epoch that stops
+short of the end knows that there is a later change if some window holds rows that leave by time.
+Else a query within may still say something, or not: then the closes behind the last change are *put
+off* until there is another one, and are none if there is none. Cost: by changes and due reports,
+none by member but arrays of numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import enter
 from levada.model import columns as col
-from levada.model.arrays import Ints
+from levada.model.arrays import Bools, Ints
 from levada.model.frame import Frame
 from levada.model.segments import ends_segment, starts_segment
 from levada.model.time import MAX, MIN, Times, WindowKind
@@ -32,31 +35,43 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.zset import integrate, steps
 
-Changes = tuple[Ints, Times, Times]
-"""Of the windows' rows: the member, the instant, the weight."""
+Changes = tuple[Ints, Times, Times, Bools]
+"""Of the windows' rows: the member, the instant, the weight, whether they leave by time."""
 
 
 @dataclass(frozen=True, slots=True)
 class NonEmpty:
-    """Of each member: how many rows its windows hold, and when they changed last."""
+    """Of each member: how many rows its windows hold, when they changed last, how many of these
+    rows leave by time; the instant behind which closes are put off (MAX: none are).
+    """
 
     held: Times
     last: Times
+    leaving: Times
+    told: Times
 
     @staticmethod
     def of(kept: Sequence[Frame], members: int) -> NonEmpty:
         """As it was remembered."""
-        held, last = np.zeros(members, np.int64), np.full(members, MIN, np.int64)
+        held, leaving = np.zeros(members, np.int64), np.zeros(members, np.int64)
+        last, told = np.full(members, MIN, np.int64), np.full(members, MAX, np.int64)
         for frame in kept:
-            held[frame["op"]], last[frame["op"]] = frame[col.COUNT], frame[col.BEGIN]
-        return NonEmpty(held, last)
+            op = frame["op"]
+            held[op], last[op] = frame[col.COUNT], frame[col.BEGIN]
+            if col.END in frame:  # as was not remembered before
+                leaving[op], told[op] = frame[col.STANDING], frame[col.END]
+        return NonEmpty(held, last, leaving, told)
 
     def frame(self, *, empty: bool) -> Frame:
         """What has to be remembered; ``empty``: also of windows that hold nothing."""
-        op = np.flatnonzero((self.last > MIN) if empty else (self.held > 0))
-        return Frame(
-            {"op": op.astype(np.int32), col.COUNT: self.held[op], col.BEGIN: self.last[op]}, len(op)
-        )
+        op = np.flatnonzero(((self.last > MIN) if empty else (self.held > 0)) | (self.told < MAX))
+        columns = {
+            col.COUNT: self.held[op],
+            col.BEGIN: self.last[op],
+            col.STANDING: self.leaving[op],
+            col.END: self.told[op],
+        }
+        return Frame({"op": op.astype(np.int32), **columns}, len(op))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +92,19 @@ def reports(
 ) -> Due:
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
-    latest = _latest(node, step, calendar, after)
-    nonempty = _in_spans(node, step, _spans(before, op, r, held, calendar), latest, calendar)
+    low = np.minimum(before.told, calendar.low)
+    latest = np.maximum(_latest(node, step, calendar, after), low)
+    off = (latest < calendar.high) & (calendar.high < MAX)
+    after = replace(after, told=np.where(off, latest, MAX))
+    known = low, latest
+    spans = _spans(before, op, r, held, calendar, low=low)
+    nonempty = _in_spans(node, step, spans, known, calendar)
     empty = []
     if not step.clock:
         nonempty.append((op[held > 0], r[held > 0]))
         empty.append((op[held == 0], r[held == 0]))
     if step.show_empty:
-        empty += _in_spans(node, step, _ever(node, calendar), latest, calendar)
+        empty += _in_spans(node, step, _ever(node, calendar), known, calendar)
     return Due(
         _each_once(nonempty), after, _each_once([*nonempty, *empty] if step.show_empty else [])
     )
@@ -94,12 +114,13 @@ def _in_spans(
     node: PlanNode,
     step: s.Snapshot,
     spans: tuple[Ints, Times, Times],
-    latest: Times,
+    known: tuple[Times, Times],
     calendar: Calendar,
 ) -> list[tuple[Ints, Times]]:
-    """The due closes in spans of time: those of the clock if there is one, else of the windows that
-    report on close.
+    """The closes in spans of time that are in (low, latest] of their members (``known``): those of
+    the clock if there is one, else of the windows that report on close.
     """
+    low, latest = known
     closing = [
         j
         for j, kind in enumerate(step.kinds)
@@ -113,7 +134,7 @@ def _in_spans(
             {"op": of, col.BEGIN: start, col.END: np.minimum(end, latest[of] + 1)}, len(of)
         )
         calendar.check_few([spans_of])
-        row, at = expand_closes(start, end, calendar.low[of], latest[of], closes, of)
+        row, at = expand_closes(start, end, low[of], latest[of], closes, of)
         found.append((of[row], at))
     return found
 
@@ -150,15 +171,17 @@ def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, Non
     op, r, final = found.of, found.at, found.final
     held = integrate(found, found.net(changes[2]), before.held)
     assert (held >= 0).all(), "no more rows leave a window than came"
-    after = NonEmpty(before.held.copy(), before.last.copy())
+    leaving = before.leaving.copy()
+    np.add.at(leaving, changes[0][changes[3]], changes[2][changes[3]])
+    after = NonEmpty(before.held.copy(), before.last.copy(), leaving, before.told)
     after.held[op[final]], after.last[op[final]] = held[final], r[final]
     return op, r, held, after
 
 
 def _spans(
-    before: NonEmpty, op: Ints, r: Times, held: Times, calendar: Calendar
+    before: NonEmpty, op: Ints, r: Times, held: Times, calendar: Calendar, *, low: Times
 ) -> tuple[Ints, Times, Times]:
-    """The times [start, end) in this epoch at which some window holds something; those that go on
+    """The times [start, end) behind ``low`` at which some window holds something; those that go on
     have no end.
     """
     until = np.where(ends_segment(op), MAX, np.append(r[1:], r[:1]))
@@ -166,7 +189,7 @@ def _spans(
     old = np.flatnonzero((before.held > 0) & (calendar.high > calendar.low)).astype(np.int32)
     first = np.full(len(before.held), MAX, np.int64)
     first[op[::-1]] = r[::-1]
-    start = calendar.low[old] + 1
+    start = low[old] + 1
     return (
         np.concatenate([old, op[nonempty]]),
         np.concatenate([start, r[nonempty]]),
@@ -175,10 +198,10 @@ def _spans(
 
 
 def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpty) -> Times:
-    """Up to when closes are due: up to ``high``; at the end up to the last change, or the last
-    element where that is later.
+    """Up to when it is known which closes are due: up to ``high``; at the end, where no row will
+    leave, up to the last change, or the last element where that is later.
     """
-    ended = calendar.ended
+    ended = calendar.ended & ((after.leaving == 0) | (calendar.high >= MAX))
     if not ended.any():
         return calendar.high
     latest = (

@@ -33,7 +33,7 @@ from levada.model.time import MAX, MIN, Times
 from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
-from levada.operators.border.nonempty import Due, NonEmpty, places, reports, tick
+from levada.operators.border.nonempty import Changes, Due, NonEmpty, places, reports, tick
 from levada.operators.env import Env, Home, Inputs
 from levada.operators.rows.edges import key_of, zeros
 from levada.plan.sealed import steps as s
@@ -53,8 +53,7 @@ def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | No
     step, state = node.step, env.state
     calendar = env.calendar(node, step.kinds)
     home = env.home(node)
-    windows = [f for f in inputs[1:] if f is not None and f.n]
-    due = _due(node, step, state, windows, calendar, home=home)
+    due = _due(node, step, state, inputs[1:], calendar, home=home)
     out = _rows(node, step, state, inputs, due=due.nonempty, calendar=calendar, pool=env.pool)
     for m in np.unique(due.empty["op"]).tolist():
         if home.here[m]:
@@ -105,7 +104,7 @@ def _due(
     node: PlanNode,
     step: s.Snapshot,
     state: State,
-    windows: list[Frame],
+    windows: Sequence[Frame | None],
     calendar: Calendar,
     *,
     home: Home,
@@ -115,17 +114,31 @@ def _due(
     kept = [state.whole(p) for p in state.pieces(key)]
     before = NonEmpty.of(kept, len(node.members))
     before.held[~node.alive] = 0  # of members that are gone nothing is kept
-    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in windows)])
-    r, w = (
-        np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f in windows)])
-        for name in ("r", "w")
-    )
-    due = reports(node, step, before, (op, r, w), calendar)
-    if windows:
+    changes = _changes(step, windows)
+    due = reports(node, step, before, changes, calendar)
+    due.after.told[~(home.here & node.alive)] = MAX
+    if len(changes[0]) or (due.after.told != before.told).any():
         left = due.after.frame(empty=step.show_empty)
         left = left.with_(**{col.PLACE: home.group[left["op"]]})
         state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
     return due
+
+
+def _changes(step: s.Snapshot, windows: Sequence[Frame | None]) -> Changes:
+    """The changes of all windows. One that has no input of its own may hold rows for ever, so may
+    all.
+    """
+    leave = [not kind.endless for kind in step.kinds[: len(step.kinds) - step.clock]]
+    if len(leave) != len(windows):
+        leave = [all(leave)] * len(windows)
+    there = [(f, by_time) for f, by_time in zip(windows, leave, strict=True) if f is not None]
+    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f, _ in there)])
+    r, w = (
+        np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f, _ in there)])
+        for name in ("r", "w")
+    )
+    by_time = np.array([by_time for _, by_time in there], np.bool_)
+    return op, r, w, np.repeat(by_time, [f.n for f, _ in there])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,28 +5,59 @@ Of a stream each reported row is an element at the time of its report. Of a rela
 become versions (``windows/versions``): a row that begins and ends within an epoch knows its end;
 one that ends later is ended by an equal row of weight -1, the way of count windows
 (``operators/interval/count_window``). Rows are equal if they agree in all that is read of them.
-Cost: none but the columns; of a relation a sort of them.
+
+Reports that were put off (``operators/border/nonempty``) come after those of the windows that read
+them, which is too late for these: then the query is suspended. Cost: none but the columns and a
+comparison, and of a relation a sort of them.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from levada.errors import ExcessError
+from levada.kernels.time.interval import interval
 from levada.model import columns as col
 from levada.model.frame import Frame
+from levada.model.time import WindowKind
 from levada.operators.env import Env, Inputs
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.intervals import watermark
 from levada.windows.state.cancel import whole_key
 from levada.windows.versions import versions
 
 
 def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | None:
-    """Report rows as rows of the node's window."""
+    """Report rows as rows of the node's window. Raises ``ExcessError``."""
     (frame,) = inputs
     if frame is None:
         return None
+    _check_in_time(node, frame, env)
     columns = {n: c for n, c in frame.columns.items() if n not in ("r", "w")}
     columns[col.least(0)] = frame["r"]
     if not node.step.weighted:
         return Frame(columns, frame.n)
     columns["w"] = frame["w"]
     return versions(Frame(columns, frame.n), whole_key(frame, {"r", "w"}))
+
+
+def _check_in_time(node: PlanNode[s.SubqueryWindow], frame: Frame, env: Env) -> None:
+    """No row begins to count where the window that reads it has reported already."""
+    w = watermark(node.windows, env.progress.old)[frame["op"]]
+    old = frame.where(frame["r"] <= w)
+    if not old.n:
+        return
+    table, op, r, w = node.windows, old["op"], old["r"], w[frame["r"] <= w]
+    begin, end = interval(*table.params(0), table.start[0], op, r, r, np.empty(0, np.int64))
+    closes = table.kind[0][op] == WindowKind.CLOSE_OPEN
+    late = op[(begin < end) & ((begin < w) | ((begin == w) & closes))]
+    if len(late):
+        raise ExcessError(
+            "At the end of its streams it has more reports than one epoch makes, and a query "
+            "within it, of which some windows never empty, says too late how far they go: its last "
+            "reports may lack rows.",
+            node=node.id,
+            member=int(late[0]),
+            limit="reports",
+        )

@@ -140,9 +140,10 @@ class PatternLowering:
         )
 
     def nonempty_by(self) -> tuple[Op, ...]:
-        """The windows of this level, each as that it holds something."""
+        """The windows of this level in their order, each as that it holds something."""
         parts = level(self.at.asked.pattern)
-        leaves = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
+        found = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
+        leaves = sorted(found, key=lambda leaf: leaf.source.index)
         return tuple(build_changes.nonempty_marks(self.node(leaf)) for leaf in leaves)
 
     def _content(self, node: a.SubQuery) -> Op:

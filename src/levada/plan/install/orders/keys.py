@@ -22,6 +22,7 @@ from math import factorial, prod
 
 from levada.model.expression import Expression, show, variables
 from levada.plan.install.common import Key
+from levada.plan.install.edges import look_through
 from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting
 from levada.plan.lowering.join_order import Conjunction, Tree
@@ -61,7 +62,11 @@ class Numbers:
             op = lifting.lift(op, (0,))
             terms = {one.name: one.terms for one in lifting.found if one.source}
             spans = loosened(spans)
-        key = (installer.signature(op), spans, own.streams)
+        base, source = look_through(op)
+        shown = tuple(
+            [base.variables.index(source[v]) if v in source else -1 for v in op.variables]
+        )
+        key = (installer.signature(base), shown, spans, own.streams)
         number = self.known.get(key)
         if number is None:
             number = self.known[key] = self._next

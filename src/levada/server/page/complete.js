@@ -4,10 +4,11 @@ import { at, element, json } from "./base.js";
 import { check } from "./editor.js";
 
 const MOST_WORDS = 8;
-let words = [], found = [], picked = 0;
+let words = [], found = [], picked = 0, missed = false;
 
 async function learn() {
   try { words = (await json("/words")).said.words; } catch { words = []; }
+  if (missed) offer(false);  // who types does not wait for the words
 }
 
 function before() {
@@ -18,6 +19,7 @@ function before() {
 function offer(asked) {
   const typed = before(), low = typed.toLowerCase();
   const wanted = typed.length > 1 || asked;
+  missed = wanted && !words.length;
   found = wanted ? words.filter((w) => w.insert.toLowerCase().startsWith(low) && w.insert !== typed).slice(0, MOST_WORDS) : [];
   picked = 0;
   draw();

@@ -144,7 +144,7 @@ class Known:
         if alone or not any(len(c.parts) > 2 for one in every for c in one.conjunctions):
             return {}
         self._learn()
-        if self._wishes is None:
+        if self._wishes is None or any(one.name not in self._wishes.keyed for one in asked):
             self._wishes = self._wishes_of(every)
         found: dict[str, dict[int, Chosen]] = {}
         for one in asked:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from levada.errors import UsageError, near
 from levada.plan.install.locality.regions import Regions
-from levada.plan.install.orders.known import Forced
 from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
+
+if TYPE_CHECKING:  # who only checks a query needs none of its operators
+    from levada.plan.install.orders.known import Forced
 
 
 class Sharing(StrEnum):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from levada.app.app_file import App
 from levada.engine.asked import Asked
@@ -21,11 +22,12 @@ from levada.engine.registry import Registry
 from levada.errors import LevadaError
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.physical.forms.figures import Run
 from levada.plan.sealed.kinds import join_form_of
 from levada.runtime.driver.statics import Statics
-from levada.runtime.local import cores
 from levada.streams.stream_config import StreamConfig
+
+if TYPE_CHECKING:
+    from levada.plan.physical.forms.figures import Run
 
 
 def queries_of(app: App) -> list[Asked]:
@@ -54,6 +56,9 @@ def known_to(app: App) -> Known:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
     registry.name_static(statics.files)
     if (measures := registry.planning.measures) is not None:
+        # here: who does not ask for a form of joins loads nothing that runs
+        from levada.runtime.local import cores
+
         wanted = app.options.partitions
         many = wanted if isinstance(wanted, int) else cores(app.options.master or "local[*]")
         measures.see(_run(Path(app.options.checkpoint or "")), many)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from levada.algebra import nodes as a
 from levada.engine.ontology import Ontology
 from levada.model.query import Form
 from levada.plan.install.locality.regions import Regions
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
+
+if TYPE_CHECKING:
+    from levada.plan.physical.forms.figures import Measures
 
 
 @dataclass(slots=True)

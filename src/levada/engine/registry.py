@@ -30,12 +30,12 @@ from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, match_streams, shown
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
 from levada.streams.stream_config import StreamConfig
 from levada.translation.warnings.warning import QueryWarning
 
 if TYPE_CHECKING:
+    from levada.plan.physical.forms.figures import Measures
     from levada.runtime.driver.catalog import Registered
     from levada.runtime.driver.publishing.lifetime import Lifetime
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from levada.errors import UsageError, near
 from levada.plan.install.locality.regions import Regions
-from levada.plan.physical.forms.figures import Measures
 from levada.plan.sealed.kinds import JoinForm
 
 if TYPE_CHECKING:  # who only checks a query needs none of its operators
     from levada.plan.install.orders.known import Forced
+    from levada.plan.physical.forms.figures import Measures
 
 
 class Sharing(StrEnum):

@@ -16,15 +16,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
+from typing import TYPE_CHECKING
 
 from levada.model.expression import Expression, Var, variables
-from levada.plan.lowering.placing import evenest
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
-from levada.plan.physical.forms.wanted import BINARY, Wanted
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place
 from levada.plan.sealed.kinds import JoinForm
+
+if TYPE_CHECKING:
+    from levada.plan.physical.forms.wanted import Wanted
 
 Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]
@@ -60,15 +62,16 @@ class Orders:
 def join_all(
     parts: Sequence[Op],
     conjuncts: Sequence[Expression] = (),
-    joins: Wanted = BINARY,
+    joins: Wanted | None = None,
     orders: Orders | None = None,
 ) -> Op:
     """Joins all parts, each filter as soon as its variables are there; two at a time, but for those
-    that this form of joins puts together before. ``orders``: what is said of their order, and told.
+    that the form of ``joins`` puts together before (None: all two at a time). ``orders``: what is
+    said of their order, and told.
     """
     pending = list(conjuncts)
     parts = [_filter_rows(part, pending, parts) for part in parts]
-    if joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
+    if joins is not None and joins.form in (JoinForm.REPLICATED, JoinForm.AUTO):
         # here: only who asks for it loads it
         from levada.plan.lowering.join_forms import formed
 
@@ -88,13 +91,17 @@ def join_all(
     return whole
 
 
-def _met(left: Op, right: Op, joins: Wanted) -> Op:
+def _met(left: Op, right: Op, joins: Wanted | None) -> Op:
     """The join of two parts, where its rows are best."""
-    if joins.form is JoinForm.AUTO and not join_keys(left, right)[1]:
-        # here: only who asks for it loads it
-        from levada.plan.lowering.join_forms import met
+    if joins is None:
+        return join(left, right)
+    # here: only who asks for it loads it
+    from levada.plan.lowering.join_forms import met
+    from levada.plan.lowering.placing import evenest
 
-        if (spread := met(left, right, joins)) is not None:
+    if joins.form is JoinForm.AUTO and not join_keys(left, right)[1]:
+        spread = met(left, right, joins)
+        if spread is not None:
             return spread
     return join(left, right, evenest(left, right, joins))
 
@@ -102,7 +109,9 @@ def _met(left: Op, right: Op, joins: Wanted) -> Op:
 class _Joined:
     """What has been joined of parts, by trees; ``trees``: of each rank of an order."""
 
-    def __init__(self, parts: Sequence[Op], pending: list[Expression], joins: Wanted) -> None:
+    def __init__(
+        self, parts: Sequence[Op], pending: list[Expression], joins: Wanted | None
+    ) -> None:
         self.parts, self.pending, self.joins = parts, pending, joins
         self.trees: dict[int, Tree] = {}
         self.joined: dict[Tree, Op] = {}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from levada.algebra import nodes as a
 from levada.algebra.properties import Analysis
@@ -28,11 +29,13 @@ from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.lowering.scans import StreamFacts as StreamFacts
 from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
-from levada.plan.physical.forms.figures import Measures
-from levada.plan.physical.forms.wanted import BINARY, Wanted
 from levada.plan.physical.lineage import time_variables
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.kinds import JoinForm
+
+if TYPE_CHECKING:
+    from levada.plan.physical.forms.figures import Measures
+    from levada.plan.physical.forms.wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Lowered:
     root: Op
     enumerated: bool
     show_empty: bool = False
-    wanted: Wanted = BINARY
+    wanted: Wanted | None = None
 
 
 def lower(
@@ -67,7 +70,7 @@ def lower(
     """
     show_empty = empty_reports or not query.windows
     leaves = Leaves(query, streams, frozenset(replaceable))
-    wanted = Wanted(joins, measures, [on.window for on in query.windows])
+    wanted = _wanted(query, joins, measures)
     found = replace(_Lowering(query, leaves, wanted, orders).query(show_empty), wanted=wanted)
     if joins in (JoinForm.BINARY, JoinForm.REPLICATED):
         return found
@@ -77,11 +80,21 @@ def lower(
     return replace(found, root=multiway(found.root, adaptive=joins is JoinForm.AUTO))
 
 
+def _wanted(query: a.Query, joins: JoinForm, measures: Measures | None) -> Wanted | None:
+    """Of which form joins are to be; None: two at a time."""
+    if joins is JoinForm.BINARY:
+        return None
+    # here: only who asks for it loads it
+    from levada.plan.physical.forms.wanted import Wanted
+
+    return Wanted(joins, measures, [on.window for on in query.windows])
+
+
 class _Lowering:
     """The levels of a query, one within the other."""
 
     def __init__(
-        self, query: a.Query, leaves: Leaves, joins: Wanted, orders: Orders | None
+        self, query: a.Query, leaves: Leaves, joins: Wanted | None, orders: Orders | None
     ) -> None:
         self.q = query
         self.leaves = leaves

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from levada.algebra import nodes as a
 from levada.algebra.properties import Analysis, Properties, adds_up
@@ -24,10 +25,11 @@ from levada.plan.lowering.levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.physical import build, build_changes, build_joins, build_reports
 from levada.plan.physical import operators as p
-from levada.plan.physical.connected import connected
-from levada.plan.physical.forms.wanted import BINARY, Wanted
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import join_keys, place
+from levada.plan.physical.partitioning import connected, join_keys, place
+
+if TYPE_CHECKING:
+    from levada.plan.physical.forms.wanted import Wanted
 
 Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""
@@ -42,7 +44,7 @@ class Shared:
     analysis: Analysis
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
-    joins: Wanted = BINARY
+    joins: Wanted | None = None
     orders: Orders | None = None
 
     def join(self, parts: Sequence[Op], conditions: Sequence[Expression] = ()) -> Op:

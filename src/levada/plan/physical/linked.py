@@ -19,9 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import occur
-from levada.plan.physical.connected import connected
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import ALL, Exchange, place
+from levada.plan.physical.partitioning import ALL, Exchange, connected, place
 
 MOST = 6
 """Parts of one step."""

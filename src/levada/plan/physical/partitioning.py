@@ -3,6 +3,7 @@ is partitioned by.
 
 Rows stay where they are as long as equal keys are together; an exchange opens the next stage
 (docs/architecture.md#a-querys-way). ``join_keys`` prefers what a side is partitioned by already.
+What shares no variable, not even through others (``connected``), has no key to be together by.
 """
 
 from __future__ import annotations
@@ -54,3 +55,12 @@ def join_keys(
         if side.stage > 0 and side.placed not in (HOME, LOST, ()) and set(side.placed) <= set(keys):
             return shared, keys, side.placed
     return shared, keys, keys[:1] or HOME
+
+
+def connected(parts: Sequence[Op]) -> list[list[Op]]:
+    """Parts in groups: those that share variables, directly or through others."""
+    groups: list[list[Op]] = []
+    for part in parts:
+        mine = [g for g in groups if any(set(part.variables) & set(op.variables) for op in g)]
+        groups = [g for g in groups if g not in mine] + [[*(op for g in mine for op in g), part]]
+    return groups

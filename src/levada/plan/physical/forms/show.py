@@ -20,10 +20,12 @@ HEAD = (
 )
 
 
-def sentences(wanted: Wanted) -> Iterator[str]:
+def sentences(wanted: Wanted | None) -> Iterator[str]:
     """Which form each join got for which a choice was made, and by which variable joins are placed
-    that could be by several.
+    that could be by several; None: nobody chose.
     """
+    if wanted is None:
+        return
     for chosen in wanted.chosen:
         form = named(chosen.choice.chosen)
         if chosen.star and not chosen.choice.chosen.copied:
@@ -35,8 +37,10 @@ def sentences(wanted: Wanted) -> Iterator[str]:
     yield from wanted.notes
 
 
-def tables(wanted: Wanted) -> Iterator[str]:
+def tables(wanted: Wanted | None) -> Iterator[str]:
     """For each choice a sentence and a table of all candidates."""
+    if wanted is None:
+        return
     for chosen, told in zip(wanted.chosen, sentences(wanted), strict=False):
         rows = [HEAD, *(_row(chosen, one) for one in chosen.choice.candidates)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -32,12 +32,8 @@ class Wanted:
     chosen, a sentence each.
     """
 
-    form: JoinForm = JoinForm.BINARY
+    form: JoinForm
     measures: Measures | None = None
     windows: Sequence[Window] = ()
     chosen: list[Chosen] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-BINARY = Wanted()
-"""Two at a time."""

@@ -185,7 +185,7 @@ def test_a_token_that_is_taken_back_ends_its_events(
     bearer = {"Authorization": f"Bearer {add_token(path, 'r', 'read')}"}
     with served(Settings(run.root, port=0, tokens=path)) as url:
         client = httpx.Client(base_url=url, timeout=PATIENCE, headers=bearer)
-        until(lambda: client.get("/queries/hot").status_code == 200)
+        until(lambda: last_report(client) == 4000)  # nothing comes after that
         stream = client.stream("GET", "/queries/hot/results", headers=EVENTS)
         with stream as answer, opened(client, "/events", additional_headers=bearer) as one:
             lines = answer.iter_lines()

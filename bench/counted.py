@@ -11,7 +11,6 @@ Rows a CPU-second after the windows are full; results of the join are the same i
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ import numpy as np
 
 from bench.apart import apart
 from bench.data import Events, write
+from bench.marks import Marks
 from bench.result import check_count
 from levada import Engine
-from levada.runtime.store.manifest import Manifest
 
 ROWS, MATCHED, KEYS = 100_000, 0.01, 1_000
 LARGE = 1_000_000
@@ -63,14 +62,7 @@ def added(rows: int) -> str:
 
 def side(folder: str, streams: str, text: str, form: str, epoch: int, full: int) -> dict[str, Any]:
     """One run: results, and rows a CPU-second behind the first ``full`` ones."""
-    marks: list[tuple[int, float]] = []
-    results = 0
-
-    def see(manifest: Manifest) -> None:
-        nonlocal results
-        results = manifest.results
-        marks.append((sum(s.elements for s in manifest.streams.values()), time.process_time()))
-
+    marks = Marks()
     with (
         tempfile.TemporaryDirectory(prefix="levada-counted-") as into,
         Engine(
@@ -81,12 +73,11 @@ def side(folder: str, streams: str, text: str, form: str, epoch: int, full: int)
         for name in streams:
             engine.stream(name, f"{folder}/{name}", format="parquet")
         engine.register(text, name="q", dialect="cql")
-        engine._on_epoch(see)
+        engine._on_epoch(marks.see)
         engine.start(once=True, keep_open=True)
         engine.await_end()
-    first = next(mark for mark in marks if mark[0] >= full)
-    rows, cpu = marks[-1][0] - first[0], marks[-1][1] - first[1]
-    return {"count": results, "us": round(cpu / rows * 1e6, 3), "rows_a_cpu_s": round(rows / cpu)}
+    cost = marks.behind(full)
+    return {"count": marks.results, "us": round(cost, 3), "rows_a_cpu_s": round(1e6 / cost)}
 
 
 def run(scale: float) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -60,13 +60,10 @@ class Inside:
     def watching(self) -> Iterator[None]:
         """Has all of these calls measured."""
         patches = [patch(where, self._timed(what, where)) for what, where in CALLS.items()]
-        for each in patches:
-            each.start()
-        try:
-            yield
-        finally:
+        with ExitStack() as patched:
             for each in patches:
-                each.stop()
+                patched.enter_context(each)
+            yield
 
     def _timed(self, what: str, where: str) -> Callable[..., Any]:
         call = _found(where)

@@ -23,7 +23,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -288,13 +288,10 @@ class Counted:
 
         patches = [patch.object(os, name, counted(getattr(os, name))) for name in self.NAMES]
         patches += [patch("io.open", counted(open)), patch("builtins.open", counted(open))]
-        for each in patches:
-            each.start()
-        try:
-            yield
-        finally:
+        with ExitStack() as patched:
             for each in patches:
-                each.stop()
+                patched.enter_context(each)
+            yield
 
 
 def driver(scale: float) -> dict[str, Any]:

@@ -23,7 +23,6 @@ both others.
 from __future__ import annotations
 
 import tempfile
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,9 +33,9 @@ import numpy as np
 from bench import counted, linked
 from bench.apart import apart
 from bench.data import Events, write
+from bench.marks import Marks
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.store.manifest import Manifest
 
 WINDOW = 10_000  # ms
 OWN = 1_000_000_000  # keys that one stream alone has begin here
@@ -134,14 +133,7 @@ def _of_key(ts: Any, of: Any, many: int) -> int:
 
 def side(folder: str, form: str, streams: str, epoch: int) -> dict[str, Any]:
     """One run: results, CPU of a row after the warm-up, bytes of state."""
-    marks: list[tuple[int, float]] = []
-    results = 0
-
-    def see(manifest: Manifest) -> None:
-        nonlocal results
-        results = manifest.results
-        marks.append((sum(s.elements for s in manifest.streams.values()), time.process_time()))
-
+    marks = Marks()
     with tempfile.TemporaryDirectory(prefix="levada-multiway-") as into:
         root = Path(into) / "c"
         with Engine(
@@ -151,14 +143,14 @@ def side(folder: str, form: str, streams: str, epoch: int) -> dict[str, Any]:
             for name in streams:
                 engine.stream(name, f"{folder}/{name}", format="parquet")
             engine.register(text(streams), name="q", dialect="cql")
-            engine._on_epoch(see)
+            engine._on_epoch(marks.see)
             engine.start(once=True, keep_open=True)
             engine.await_end()
         state = sum(file.stat().st_size for file in (root / "state").iterdir())
-    first = marks[len(marks) * WARM // WINDOWS]
-    cost = (marks[-1][1] - first[1]) / (marks[-1][0] - first[0]) * 1e6
-    return {"count": results, "us": round(cost, 3), "state_kb": round(state / 1000),
-            "epochs": len(marks), "rows_a_cpu_s": round(1e6 / cost)}  # fmt: skip
+    epochs = len(marks.marks)
+    cost = marks.from_epoch(epochs * WARM // WINDOWS)
+    return {"count": marks.results, "us": round(cost, 3), "state_kb": round(state / 1000),
+            "epochs": epochs, "rows_a_cpu_s": round(1e6 / cost)}  # fmt: skip
 
 
 def run(scale: float, stepped: bool) -> Result:

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.apart import apart
+from bench.marks import Marks, triples
 from bench.result import Result, check_count
 from levada import Engine
 from levada.engine.asked import Asked
 from levada.plan.sealed.steps import Join
-from levada.runtime.store.manifest import Manifest
 
 COUNTS = (1, 10, 100, 1000, 10_000)
 MOST = {"off": 100, "exact": 100, "relax": 10_000}
@@ -68,14 +68,7 @@ def write(path: Path, subjects: int, queries: int, workload: str) -> int:
 
 def side(path: str, mode: str, queries: int, subjects: int, workload: str) -> dict[str, Any]:
     """One run: results, CPU of a triple after the warm-up, bytes of state."""
-    marks: list[tuple[int, float]] = []
-    results = 0
-
-    def see(manifest: Manifest) -> None:
-        nonlocal results
-        results = manifest.results
-        marks.append((sum(s.triples for s in manifest.streams.values()), time.process_time()))
-
+    marks = Marks(triples)
     with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder:
         root = Path(folder) / "c"
         with Engine(
@@ -91,14 +84,12 @@ def side(path: str, mode: str, queries: int, subjects: int, workload: str) -> di
             with engine._registry.lock:
                 for i in range(queries):
                     engine.register(QUERIES[workload].format(i, i + 1), name=f"q{i}")
-            engine._on_epoch(see)
+            engine._on_epoch(marks.see)
             engine.start(once=True, keep_open=True)
             engine.await_end()
         state = sum(file.stat().st_size for file in (root / "state").iterdir())
-    first = next(mark for mark in marks if mark[0] >= 2 * WARM * subjects)
-    last = marks[-1]
-    cost = (last[1] - first[1]) / (last[0] - first[0]) * 1e6
-    return {"count": results, "us": round(cost, 2), "state_kb": round(state / 1000)}
+    cost = marks.behind(2 * WARM * subjects)
+    return {"count": marks.results, "us": round(cost, 2), "state_kb": round(state / 1000)}
 
 
 SHAPES, CONSTANTS = 100, 10

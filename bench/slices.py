@@ -16,15 +16,14 @@ that holds something. They are part of what is measured: with 120 windows 0.4 to
 from __future__ import annotations
 
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 from bench.apart import apart
+from bench.marks import Marks, triples
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.store.manifest import Manifest
 
 GROUPS, SECONDS, RATE = 1000, 60, 10_000
 WARM = 2  # epochs that do not count
@@ -106,14 +105,7 @@ def expected(workload: str, queries: int, rate: int) -> int:
 
 def side(path: str, mode: str, queries: int, workload: str, rate: int) -> dict[str, Any]:
     """One run: results, CPU of a triple after the warm-up."""
-    marks: list[tuple[int, float]] = []
-    results = 0
-
-    def see(manifest: Manifest) -> None:
-        nonlocal results
-        results = manifest.results
-        marks.append((sum(s.triples for s in manifest.streams.values()), time.process_time()))
-
+    marks = Marks(triples)
     warnings.simplefilter("ignore", UserWarning)  # windows whose step is longer than the range
     with (
         tempfile.TemporaryDirectory(prefix="levada-slices-") as folder,
@@ -131,12 +123,10 @@ def side(path: str, mode: str, queries: int, workload: str, rate: int) -> dict[s
         with engine._registry.lock:
             for i in range(queries):
                 engine.register(text(workload, i), name=f"q{i}")
-        engine._on_epoch(see)
+        engine._on_epoch(marks.see)
         engine.start(once=True, keep_open=True)
         engine.await_end()
-    first, last = marks[WARM - 1], marks[-1]
-    cost = (last[1] - first[1]) / (last[0] - first[0]) * 1e6
-    return {"count": results, "us": round(cost, 2)}
+    return {"count": marks.results, "us": round(marks.from_epoch(WARM - 1), 2)}
 
 
 def run(scale: float, stepped: bool) -> Result:

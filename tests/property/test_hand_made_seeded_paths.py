@@ -32,6 +32,18 @@ PATHS = {
         "WINDOW :w { ?x :q+ ?y }"
     ),
     "beside nothing that it knows": "WINDOW :w { ?u :r ?v . ?x :q+ ?y }",
+    # found by chance: such a condition was lost where paths alone have rows
+    "no variables in a condition": (
+        "{ WINDOW :w { ?x :q* ?y . ?y :p* ?z } FILTER(:a = :b) } UNION { WINDOW :w { ?x :r ?z } }"
+    ),
+    "a condition on the window": (
+        "{ WINDOW :w { ?x :q* ?y } VALUES ?in { :w } WINDOW ?in { ?y :p* ?z } FILTER(?in = :a) } "
+        "UNION { WINDOW :w { ?x :r ?z } }"
+    ),
+    "no variables in a condition on groups": (
+        "{ { SELECT ?x (COUNT(*) AS ?n) WHERE { WINDOW :w { ?x :p ?v } } GROUP BY ?x } "
+        "WINDOW :w { ?x :q* ?y } FILTER(1 = 2) } UNION { WINDOW :w { ?x :r ?z } }"
+    ),
 }
 
 

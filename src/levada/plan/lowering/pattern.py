@@ -267,7 +267,8 @@ class PatternLowering:
         static = [op for op in timed if self._is_static(op)]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}
-        early = [c for c in conditions if variables(c) and set(variables(c)) <= always]
+        # one without variables is told by any rows, if there are some here
+        early = [c for c in conditions if moving and set(variables(c)) <= always]
         if moving:
             reported = [self.report(self.shared.join(moving, early)), *reported]
         whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])

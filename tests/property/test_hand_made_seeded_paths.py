@@ -37,7 +37,7 @@ PATHS = {
         "{ WINDOW :w { ?x :q* ?y . ?y :p* ?z } FILTER(:a = :b) } UNION { WINDOW :w { ?x :r ?z } }"
     ),
     "a condition on the window": (
-        "{ WINDOW :w { ?x :q* ?y } VALUES ?in { :w } WINDOW ?in { ?y :p* ?z } FILTER(?in = :a) } "
+        "{ WINDOW :w { ?x :q* ?y } WINDOW ?in { ?y :p* ?z } FILTER(?in = :a) } "
         "UNION { WINDOW :w { ?x :r ?z } }"
     ),
     "no variables in a condition on groups": (

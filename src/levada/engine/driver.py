@@ -212,7 +212,8 @@ class Driver:
             self._late.check()
         self._statics.reload()
         self._requests.take(self.last)
-        if self._registry.changed or self.publication.wanted:
+        switches = self._catalog.waits(self.epochs.checkpoint.last)
+        if self._registry.changed or self.publication.wanted or switches:
             self._replan()
         self._requests.answer()
         self._held_by = self.publication.held_by()

@@ -48,6 +48,7 @@ from levada.plan.topology.choices.newcomers import Newcomer, in_order, manner_of
 from levada.plan.topology.dear import DEAR, Dear, picked
 from levada.plan.topology.members import CatalogNode, is_alive
 from levada.plan.topology.seal import Sealer
+from levada.plan.topology.switches.switch import Switch
 
 
 class Topology:
@@ -81,7 +82,7 @@ class Topology:
         self.flows = Flows()
         self.sites, self.share_limit = Sites(), 0
         self.measures: Measures | None = None
-        self.journal = Journal()
+        self.journal, self.switches = Journal(), dict[str, Switch]()
         self._families = Families()
         self._newcomers: list[Newcomer] = []
         self.orders = Known(partial(is_alive, self.nodes), self.flows.rate)
@@ -253,6 +254,9 @@ class Topology:
         self.install()
         query = self.queries.pop(name)
         self._sealer.leave(name)
+        if (switch := self.switches.pop(name, None)) is not None:
+            self._count(switch.node, switch.member, -1)
+        self.orders.forget(name)
         if partners := self.relaxations.partners(name):
             told = f"{name} leaves a join to {partners} others, which keeps what these want"
             self.journal.tell(self.version + 1, told)
@@ -374,6 +378,7 @@ class Topology:
             self._sealer.queries(self.queries),
             max(max((nodes[n].stage for n in order), default=1), 1),
             dict(self.made),
+            tuple([(one.node, one.member) for one in self.switches.values()]),
         )
         plan = self._sealer.settled(widened(plan))
         self.change = self._sealer.change(plan)

@@ -83,16 +83,16 @@ def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> 
     for number, one in chosen.items():
         own = conjunctions[number]
         if one.tree != own.tree:
-            found.append(Order(_shown(own, one.tree), one.cost, bool(one.units)))
-        found.append(Order(_shown(own, own.tree), one.own, not one.units))
+            found.append(Order(shown(own, one.tree), one.cost, bool(one.units)))
+        found.append(Order(shown(own, own.tree), one.own, not one.units))
     return found
 
 
-def _shown(conjunction: Conjunction, tree: Tree) -> str:
+def shown(conjunction: Conjunction, tree: Tree) -> str:
     """An order as a text.
 
     ((?x :p ?y, ?y :q ?z), ?z :r ?u)
     """
     if isinstance(tree, int):
         return show_part(conjunction.parts[tree])
-    return f"({', '.join(_shown(conjunction, side) for side in tree)})"
+    return f"({', '.join(shown(conjunction, side) for side in tree)})"

@@ -18,14 +18,36 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_orders_of_joins import Lots, sets
-from test_shared_is_alone import latenesses, mixed_modes, worlds
+from test_shared_is_alone import latenesses
 
-from coming import Coming, World, check, comings, counters
+from cases.elements import elements
+from cases.sketches import STREAM
+from cases.vocabulary import STATIC
+from coming import MODES, PHASES, Coming, World, check, comings
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver import switching
+from levada.testing.question import Element
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
+OWN = MODES if SETS else ("exact",)
+"""Modes of which each set has a run of its own, beside one in which they are mixed."""
 pytestmark = pytest.mark.timeout(0)
+
+mixed_modes = st.lists(
+    st.sampled_from((*MODES, "exact", "exact")), min_size=PHASES + 1, max_size=PHASES + 1
+)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A stream that is long beside most windows."""
+    lateness = draw(latenesses)
+    found: list[Element] = []
+    for _ in range(5 if SETS else 3):
+        base = max((e.ts for e in found), default=0) + 250
+        found += draw(elements(lateness=lateness, base=base, least=8))
+    cuts = sorted(draw(st.integers(0, len(found))) for _ in range(PHASES - 1))
+    return World({STREAM: tuple(found)}, {STREAM: cuts}, lateness, STATIC)
 
 
 @pytest.fixture
@@ -45,7 +67,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_queries_that_go_over_by_lot_say_what_each_says_alone(done: Counter[str]) -> None:
-    shared = counters()
+    shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
 
     @settings(
         max_examples=SETS or 2,
@@ -67,7 +89,7 @@ def test_queries_that_go_over_by_lot_say_what_each_says_alone(done: Counter[str]
         rows: int,
     ) -> None:
         check(
-            coming, world, shared, alone, mixed, orders=Lots(seed), looks=rows, epoch_rows=rows + 1
+            coming, world, shared, alone, mixed, orders=Lots(seed), looks=rows, epoch_rows=2 * rows
         )
 
     each()

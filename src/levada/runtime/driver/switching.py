@@ -38,7 +38,7 @@ class Switching:
     looks: Looks = field(default_factory=Looks)
     _begun: dict[str, Begun] = field(default_factory=dict)
     _next: int = 0
-    _elements: int = -1
+    _elements: int = 0
 
     def due(self, topology: Topology | None, last: Manifest | None) -> bool:
         """Whether there is anything to do."""
@@ -77,19 +77,19 @@ class Switching:
             return []
         self._next = last.epoch + self.every
         self._elements = sum(record.elements for record in last.streams.values())
-        fresh = {n for n, query in topology.queries.items() if query.since > topology.version}
         known: dict[str, tuple[Query, bool]] = {}
 
         def why(name: str) -> str:
-            if name in fresh:
-                return "it comes now"
             if name not in known:
                 known[name] = asked(name)
             query, empty_reports = known[name]
             return why_not(query, empty_reports=empty_reports)
 
-        found = list(self.looks.look(topology, why))
-        return [one.name for one in found if self._begin(topology, last, one, known[one.name][0])]
+        return [
+            one.name
+            for one in self.looks.look(topology, why)
+            if self._begin(topology, last, one, known[one.name][0])
+        ]
 
     def _begin(self, topology: Topology, last: Manifest, one: Better, query: Query) -> bool:
         own, start = topology.queries[one.name], start_of(query, last, topology)

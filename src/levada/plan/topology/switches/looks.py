@@ -25,7 +25,7 @@ from levada.plan.topology.topology import Topology
 
 MOST, MOST_TOGETHER = 16, 16
 PATIENCE = 10
-PICKS, REGIONS = "it picks from a join that others relax", "it stands in a region"
+PICKS = "it picks from a join that others relax"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,11 @@ class Looks:
             for name in [name for name in known if name not in there]:
                 del known[name]
         self._told &= there.keys()
-        waiting = [name for name in there if name not in topology.switches]
+        waiting = [
+            name
+            for name in there
+            if name not in topology.switches and topology.queries[name].since <= topology.version
+        ]
         if topology.orders.forced is not None:
             yield from self._forced(topology, waiting, why_not)
             return
@@ -154,6 +158,4 @@ def _together(topology: Topology, followed: Followed) -> list[str]:
 
 def _beside(topology: Topology, name: str) -> str:
     """What of its place among others keeps a query from going over."""
-    if topology.sites.used:
-        return REGIONS
     return PICKS if picks(topology, name) else ""

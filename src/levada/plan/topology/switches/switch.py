@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from levada.model.time import instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +21,14 @@ class Switch:
     start: int
     behind: int
     since: int
+
+
+def show_switches(behind: Mapping[str, int]) -> Iterator[str]:
+    """The queries that go over to other orders, and when they have, in lines.
+
+    >>> list(show_switches({"q": 8000}))[1]
+    '  q: once its reports up to 1970-01-01T00:00:08.000Z are made'
+    """
+    yield from ("go over to other orders of joins",) if behind else ()
+    for query, until in behind.items():
+        yield f"  {query}: once its reports up to {instant(until)} are made"

@@ -50,10 +50,11 @@ def begin(
     units: Mapping[int, Sequence[Tree]],
 ) -> Begun | None:
     """Installs the operators of a query in the order of ``units``; None: its results would have
-    another form, so it stays. ``start``: behind all that its streams have said.
+    another form, so it stays. ``start``: behind all that its streams have said. It stays where it
+    stands.
     """
     topology.install()
-    own = topology.queries[name]
+    own, before = topology.queries[name], topology.orders.standing[name][0].installer
     orders = Orders(units)
     lowered = lower(
         query, topology.facts, replaceable=topology.replaceable, joins=topology.joins,
@@ -63,6 +64,7 @@ def begin(
         query, name, start, topology.intern, show_empty=lowered.show_empty,
         since=topology.version + 1, data=topology.data,
     )  # fmt: skip
+    installer.site = before.site
     batch = Batch(topology._common, topology.version + 1)
     batch.ask(name, installer, lowered.root)
     made = batch.install()[name]

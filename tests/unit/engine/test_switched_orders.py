@@ -246,3 +246,24 @@ def test_figure_4_one_by_one_becomes_three_joins(runs: Callable[..., Run]) -> No
     assert "q0 has gone over to its new order" in run.log
     seen = [r for r in right(FIG4[0], "RSTREAM", elements) if r.time <= elements[-1].ts]
     assert same(seen, run.sink.reports["q0"]) is None
+
+
+def test_queries_of_a_run_before_go_over_too(runs: Callable[..., Run]) -> None:
+    run = runs()
+    for output in OUTPUTS:
+        run.engine.register(text(BODY, output, output), name=output)
+    run.engine.start()
+    run.feed(chains(9))
+    before = len(run.log)
+    run.engine.close()
+    other = runs(sink=run.sink)
+    for output in OUTPUTS:
+        other.engine.register(text(BODY, output, output), name=output)
+    other.engine.start()
+    other.feed(chains(20, begin=9))
+    gone = [what for what in other.log[before:] if "has gone over" in what]
+    assert {what.split()[0] for what in gone} == {*OUTPUTS}
+    assert len(gone) > 2 * len(OUTPUTS), "also what has gone over before"
+    for output in OUTPUTS:
+        own = [r for r in right(BODY, output, chains(29)) if r.time <= 28_000]
+        assert same(own, other.sink.reports[output]) is None

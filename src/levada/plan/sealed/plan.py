@@ -156,7 +156,7 @@ class Manner:
     """What very many queries have in common; ``clock``: what says in place of its windows when a
     query reports. ``until``: the last instant at which it does. ``formers``: the Emits (node,
     member) that it had before others took their place, each behind the first plan version that has
-    it no more.
+    it no more. ``order``: how conjunctions are joined (``plan/lowering/join_order.order_of``).
     """
 
     form: Form
@@ -171,6 +171,7 @@ class Manner:
     since: int = 0  # the first plan version that has it
     until: int = MAX
     formers: tuple[tuple[int, int, int], ...] = ()
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +252,11 @@ class QueryPlan:
                 return replace(self, node=node, member=member)
         return self
 
-    def with_emit(self, node: int, member: int, version: int) -> QueryPlan:
+    def with_emit(self, node: int, member: int, version: int, order: str) -> QueryPlan:
         """The query from a plan version on in which it has another Emit."""
         formers = (*self.manner.formers, (version, self.node, self.member))
-        return QueryPlan(self.name, node, member, replace(self.manner, formers=formers))
+        manner = replace(self.manner, formers=formers, order=order)
+        return QueryPlan(self.name, node, member, manner)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from levada.plan.sealed.shares import widened
 from levada.plan.topology.choices.flows import Flows
 from levada.plan.topology.choices.journal import Journal
 from levada.plan.topology.choices.measured import Rates, refused
-from levada.plan.topology.choices.newcomers import Newcomer, in_order, manner_of
+from levada.plan.topology.choices.newcomers import Newcomer, in_manner, in_order, manner_of
 from levada.plan.topology.dear import DEAR, Dear, picked
 from levada.plan.topology.members import CatalogNode, is_alive
 from levada.plan.topology.seal import Sealer
@@ -176,6 +176,7 @@ class Topology:
         """
         newcomers, self._newcomers = self._in_order(), []
         roots = {one.name: self._noted(one) for one in newcomers}
+        orders = {one.name: one.orders for one in newcomers}
         for one in newcomers:
             roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
             self._batch.ask(one.name, one.installer, roots[one.name])
@@ -184,7 +185,10 @@ class Topology:
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
-            self.queries[name] = replace(self.queries[name], node=node, member=root.member)
+            own = self.queries[name]
+            self.queries[name] = replace(
+                own, node=node, member=root.member, manner=in_manner(own.manner, orders[name])
+            )
             self._sealer.came[name] = None
         for one in newcomers:
             for each in followed(one.orders.found, one.installer, one.root, roots[one.name]):

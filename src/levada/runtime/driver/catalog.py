@@ -149,7 +149,7 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        done = self._switching.finish(topology, last)
+        done = self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
         seen.tell(topology, last, self._regions, tables.load(tables.current).partitions)
         new = _new(queries, topology.queries)
@@ -364,10 +364,14 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
 
 def _asked(
     topology: Topology, queries: Mapping[str, Registered], name: str
-) -> tuple[a.Query, bool]:
-    """What a query means on the topology's streams, and whether it shows empty reports."""
+) -> tuple[a.Query, bool] | None:
+    """What a query means on the topology's streams, and whether it shows empty reports; None: it is
+    a row of a table.
+    """
     one = queries[name]
-    return topology.place(one.query), bool(one.options.empty_reports)
+    if isinstance(one.meaning, Row):
+        return None
+    return topology.place(one.meaning), bool(one.options.empty_reports)
 
 
 def _check_ends(queries: Sequence[Registered], start: int) -> None:

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from levada.algebra.nodes import Query
 from levada.model.time import MIN
+from levada.plan.install.orders.known import FEW as MOST_KNOWN
+from levada.plan.topology.switches.again import stand_again
 from levada.plan.topology.switches.instant import made, why_not
 from levada.plan.topology.switches.looks import Better, Looks
 from levada.plan.topology.switches.under_way import MOST_OF_A_QUERY, Begun, begin, finish
@@ -25,9 +28,15 @@ from levada.runtime.driver.starts import start_of
 from levada.runtime.store.manifest import Manifest
 
 MOST = 16
+ROW = "it is a row of a table"
 
-Asked = Callable[[str], tuple[Query, bool]]
-"""A query by its name: on the topology's streams, and whether it shows empty reports."""
+FEW = 8
+"""Queries of a run before that are looked up at a look."""
+
+Asked = Callable[[str], tuple[Query, bool] | None]
+"""A query by its name: on the topology's streams, and whether it shows empty reports. None: it is a
+row of a table, which keeps its order.
+"""
 
 
 @dataclass(slots=True)
@@ -37,6 +46,7 @@ class Switching:
     every: int
     looks: Looks = field(default_factory=Looks)
     _begun: dict[str, Begun] = field(default_factory=dict)
+    _before: list[str] = field(default_factory=list)  # of a run before, not looked up yet
     _next: int = 0
     _elements: int = 0
 
@@ -47,18 +57,26 @@ class Switching:
         return bool(_ready(topology, last)) or self._may_look(topology, last)
 
     def _may_look(self, topology: Topology, last: Manifest) -> bool:
-        if not self.every or not topology.choosing or not topology.orders.standing:
+        if not self.every or not topology.choosing:
+            return False
+        if not topology.orders.standing and not self._before:
             return False
         elements = sum(record.elements for record in last.streams.values())
         return last.epoch >= self._next and elements > self._elements
 
-    def finish(self, topology: Topology, last: Manifest | None) -> list[str]:
-        """The queries that have gone over with the next plan."""
+    def finish(self, topology: Topology, last: Manifest | None, *, first: bool) -> list[str]:
+        """The queries that have gone over with the next plan; ``first``: those that there are come
+        from a run before.
+        """
+        if first:
+            self._before = list(islice(topology.queries, MOST_KNOWN))
         done = [] if last is None or last.behind or last.ended else _ready(topology, last)
         for name in done:
             finish(topology, name)
             topology.orders.forget(name)
-            if (begun := self._begun.pop(name, None)) is not None:
+            if (begun := self._begun.pop(name, None)) is None:
+                self._before.append(name)  # a run before has begun it
+            else:
                 for each in begun.joins:
                     topology.orders.stand(each)
             topology.journal.tell(topology.version + 1, f"{name} has gone over to its new order")
@@ -77,19 +95,28 @@ class Switching:
             return []
         self._next = last.epoch + self.every
         self._elements = sum(record.elements for record in last.streams.values())
-        known: dict[str, tuple[Query, bool]] = {}
+        self._look_up(topology, asked)
+        known: dict[str, Query] = {}
 
         def why(name: str) -> str:
-            if name not in known:
-                known[name] = asked(name)
-            query, empty_reports = known[name]
-            return why_not(query, empty_reports=empty_reports)
+            if (found := asked(name)) is None:
+                return ROW
+            known[name], empty_reports = found
+            return why_not(known[name], empty_reports=empty_reports)
 
         return [
             one.name
             for one in self.looks.look(topology, why)
-            if self._begin(topology, last, one, known[one.name][0])
+            if self._begin(topology, last, one, known[one.name])
         ]
+
+    def _look_up(self, topology: Topology, asked: Asked) -> None:
+        """What some queries of a run before join."""
+        names, self._before = self._before[:FEW], self._before[FEW:]
+        for name in names:
+            there = name in topology.queries and name not in topology.orders.standing
+            if there and (found := asked(name)) is not None:
+                stand_again(topology, name, found[0], empty_reports=found[1])
 
     def _begin(self, topology: Topology, last: Manifest, one: Better, query: Query) -> bool:
         own, start = topology.queries[one.name], start_of(query, last, topology)

@@ -12,7 +12,7 @@ from levada.model.time import instant
 class Switch:
     """A query's second Emit (``node``, ``member``), muted. ``start``: from there on it counts;
     ``behind``: once all reports up to there are made it may take the place of the first (ms of
-    event time). ``since``: the first plan version that has it.
+    event time). ``since``: the first plan version that has it. ``order``: how it is joined.
     """
 
     name: str
@@ -21,6 +21,7 @@ class Switch:
     start: int
     behind: int
     since: int
+    order: str
 
 
 def show_switches(behind: Mapping[str, int]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from levada.plan.install.batch import Batch
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.known import Followed
 from levada.plan.install.orders.places import followed, placed
-from levada.plan.lowering.join_order import Orders, Tree
+from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
 from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shares import At
@@ -81,7 +81,9 @@ def begin(
     ]
     for each in joins:
         topology.orders.meet(each)
-    switch = Switch(name, node, made.member, start, behind(own, start), topology.version + 1)
+    switch = Switch(
+        name, node, made.member, start, behind(own, start), topology.version + 1, order_of(units)
+    )
     topology.switches[name] = switch
     return Begun(switch, joins)
 
@@ -94,7 +96,7 @@ def finish(topology: Topology, name: str) -> None:
     topology.relaxations.forget(name)
     topology._families.forget(name)
     version = topology.version + 1
-    topology.queries[name] = old.with_emit(switch.node, switch.member, version)
+    topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
     topology._sealer.came[name] = None
     topology._count(old.node, old.member, -1)
 

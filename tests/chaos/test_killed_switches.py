@@ -32,7 +32,7 @@ import random, sys
 from pathlib import Path
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
-from levada.runtime.driver import switching
+from levada.runtime.driver.costs import switching
 from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

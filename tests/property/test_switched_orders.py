@@ -25,7 +25,7 @@ from cases.sketches import STREAM
 from cases.vocabulary import STATIC
 from coming import MODES, PHASES, Coming, World, check, comings
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver import switching
+from levada.runtime.driver.costs import switching
 from levada.testing.question import Element
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))

@@ -191,8 +191,7 @@ class Sums:
         """The solutions and reports of a query, by all Emits that it has had."""
         if query is None:
             return 0, 0
-        emits = [query, *(query.at(until - 1) for until, _, _ in query.manner.formers)]
-        found = [self._of_emit(emit) for emit in emits]
+        found = [self._of_emit(one) for one in query.each]
         return sum(n for n, _ in found), sum(reports for _, reports in found)
 
     def _of_emit(self, query: QueryPlan) -> tuple[int, int]:

@@ -240,6 +240,12 @@ class QueryPlan:
         """The last instant at which it reports."""
         return self.manner.until
 
+    @property
+    def each(self) -> tuple[QueryPlan, ...]:
+        """The query by each Emit that it has had, the present one first."""
+        formers = self.manner.formers
+        return (self, *(replace(self, node=node, member=own) for _, node, own in formers))
+
     def at(self, version: int) -> QueryPlan:
         """The query as a plan version has it, by its Emit there.
 

@@ -30,12 +30,12 @@ from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows, expect_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen
+from levada.runtime.driver.costs.starts import made_by, seen_in, start_of
+from levada.runtime.driver.costs.switching import Switching
 from levada.runtime.driver.publishing.ends import check_end, end_of
 from levada.runtime.driver.publishing.identities import Identities
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
-from levada.runtime.driver.starts import made_by, seen_in, start_of
-from levada.runtime.driver.switching import Switching
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest
 from levada.streams.stream_config import StreamConfig

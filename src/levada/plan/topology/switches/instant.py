@@ -61,6 +61,7 @@ def behind(query: QueryPlan, start: int) -> int:
     of this ``start``; MAX: there is none.
 
     >>> from levada.model.query import Form, WindowOn
+    >>> from levada.model.time import Window
     >>> from levada.plan.sealed.plan import Manner
     >>> on = WindowOn("w", "s", Window(WindowKind.CLOSE_OPEN, range=4000, step=2000))
     >>> manner = Manner(Form.SELECT, Output.RSTREAM, (), (), ("s",), 0, False, (on,))

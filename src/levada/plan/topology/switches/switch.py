@@ -28,7 +28,7 @@ def show_switches(behind: Mapping[str, int]) -> Iterator[str]:
     """The queries that go over to other orders, and when they have, in lines.
 
     >>> list(show_switches({"q": 8000}))[1]
-    '  q: once its reports up to 1970-01-01T00:00:08.000Z are made'
+    '  q: once its reports up to 1970-01-01T00:00:08Z are made'
     """
     yield from ("go over to other orders of joins",) if behind else ()
     for query, until in behind.items():

@@ -5,7 +5,7 @@ joins, up to an Emit of its own (STREAMREUSE, 5; docs/decisions/0095-switching-o
               muted. A use of its own keeps it, as a query keeps its operators
     finish    the next plan version has this Emit as the query's, and what the old one alone used
               goes (``instant`` says when)
-    give up   the set goes, as a query does
+    a query that goes takes its switch along (``Topology.remove``)
 
 So a plan version is the instant, and each version has the one Emit or the other. Beside the query's
 numbers nothing is another: its start, since when it is there, its end. All of it is in the catalog
@@ -99,12 +99,6 @@ def finish(topology: Topology, name: str) -> None:
     topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
     topology._sealer.came[name] = None
     topology._count(old.node, old.member, -1)
-
-
-def give_up(topology: Topology, name: str) -> None:
-    """A switch ends, and the query stays as it is."""
-    switch = topology.switches.pop(name)
-    topology._count(switch.node, switch.member, -1)
 
 
 def doomed(topology: Topology, names: Sequence[str]) -> frozenset[At]:

@@ -58,15 +58,21 @@ def keep(
 
 
 def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]:
-    """The solutions and reports of a query of the manifest's plan. Raises ``CheckpointError``."""
-    solutions, _, _, reports = manifest.totals.of_query(query) or (0, 0, 0, 0)
-    for name, _ in manifest.totalled:
-        rows = _read(root, name)
-        first, last = np.searchsorted(rows["node"], [query.node, query.node + 1])
-        at = first + int(np.searchsorted(rows["op"][first:last], query.member))
-        if at < last and rows["op"][at] == query.member:
-            solutions, reports = solutions + int(rows["n"][at]), reports + int(rows["reports"][at])
-    return solutions, reports
+    """The solutions and reports of a query of the manifest's plan, or of the next one. Raises
+    ``CheckpointError``.
+    """
+    parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
+    found = [_total(rows, one) for rows in parts for one in query.each]
+    return sum(n for n, _ in found), sum(reports for _, reports in found)
+
+
+def _total(rows: Frame, query: QueryPlan) -> tuple[int, int]:
+    """What rows that ascend say of an Emit."""
+    first, last = np.searchsorted(rows["node"], [query.node, query.node + 1])
+    at = first + int(np.searchsorted(rows["op"][first:last], query.member))
+    if at == last or rows["op"][at] != query.member:
+        return 0, 0
+    return int(rows["n"][at]), int(rows["reports"][at])
 
 
 def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:

@@ -24,7 +24,7 @@ from levada.plan.topology.switches.instant import made, why_not
 from levada.plan.topology.switches.looks import Better, Looks
 from levada.plan.topology.switches.under_way import MOST_OF_A_QUERY, Begun, begin, finish
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.starts import start_of
+from levada.runtime.driver.costs.starts import start_of
 from levada.runtime.store.manifest import Manifest
 
 MOST = 16

@@ -4,18 +4,23 @@ says what the query says: so says the naive reference, of windows of all shapes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from cases.windows import Clause
+from levada.algebra.nodes import Query
 from levada.model.query import Form, Output, WindowOn
-from levada.model.time import MAX, Window, WindowKind
+from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.optimizer.pipeline import optimize
 from levada.plan.sealed.plan import Manner, QueryPlan
-from levada.plan.topology.switches.instant import behind
+from levada.plan.topology.switches.instant import UNBOUNDED, behind, made, why_not
+from levada.syntax import parse
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import evaluate
+from levada.translation.sparql.translate import translate
 
 S, T = "http://e/s", "http://e/t"
 SHAPES = (
@@ -69,7 +74,7 @@ def elements(random: Random) -> list[Element]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_behind_the_instant_elements_from_before_the_start_are_nothing(seed: int) -> None:
     random, told, other = Random(seed), 0, 0
     for _ in range(40):
@@ -91,3 +96,52 @@ def test_behind_the_instant_elements_from_before_the_start_are_nothing(seed: int
 
 def fields(question: ReferenceQuery) -> dict[str, object]:
     return {name: getattr(question, name) for name in question.__dataclass_fields__}
+
+
+REFUSED = {
+    "[TRIPLES 4]": UNBOUNDED,
+    "[ALL]": UNBOUNDED,
+    "[SESSION PT1S]": UNBOUNDED,
+    "[RANGE PT4S STEP PT2S]": "",
+    "[RANGE PT4S]": "",
+    "[NOW]": "",
+    "[FROM NOW-PT4S TO NOW-PT1S]": "",
+}
+
+
+def meant(clause: str, body: str = "?x :p ?y", output: str = "RSTREAM", shown: str = "*") -> Query:
+    said = (
+        f"PREFIX : <http://e/> REGISTER {output} :q AS SELECT {shown} FROM NAMED WINDOW :w ON :s "
+        f"{clause} WHERE {{ WINDOW :w {{ {body} }} }}"
+    )
+    return optimize(translate(parse(said), text=said))
+
+
+@pytest.mark.parametrize("clause", REFUSED)
+def test_windows_without_such_an_instant_are_refused(clause: str) -> None:
+    assert why_not(meant(clause), empty_reports=False) == REFUSED[clause]
+
+
+def test_what_does_not_follow_from_the_windows_is_refused() -> None:
+    step = "[RANGE PT4S STEP PT2S]"
+    assert why_not(meant(step), empty_reports=True) == "it shows empty reports"
+    drawn = meant(step, "?x :p ?y FILTER(RAND() < 0.5)")
+    assert why_not(drawn, empty_reports=False) == "it draws values by chance"
+    chosen = "(SAMPLE(?y) AS ?n)"
+    assert not why_not(meant(step, shown=chosen), empty_reports=False)
+    told = why_not(meant(step, shown=chosen, output="ISTREAM"), empty_reports=False)
+    assert told == "it reports differences of what an aggregate chooses"
+    once = meant(step, "?x :p ?y VALUES ?y { :a :b }")
+    assert why_not(once, empty_reports=False) == "it reads static data"
+    rare = meant(step, output="DSTREAM")
+    rare = replace(rare, reports=replace(rare.reports, nonempty=True))
+    assert "not where nothing is there" in why_not(rare, empty_reports=False)
+    assert not why_not(replace(rare, output=Output.RSTREAM), empty_reports=False)
+
+
+def test_reports_are_made_up_to_the_watermark_or_before_it() -> None:
+    step, change = Clause("step", 4000, 2000), Clause("range", 4000)
+    for clause, reports in ((step, 7000), (change, 6999)):
+        query = plan({"w": (S, clause.window({})), "v": (T, clause.window({}))})
+        assert made(query, {S: 9000, T: 7000}) == reports
+        assert made(query, {S: 9000}) == MIN

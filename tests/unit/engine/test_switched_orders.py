@@ -269,44 +269,6 @@ def test_queries_of_a_run_before_go_over_too(runs: Callable[..., Run]) -> None:
         assert same(own, other.sink.reports[output]) is None
 
 
-def test_rates_that_turn_round_change_the_order(runs: Callable[..., Run]) -> None:
-    run = runs(forced=None, looks=1, epoch_rows=100)
-    run.engine.register(text(BODY), name="q")
-    run.engine.start()
-
-    def links(rare: str, begin: int) -> list[Element]:
-        """Two kinds of links are many, and one is rare: with it few rows are joined."""
-        found = []
-        for i in range(begin, begin + 250):
-            kinds = [p for p in "pqr" if p != rare or i % 25 == 0]
-            at = {"p": ("a", "b"), "q": ("b", "c"), "r": ("c", "d")}
-            found += [
-                f"<http://e/{at[p][0]}{i * k % 5}> <http://e/{p}> <http://e/{at[p][1]}{i % 5}>"
-                for p in kinds
-                for k in (1, 2)
-            ]
-        return [Element(20 * (2 * begin + j), (triple,)) for j, triple in enumerate(found)]
-
-    def first() -> str:
-        """The pattern that is joined last."""
-        (own,) = run.topology.orders.standing["q"]
-        tree = own.conjunction.tree
-        assert isinstance(tree, tuple)
-        last = next(side for side in tree if isinstance(side, int))
-        return "pqr"[last]
-
-    begin, seen = 0, []
-    for rare in "rprp":
-        for _ in range(4):
-            stream = links(rare, begin)
-            begin += 500
-            run.feed(stream)
-        seen.append(first())
-    assert {"p", "r"} <= {*seen}, (seen, run.log)
-    times = sum("begins to go over" in what for what in run.log)
-    assert times < 8, "who has gone over again and again is asked more and more seldom"
-
-
 def test_who_reads_what_a_query_makes_goes_on_when_that_goes_over(runs: Callable[..., Run]) -> None:
     run = runs()
     body = "?x :p ?y . ?y :q ?z . ?z :r ?u"

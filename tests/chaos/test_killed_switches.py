@@ -113,5 +113,5 @@ def test_orders_that_change_between_kills(tmp_path: Path, random_seed: int) -> N
             {"http://e/w": (S, window)}, output,
         )  # fmt: skip
         right = [r for r in evaluate(question, {S: elements}) if r.time <= elements[-1].ts]
-        own = sorted(found[output], key=lambda r: r.time)
-        assert same(right, own) is None, f"seed {random_seed}, {output}"
+        said = sorted(found[output], key=lambda r: r.time)
+        assert same(right, said) is None, f"seed {random_seed}, {output}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_behind_the_instant_elements_from_before_the_start_are_nothing(seed: int
     assert other > 10, "before it there is a difference"
 
 
-def fields(question: ReferenceQuery) -> dict[str, object]:
+def fields(question: ReferenceQuery) -> dict[str, Any]:
     return {name: getattr(question, name) for name in question.__dataclass_fields__}
 
 

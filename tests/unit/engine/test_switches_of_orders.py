@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ class Run:
         forced: Callable[[str, int, Conjunction], list[Tree]] | None = turned,
         looks: int = 1,
         sink: MemorySink | None = None,
-        **options: object,
+        **options: Any,
     ) -> None:
         self.folder, self.file = folder, folder / "s.nt"
         self.file.touch()
@@ -87,7 +88,7 @@ class Run:
         self.engine = Engine(
             spark=False, checkpoint=folder / "c", partitions=2, sink=self.sink, epoch="1ms",
             **{"epoch_rows": 6} | options,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
         planning = self.engine._registry.planning
         self.engine._registry.planning = planning._replace(orders=forced, looks=looks)
         self.engine.stream(S, self.file)
@@ -129,8 +130,8 @@ class Run:
 def runs(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     open_: list[Run] = []
 
-    def begun(**options: object) -> Run:
-        found = Run(tmp_path, **options)  # type: ignore[arg-type]
+    def begun(**options: Any) -> Run:
+        found = Run(tmp_path, **options)
         open_.append(found)
         return found
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(PATIENCE * (KILLS + 5))]
 S = "http://e/s"
 BODY = "?x :p ?y . ?y :q ?z . ?z :r ?u"
 OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM")
-EACH = 24
+EACH = 20
 RUN = """
 import random, sys
 from pathlib import Path
@@ -90,17 +90,16 @@ def drawn(rng: random.Random, i: int) -> Element:
 
 def test_orders_that_change_between_kills(tmp_path: Path, random_seed: int) -> None:
     rng = random.Random(random_seed)
-    elements = [drawn(rng, i) for i in range(EACH * (KILLS + 1))]
+    elements = [drawn(rng, i) for i in range(EACH * KILLS)]
     done = 0
-    for round_ in range(KILLS + 1):
+    for round_ in range(KILLS):
         with (tmp_path / "s.nt").open("a") as file:
             own = elements[EACH * round_ : EACH * (round_ + 1)]
             file.writelines(f"{line}\n" for line in lines(own))
-        if round_:
-            go(tmp_path, rng.randint(1, 150), rng.randrange(1 << 30))
+        go(tmp_path, rng.randint(1, 120), rng.randrange(1 << 30))
         done += max(go(tmp_path, 0, rng.randrange(1 << 30)), 0)
-    print(f"{done} switches")
-    assert done >= 2 * (KILLS + 1), "switches are done in each round"
+    print(f"{done} switches in runs that were not killed")
+    assert done >= KILLS
     found = read_ndjson(
         line
         for path in sorted((tmp_path / "out").rglob("*.ndjson"))

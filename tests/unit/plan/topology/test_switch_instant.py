@@ -75,7 +75,7 @@ def elements(random: Random) -> list[Element]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_behind_the_instant_elements_from_before_the_start_are_nothing(seed: int) -> None:
     random, told, other = Random(seed), 0, 0
     for _ in range(40):

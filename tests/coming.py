@@ -130,10 +130,12 @@ def run(
     modes: Sequence[str],
     shared: Counter[str] | None = None,
     orders: Forced | None = None,
+    looks: int = 0,
     **options: Any,
 ) -> Answers:
     """What the queries report; ``modes``: of each phase and of the end; ``orders``: who says the
-    orders of joins; ``options`` are the engine's.
+    orders of joins; ``looks``: so many epochs pass from one look for better ones to the
+    next; ``options`` are the engine's.
     """
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
@@ -148,7 +150,7 @@ def run(
                 sharing=mode, regions="east,west", **options,
             )  # fmt: skip
             planning = engine._registry.planning
-            engine._registry.planning = planning._replace(orders=orders)
+            engine._registry.planning = planning._replace(orders=orders, looks=looks)
             _declare(engine, folder, world)
             register(engine, [ending(one, world) for one in coming if one.there(phase)])
             engine.start(once=phase == PHASES)

@@ -113,6 +113,7 @@ def tell(status: Status) -> dict[str, object]:
         "queries": queries,
         "suspended": status.suspended,
         "over": status.over,
+        "goes_over": list(status.goes_over),
         "relaxed": [asdict(one) for one in status.relaxed],
         "forms": [asdict(one) for one in status.forms],
         "outputs": [asdict(output) for output in status.outputs],
@@ -168,6 +169,7 @@ def show(status: Status) -> RenderableType:
             parts.append(Text(f"{q.name}: {q.why}"))
     parts += [Text(sentence) for sentence in ends(status)]
     parts += [Text(why) for why in status.suspended.values()]
+    parts += [Text(f"{name}: goes over to another order of joins.") for name in status.goes_over]
     if status.outputs:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))

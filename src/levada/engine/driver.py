@@ -212,7 +212,7 @@ class Driver:
             self._late.check()
         self._statics.reload()
         self._requests.take(self.last)
-        if self._registry.changed or self.publication.wanted:
+        if self._registry.changed or self.publication.wanted or self._catalog.waits(self.last):
             self._replan()
         self._requests.answer()
         self._held_by = self.publication.held_by()

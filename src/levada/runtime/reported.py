@@ -150,6 +150,25 @@ def living(plan: Plan, rows: Frame) -> Bools:
     return found
 
 
+def moved(plan: Plan, since: int, rows: Frame) -> Frame:
+    """Rows of the Emits of former versions under those that took their places after the plan
+    version ``since``, ascending.
+    """
+    now = {
+        (node, member): (query.node, query.member)
+        for query in plan.switched
+        for until, node, member in query.manner.formers
+        if until > since
+    }
+    if not now:
+        return rows
+    node, op = rows["node"].copy(), rows["op"].copy()
+    for (old, member), (number, own) in now.items():
+        at = (rows["node"] == old) & (rows["op"] == member)
+        node[at], op[at] = number, own
+    return together([rows.with_(node=node, op=op)])[0]
+
+
 class Sums:
     """What queries have had over several epochs, by node and member: 16 bytes for each number that
     a node has given to a member.
@@ -169,9 +188,15 @@ class Sums:
             self.reports += int(rows["reports"].sum())
 
     def of(self, query: QueryPlan | None) -> tuple[int, int]:
-        """The solutions and reports of a query."""
-        own = None if query is None else self._of.get(query.node)
-        if own is None or query is None or query.member >= own.shape[1]:
+        """The solutions and reports of a query, by all Emits that it has had."""
+        if query is None:
+            return 0, 0
+        found = [self._of_emit(one) for one in query.each]
+        return sum(n for n, _ in found), sum(reports for _, reports in found)
+
+    def _of_emit(self, query: QueryPlan) -> tuple[int, int]:
+        own = self._of.get(query.node)
+        if own is None or query.member >= own.shape[1]:
             return 0, 0
         n, reports = own[:, query.member].tolist()
         return n, reports

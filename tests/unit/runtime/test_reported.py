@@ -74,6 +74,7 @@ def test_what_several_tell_is_added_up(seed: int) -> None:
     assert shared.tolist() == [times[at] > 1 for at in sorted(both)]
     for (node, member), had in both.items():
         query = cast(Any, SimpleNamespace(node=node, member=member))
+        query.each = (query,)
         assert sums.of(query) == (had[0], had[3])
     assert (sums.solutions, sums.reports) == tuple(sum(h[i] for h in both.values()) for i in (0, 3))
     over = sums.above(3)

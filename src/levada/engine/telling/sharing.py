@@ -6,7 +6,8 @@
                  relaxed join at least by what meets in vain there (less than 0: it costs)
     relaxed      rows given, pairs made, of these wanted, rows picked (``plan/topology/dear``)
     regions      where queries stand, what was considered, what the mask forbade
-    orders       of joins that were looked at, with what each adds, and which was chosen
+    orders       of joins that were looked at, with what each adds, and which was chosen; queries
+                 that go over to others
     apart, log   what was chosen when queries came and went (``plan/topology/choices/journal``)
 
 What is shown is of the last epochs; nothing that runs is touched.
@@ -23,6 +24,7 @@ from levada.errors import CheckpointError
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
 from levada.plan.topology.show import describe
+from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals
 from levada.runtime.store.checkpoint import catalog_of, facts_of, newest_manifest
@@ -62,6 +64,7 @@ class RunTold:
     alone: dict[str, str]
     log: tuple[tuple[int, str], ...]
     orders: dict[str, list[Looked]] = field(default_factory=dict)
+    switches: dict[str, int] = field(default_factory=dict)
 
 
 def tell_run(root: Path) -> RunTold:
@@ -84,6 +87,7 @@ def tell_run(root: Path) -> RunTold:
         kept.apart,
         tuple(kept.log),
         kept.orders,
+        {name: switch.behind for name, switch in topology.switches.items()},
     )
 
 
@@ -140,6 +144,7 @@ def _lines(told: RunTold) -> Iterator[str]:
     for query, why in told.alone.items():
         yield f"  {query}: {why}"
     yield from show_orders(told.orders)
+    yield from show_switches(told.switches)
     yield from ("log",) if told.log else ()
     for version, what in told.log:
         yield f"  plan {version}: {what}"

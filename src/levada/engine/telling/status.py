@@ -146,7 +146,8 @@ class Status:
     that came while an engine ran. ``over``: until when (ms) queries reported that the program gave
     and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
     joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
-    ``carried``: how blobs went from task to task.
+    ``carried``: how blobs went from task to task. ``goes_over``: the queries that go over to
+    another order of joins.
     """
 
     epoch: int
@@ -169,6 +170,7 @@ class Status:
     relaxed: tuple[RelaxedStatus, ...] = ()
     forms: tuple[FormStatus, ...] = ()
     carried: CarriedStatus | None = None
+    goes_over: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -245,6 +247,7 @@ def status_of(
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
         relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
         carried=carried_status(manifest.carried),
+        goes_over=tuple(plan.nodes[node].members.query_at(own) for node, own in plan.muted),
     )  # fmt: skip
 
 

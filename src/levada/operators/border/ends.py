@@ -18,7 +18,12 @@ from levada.plan.sealed.plan import Plan, PlanNode
 
 
 def within(plan: Plan, node: PlanNode, frame: Frame) -> Frame:
-    """Of the result rows of an Emit node those that their queries report."""
+    """Of the result rows of an Emit node those that their queries report: those of an Emit that is
+    muted are none.
+    """
+    muted = [member for number, member in plan.muted if number == node.id]
+    if muted:
+        frame = frame.where(~np.isin(frame["op"], muted))
     if not frame.n or int(frame["r"].max()) <= plan.first_end:
         return frame
     members, each = np.unique(frame["op"], return_inverse=True)

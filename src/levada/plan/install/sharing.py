@@ -33,7 +33,8 @@ class Planning(NamedTuple):
     """How queries are planned that come from now on: how much they share, the form of joins, the
     regions; ``share_limit``: the most rows of state of a join that a newcomer relaxes (0: any);
     ``measures``: what is known of streams (None: nothing).
-    ``orders``: who says the orders of joins in place of what is measured, for tests.
+    ``orders``: who says the orders of joins in place of what is measured, for tests. ``looks``: so
+    many epochs pass from one look for better orders of queries that run to the next; 0: none is.
     """
 
     sharing: Sharing = DEFAULT
@@ -42,6 +43,7 @@ class Planning(NamedTuple):
     share_limit: int = 0
     measures: Measures | None = None
     orders: Forced | None = None
+    looks: int = 64
 
 
 def sharing_of(word: str) -> Sharing:

@@ -13,6 +13,7 @@ gives the same rows with the same times.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
@@ -157,6 +158,20 @@ def parts_of(tree: Tree) -> tuple[int, ...]:
     (0, 2, 1)
     """
     return (tree,) if isinstance(tree, int) else (*parts_of(tree[0]), *parts_of(tree[1]))
+
+
+def order_of(units: Mapping[int, Sequence[Tree]]) -> str:
+    """Units as a text; "" where there are none.
+
+    >>> order_of({0: [((1, 2), 0)]}), order_of({})
+    ('{0: (((1, 2), 0),)}', '')
+    """
+    return repr({number: tuple(own) for number, own in units.items()}) if units else ""
+
+
+def units_of(order: str) -> dict[int, tuple[Tree, ...]]:
+    """The units of such a text."""
+    return literal_eval(order) if order else {}
 
 
 class _Order:

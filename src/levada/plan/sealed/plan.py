@@ -41,6 +41,7 @@ else:
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
 _STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
+_FORMERS = attrgetter("manner.formers")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,9 @@ class PlanNode(Generic[S_co]):
 @dataclass(frozen=True, slots=True)
 class Manner:
     """What very many queries have in common; ``clock``: what says in place of its windows when a
-    query reports. ``until``: the last instant at which it does.
+    query reports. ``until``: the last instant at which it does. ``formers``: the Emits (node,
+    member) that it had before others took their place, each behind the first plan version that has
+    it no more. ``order``: how conjunctions are joined (``plan/lowering/join_order.order_of``).
     """
 
     form: Form
@@ -167,6 +170,8 @@ class Manner:
     clock: Window | None = None
     since: int = 0  # the first plan version that has it
     until: int = MAX
+    formers: tuple[tuple[int, int, int], ...] = ()
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,30 @@ class QueryPlan:
         """The last instant at which it reports."""
         return self.manner.until
 
+    @property
+    def each(self) -> tuple[QueryPlan, ...]:
+        """The query by each Emit that it has had, the present one first."""
+        formers = self.manner.formers
+        return (self, *(replace(self, node=node, member=own) for _, node, own in formers))
+
+    def at(self, version: int) -> QueryPlan:
+        """The query as a plan version has it, by its Emit there.
+
+        >>> manner = Manner(Form.ASK, Output.RSTREAM, (), (), (), 0, False, formers=((5, 7, 1),))
+        >>> [QueryPlan("q", 9, 0, manner).at(version).node for version in (4, 5)]
+        [7, 9]
+        """
+        for until, node, member in self.manner.formers:
+            if version < until:
+                return replace(self, node=node, member=member)
+        return self
+
+    def with_emit(self, node: int, member: int, version: int, order: str) -> QueryPlan:
+        """The query from a plan version on in which it has another Emit."""
+        formers = (*self.manner.formers, (version, self.node, self.member))
+        manner = replace(self.manner, formers=formers, order=order)
+        return QueryPlan(self.name, node, member, manner)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -248,6 +277,8 @@ class Plan:
     stages: int  # the greatest stage
     # the streams that queries make, and which one
     made: Mapping[str, str] = field(default_factory=dict)
+    # Emits (node, member) whose rows are no results yet
+    muted: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", Layered.of(self.queries))
@@ -271,6 +302,13 @@ class Plan:
     def forms(self) -> Collection[Form]:
         """The forms of results that queries have, each once."""
         return self._layered.kinds(_FORM)
+
+    @cached_property
+    def switched(self) -> tuple[QueryPlan, ...]:
+        """The queries that have had other Emits."""
+        if not any(self._layered.kinds(_FORMERS)):
+            return ()
+        return tuple([query for query in self.queries.values() if query.manner.formers])
 
     @cached_property
     def first_end(self) -> int:
@@ -310,4 +348,6 @@ def whose(plan: Plan, node: int, member: int) -> list[str]:
         below = zip(found.inputs, found.members.inputs_at(own), strict=True)
         return (at, own) == (node, member) or any(uses(i, m) for i, m in below)
 
-    return [name for name, query in plan.queries.items() if uses(query.node, query.member)]
+    found = [name for name, query in plan.queries.items() if uses(query.node, query.member)]
+    coming = [plan.nodes[n].members.query_at(own) for n, own in plan.muted if uses(n, own)]
+    return list(dict.fromkeys((*found, *coming)))

@@ -29,6 +29,7 @@ from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Edge, Shape
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.members import CatalogNode, Members
+from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology
 
 
@@ -69,10 +70,18 @@ class Catalog:
     nodes: tuple[KeptNode, ...]
     there: tuple[int, ...]
     gone: tuple[str, ...]
+    switches: tuple[Switch, ...] = ()
 
 
 CATALOGS = Registry(
-    VALUES, RECORDS | {"stream facts": StreamFacts, "kept node": KeptNode, "catalog": Catalog}
+    VALUES,
+    RECORDS
+    | {
+        "stream facts": StreamFacts,
+        "kept node": KeptNode,
+        "catalog": Catalog,
+        "switch": Switch,
+    },
 )
 
 
@@ -98,6 +107,7 @@ def encode_catalog(
         tuple([_keep(number, topology.nodes[number]) for number in new]),
         tuple(topology.nodes),
         () if change is None else change.gone,
+        tuple(topology.switches.values()),
     )
     return encode(catalog, CATALOGS)
 
@@ -110,6 +120,7 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     topology.go_on(last.version, last.numbers)
     topology.streams, topology.made = last.streams, dict(last.made)
     topology.queries = queries
+    topology.switches = {switch.name: switch for switch in last.switches}
     try:
         for number in last.there:
             _restore(topology, nodes[number])
@@ -149,6 +160,8 @@ def _count_uses(topology: Topology) -> None:
             np.add.at(uses[below], node.members.those_there().inputs[i], 1)
     for query in topology.queries.values():
         uses[query.node][query.member] += 1
+    for switch in topology.switches.values():
+        uses[switch.node][switch.member] += 1
     for n, node in topology.nodes.items():
         node.members.uses = array("q", uses[n].tolist())
 

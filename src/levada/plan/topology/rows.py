@@ -246,7 +246,7 @@ class _Planned:
                 for mask, place in places.items()
                 if place in self.shared
             }
-            topology.orders.follow(replace(each, places=there))
+            topology.orders.meet(replace(each, places=there))
 
     def _over(self, i: int, made: Sequence[tuple[Shape, int]]) -> Shape:
         """The shape of an operator over the nodes that its inputs are in."""

@@ -104,7 +104,8 @@ class Sealer:
 
     def leave(self, name: str) -> None:
         """A query goes."""
-        if self.came.pop(name, name) is not None:  # else no version had it, or knows it is gone
+        before = self._last is not None and name in self._last.queries
+        if self.came.pop(name, name) is not None or before:  # else no version had it
             self._left[name] = None
 
     def change(self, plan: Plan) -> PlanChange | None:

@@ -179,11 +179,13 @@ def describe(topology: Topology) -> tuple[SharedNode, ...]:
 
 
 def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
-    """The queries that use each (node, member)."""
+    """The queries that use each (node, member), also those that go over to it."""
     users: dict[tuple[int, int], list[str]] = {}
     for name, query in topology.queries.items():
         seen: set[tuple[int, int]] = set()
         waiting = [(query.node, query.member)]
+        if (switch := topology.switches.get(name)) is not None:
+            waiting.append((switch.node, switch.member))
         while waiting:
             at = waiting.pop()
             if at in seen:

@@ -33,6 +33,7 @@ from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
 from levada.plan.topology.show import SharedMember, describe
 from levada.plan.topology.show_folded import Folded, folded, show_folded
+from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.plan.topology.why_not import Candidate, candidates, reason
 
@@ -79,7 +80,8 @@ class Told:
     by query; ``candidates``: with whom these would share a join if it were a little
     different; ``folded``: who folds rows together. ``ends``: when queries leave, of those that do;
     ``regions``: where queries stand, where there are regions. ``orders``: those of joins that were
-    looked at, by query.
+    looked at, by query; ``switches``: the instant (ms) up to which a query must have
+    reported that goes over to another order.
     """
 
     sharing: str
@@ -94,6 +96,7 @@ class Told:
     ends: dict[str, str]
     regions: dict[str, Chosen]
     orders: dict[str, list[Looked]] = field(default_factory=dict)
+    switches: dict[str, int] = field(default_factory=dict)
 
 
 def tell(
@@ -121,6 +124,7 @@ def tell(
         dict(ends or {}),
         dict(topology.sites.chosen),
         dict(topology.journal.kept.orders),
+        {name: switch.behind for name, switch in topology.switches.items()},
     )
 
 
@@ -235,6 +239,7 @@ def _lines(told: Told) -> Iterator[str]:
         for site, count in chosen.masked.items():
             yield f"    {site} has {count} of its parts, and is out of its reach"
     yield from show_orders(told.orders)
+    yield from show_switches(told.switches)
 
 
 def _difference(near: Candidate) -> str:

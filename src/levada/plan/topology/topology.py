@@ -44,10 +44,11 @@ from levada.plan.sealed.shares import widened
 from levada.plan.topology.choices.flows import Flows
 from levada.plan.topology.choices.journal import Journal
 from levada.plan.topology.choices.measured import Rates, refused
-from levada.plan.topology.choices.newcomers import Newcomer, in_order, manner_of
+from levada.plan.topology.choices.newcomers import Newcomer, in_manner, in_order, manner_of
 from levada.plan.topology.dear import DEAR, Dear, picked
 from levada.plan.topology.members import CatalogNode, is_alive
 from levada.plan.topology.seal import Sealer
+from levada.plan.topology.switches.switch import Switch
 
 
 class Topology:
@@ -81,7 +82,7 @@ class Topology:
         self.flows = Flows()
         self.sites, self.share_limit = Sites(), 0
         self.measures: Measures | None = None
-        self.journal = Journal()
+        self.journal, self.switches = Journal(), dict[str, Switch]()
         self._families = Families()
         self._newcomers: list[Newcomer] = []
         self.orders = Known(partial(is_alive, self.nodes), self.flows.rate)
@@ -175,6 +176,7 @@ class Topology:
         """
         newcomers, self._newcomers = self._in_order(), []
         roots = {one.name: self._noted(one) for one in newcomers}
+        orders = {one.name: one.orders for one in newcomers}
         for one in newcomers:
             roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
             self._batch.ask(one.name, one.installer, roots[one.name])
@@ -183,7 +185,10 @@ class Topology:
         for name, root in batch.install().items():
             node = self.index[root.shape]
             self._count(node, root.member, 1)
-            self.queries[name] = replace(self.queries[name], node=node, member=root.member)
+            own = self.queries[name]
+            self.queries[name] = replace(
+                own, node=node, member=root.member, manner=in_manner(own.manner, orders[name])
+            )
             self._sealer.came[name] = None
         for one in newcomers:
             for each in followed(one.orders.found, one.installer, one.root, roots[one.name]):
@@ -253,6 +258,9 @@ class Topology:
         self.install()
         query = self.queries.pop(name)
         self._sealer.leave(name)
+        if (switch := self.switches.pop(name, None)) is not None:
+            self._count(switch.node, switch.member, -1)
+        self.orders.forget(name)
         if partners := self.relaxations.partners(name):
             told = f"{name} leaves a join to {partners} others, which keeps what these want"
             self.journal.tell(self.version + 1, told)
@@ -374,6 +382,7 @@ class Topology:
             self._sealer.queries(self.queries),
             max(max((nodes[n].stage for n in order), default=1), 1),
             dict(self.made),
+            tuple([(one.node, one.member) for one in self.switches.values()]),
         )
         plan = self._sealer.settled(widened(plan))
         self.change = self._sealer.change(plan)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 
 from levada.algebra import nodes as a
@@ -30,12 +30,14 @@ from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.rows import add_rows, expect_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen
+from levada.runtime.driver.costs.starts import made_by, seen_in, start_of
+from levada.runtime.driver.costs.switching import Switching
 from levada.runtime.driver.publishing.ends import check_end, end_of
 from levada.runtime.driver.publishing.identities import Identities
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import Manifest, StreamRecord
+from levada.runtime.store.manifest import Manifest
 from levada.streams.stream_config import StreamConfig
 
 
@@ -106,6 +108,7 @@ class Catalog:
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
         self._static: Hashable = None  # what the static files were at the last call
+        self._switching = Switching(planning.looks)
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
         self.goes_on = False  # a query does, from before the last call
 
@@ -146,19 +149,29 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
+        done = self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
         seen.tell(topology, last, self._regions, tables.load(tables.current).partitions)
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()
+        begun = self._switching.begin(
+            topology, last, partial(_asked, topology, queries), changed=bool(gone or new)
+        )
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._begin(topology, queries if first else {r.name: r for r in new})
+        for name in done:
+            self._lifetime[name].switch(topology.queries[name])
         self._left = set()
-        changed = gone or new or anew or self._new_streams
+        changed = gone or new or anew or self._new_streams or done or begun
         return (
             self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
         )
+
+    def waits(self, last: Manifest | None) -> bool:
+        """Whether queries are to go over to other orders of joins, or to be looked at."""
+        return self._switching.due(self._topology, last)
 
     def _add(
         self, topology: Topology, new: Sequence[Registered], last: Manifest | None, *, first: bool
@@ -174,9 +187,9 @@ class Catalog:
             for (_, options), alike in rows.items()
         ]
         for _, alike, found in templates:
-            expect_rows(topology, found, _start(alike[0].alike, last, topology))
+            expect_rows(topology, found, start_of(alike[0].alike, last, topology))
         for options, alike, found in templates:
-            start = _start(alike[0].alike, last, topology)
+            start = start_of(alike[0].alike, last, topology)
             if first:
                 _check_ends(alike, start)
             until = end_of(options, start)
@@ -187,7 +200,7 @@ class Catalog:
         for one in new:
             if not isinstance(one.meaning, Row):
                 query = topology.place(one.meaning)
-                start = _start(query, last, topology)
+                start = start_of(query, last, topology)
                 if first:  # later those who register ask it
                     _check_ends([one], start)
                 until = end_of(one.options, start)
@@ -202,9 +215,9 @@ class Catalog:
         """
         topology = self._topology or self._before(query)
         seen = (
-            _made(shown(w.stream), last, topology)  # also if nobody has read it
+            made_by(shown(w.stream), last, topology)  # also if nobody has read it
             if is_derived(w.stream)
-            else _seen(w.stream, last, topology)
+            else seen_in(w.stream, last, topology)
             for w in query.windows
         )
         latest = max(seen, default=MIN)
@@ -349,6 +362,18 @@ def _new(queries: dict[str, Registered], known: Collection[str]) -> list[Registe
     return found[::-1]
 
 
+def _asked(
+    topology: Topology, queries: Mapping[str, Registered], name: str
+) -> tuple[a.Query, bool] | None:
+    """What a query means on the topology's streams, and whether it shows empty reports; None: it is
+    a row of a table.
+    """
+    one = queries[name]
+    if isinstance(one.meaning, Row):
+        return None
+    return topology.place(one.meaning), bool(one.options.empty_reports)
+
+
 def _check_ends(queries: Sequence[Registered], start: int) -> None:
     """Whether queries of these options can end that begin here. Raises ``UsageError``."""
     for query in queries:
@@ -373,27 +398,3 @@ def _shown(options: QueryOptions) -> str:
 def _maker_of(stream: str) -> str:
     """The name of a stream as a registered query has it."""
     return derived_by(shown(stream)) if is_derived(stream) else stream
-
-
-def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
-    """The first event time that counts for a query that comes now: after all of its streams."""
-    if last is None:
-        return MIN
-    seen = (_seen(w.stream, last, topology) for w in query.windows)
-    latest = max(seen, default=MIN)
-    return latest + 1 if latest > MIN else MIN
-
-
-def _seen(stream: str, last: Manifest, topology: Topology) -> int:
-    """A stream's largest event time: of a made one, its maker's last report with a result."""
-    maker = topology.made.get(stream)
-    if maker is None:
-        return last.streams.get(stream, StreamRecord()).max_ts
-    return _made(maker, last, topology)
-
-
-def _made(maker: str, last: Manifest, topology: Topology) -> int:
-    """The last report with a result of a query that makes a stream."""
-    query = topology.queries.get(maker)
-    began = query is not None and query.since <= last.plan
-    return last.latest.get(maker, MIN) if began else MIN

@@ -26,10 +26,19 @@ class Place:
     node: int
     member: int
     since: int
+    formers: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def query(self) -> str:
         return self.name
+
+    @property
+    def manner(self) -> "Place":
+        return self
+
+    @property
+    def each(self) -> list["Place"]:
+        return [self, *(replace(self, node=n, member=m) for _, n, m in self.formers)]
 
 
 class Places(list["Place"]):
@@ -59,6 +68,10 @@ class Planned:
     nodes: dict[int, Node]
     queries: dict[str, Place]
 
+    @property
+    def switched(self) -> list[Place]:
+        return [query for query in self.queries.values() if query.formers]
+
 
 def told_of(counts: Mapping[Place, tuple[int, int]]) -> Reported:
     """What queries have had in an epoch, as its tasks tell it."""
@@ -76,7 +89,9 @@ def told_of(counts: Mapping[Place, tuple[int, int]]) -> Reported:
 
 
 def changed(plan: Planned, rng: random.Random) -> Planned:
-    """The next version: some queries go, some come, also under names of before."""
+    """The next version: some queries go, some come, also under names of before; some have other
+    Emits.
+    """
     queries = dict(plan.queries)
     for name in rng.sample(sorted(queries), len(queries) // 5):
         place = queries.pop(name)
@@ -87,6 +102,14 @@ def changed(plan: Planned, rng: random.Random) -> Planned:
             node = plan.nodes.setdefault(number, Node())
             queries[name] = Place(name, number, len(node.members), plan.version + 1)
             node.members.append(queries[name])
+    for name in rng.sample(sorted(queries), len(queries) // 6):
+        old = queries[name]
+        if old.since <= plan.version:
+            node = plan.nodes[old.node]
+            node.gone.add(old.member)
+            formers = (*old.formers, (plan.version + 1, old.node, old.member))
+            queries[name] = replace(old, member=len(node.members), formers=formers)
+            node.members.append(queries[name])
     return replace(plan, version=plan.version + 1, queries=queries)
 
 
@@ -95,7 +118,7 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
     (tmp_path / "state").mkdir()
     rng, root = random.Random(seed), str(tmp_path)
     plan, last = changed(Planned(0, {}, {}), rng), Manifest(0, 0)
-    known: dict[Place, list[int]] = {}
+    known: dict[tuple[str, int], list[int]] = {}
     most = 0
     with patch.object(kept, "FEW", 6):
         for epoch in range(1, 60):
@@ -105,8 +128,8 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
                 plan.queries[name]: (rng.randrange(1, 9), rng.randrange(1, 4)) for name in some
             }
             for place, (n, reports) in counts.items():
-                had = known.setdefault(place, [0, 0])
-                known[place] = [had[0] + n, had[1] + reports]
+                had = known.setdefault((place.name, place.since), [0, 0])
+                known[place.name, place.since] = [had[0] + n, had[1] + reports]
             told = told_of(counts)
             assert told.solutions == sum(n for n, _ in counts.values())
             totals, files = kept.keep(root, cast(Plan, plan), last, epoch, told)
@@ -116,8 +139,9 @@ def test_they_are_those_of_a_dictionary(tmp_path: Path, seed: int) -> None:
             here = cast(Plan, plan)
             for query in plan.queries.values():
                 found = kept.total_of(root, last, cast(Any, query))
-                assert list(found) == known.get(query, [0, 0])
-            expected = {q.name: known[q][0] for q in plan.queries.values() if q in known}
+                assert list(found) == known.get((query.name, query.since), [0, 0])
+            there = [(q.name, q.since) for q in plan.queries.values()]
+            expected = {key[0]: known[key][0] for key in there if key in known}
             assert kept.solutions_of(root, last, here) == expected
     assert 1 < most < 6
 

@@ -52,13 +52,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What runs of a query's conjunction: where the rows of each part and sub-join are, by bits of
-    parts.
+    """What runs of a query's conjunction of this ``number``: where the rows of each part and
+    sub-join are, by bits of parts.
     """
 
     installer: Installer
     conjunction: Conjunction
     places: dict[int, At]
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class Known:
     """The sub-joins of the queries of a topology. ``alive``: whether there is such a member;
     ``rate``: how many rows it has for each element, if that is known. ``lifted``: constants are no
     part of what they are. ``forced``: who says the units of a query's conjunction, by its number,
-    in place of all this.
+    in place of all this. ``standing``: the conjunctions of more than two parts, by the last queries
+    that have come.
     """
 
     alive: Callable[[At], bool]
@@ -109,9 +111,26 @@ class Known:
     _expected: list[Asked] = field(default_factory=list)
     _wishes: _Wishes | None = None
     _most: int = FEW
+    standing: dict[str, list[Followed]] = field(default_factory=dict)
 
     def follow(self, followed: Followed) -> None:
         """A conjunction that runs now."""
+        self.stand(followed)
+        self.meet(followed)
+
+    def stand(self, followed: Followed) -> None:
+        """A query joins so from now on."""
+        if len(followed.conjunction.parts) > 2:
+            self.standing.setdefault(followed.installer.name, []).append(followed)
+            if len(self.standing) > FEW:
+                self.standing.pop(next(iter(self.standing)))
+
+    def forget(self, name: str) -> None:
+        """A query has gone, or joins in another order."""
+        self.standing.pop(name, None)
+
+    def meet(self, followed: Followed) -> None:
+        """A conjunction that others may join from now on."""
         self._new.append(followed)
         if len(self._new) >= FEW:  # no more operators are kept than these have
             self._learn()
@@ -125,6 +144,16 @@ class Known:
         """The units of the conjunctions of one that is expected."""
         asked = [one for one in self._expected if one.name == name]
         return {number: each.units for number, each in self.choose(asked).get(name, {}).items()}
+
+    def keyed(self, followed: Followed) -> Keyed:
+        """A conjunction that runs, by what it has in common with all that do."""
+        self._learn()
+        return self._keyed(followed.installer, followed.conjunction)
+
+    def joined(self, join: SubJoin) -> Running | None:
+        """A sub-join, if it runs."""
+        one = self._joins.get(join.key)
+        return one if one is not None and self.alive(one.at) else None
 
     def followed(self, name: str) -> Sequence[Followed]:
         """The conjunctions of a query that have come to run since they were looked at last."""

@@ -58,6 +58,7 @@ class PlanChange:
     gone: tuple[str, ...]
     stages: int
     made: Mapping[str, str]
+    muted: tuple[tuple[int, int], ...] = ()
 
     def after(self, base: Plan) -> Plan:
         """The version, of the one before. Raises ``LookupError`` if that is another one."""
@@ -69,8 +70,9 @@ class PlanChange:
             nodes[number].forget()
         queries = base.queries_after(self.queries, self.gone)
         return Plan(
-            self.version, nodes, self.order, self.streams, queries, self.stages, dict(self.made)
-        )
+            self.version, nodes, self.order, self.streams, queries, self.stages, dict(self.made),
+            self.muted,
+        )  # fmt: skip
 
 
 def change_of(before: Plan, after: Plan, came: Iterable[str], gone: Collection[str]) -> PlanChange:
@@ -94,6 +96,7 @@ def change_of(before: Plan, after: Plan, came: Iterable[str], gone: Collection[s
         tuple(gone),
         after.stages,
         after.made,
+        after.muted,
     )
 
 

@@ -12,7 +12,7 @@ from levada.algebra.nodes import Query
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.choose import Chosen
 from levada.plan.install.orders.known import Asked, Known
-from levada.plan.lowering.join_order import Conjunction, Orders, Tree
+from levada.plan.lowering.join_order import Conjunction, Orders, Tree, order_of
 from levada.plan.lowering.show import show_part
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.plan import Manner
@@ -43,6 +43,11 @@ def manner_of(query: Query, start: int, empty_reports: bool, made: int, until: i
         query.form, query.output, query.variables, query.template, streams, start, empty_reports,
         query.windows, query.reports.clock, made, until,
     )  # fmt: skip
+
+
+def in_manner(manner: Manner, orders: Orders) -> Manner:
+    """What is to be known of a query that is joined in these orders."""
+    return replace(manner, order=order_of(orders.units)) if orders.units else manner
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +88,16 @@ def _told(conjunctions: Sequence[Conjunction], chosen: Mapping[int, Chosen]) -> 
     for number, one in chosen.items():
         own = conjunctions[number]
         if one.tree != own.tree:
-            found.append(Order(_shown(own, one.tree), one.cost, bool(one.units)))
-        found.append(Order(_shown(own, own.tree), one.own, not one.units))
+            found.append(Order(shown(own, one.tree), one.cost, bool(one.units)))
+        found.append(Order(shown(own, own.tree), one.own, not one.units))
     return found
 
 
-def _shown(conjunction: Conjunction, tree: Tree) -> str:
+def shown(conjunction: Conjunction, tree: Tree) -> str:
     """An order as a text.
 
     ((?x :p ?y, ?y :q ?z), ?z :r ?u)
     """
     if isinstance(tree, int):
         return show_part(conjunction.parts[tree])
-    return f"({', '.join(_shown(conjunction, side) for side in tree)})"
+    return f"({', '.join(shown(conjunction, side) for side in tree)})"

@@ -1,10 +1,10 @@
 """Where a registered query stands in the plans: what its own results are, also when its name has
 been registered again.
 
-A query has one Emit member, from the plan version that first has it (``since``) to the first that
-has it no more (``until``). The rows of that member in epochs of these versions are its results,
-whatever other queries of the name reported before or after. Its layout is kept here, so that
-readers need no plan of long ago.
+A query has one Emit member at a time, from the plan version that first has it (``since``) to the
+first that has it no more (``until``). The rows of that member in epochs of these versions are its
+results, whatever other queries of the name reported before or after. Its layout, which all its
+Emits have, is kept here, so that readers need no plan of long ago.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ class Lifetime:
     def begin(self, query: QueryPlan, layout: Layout) -> None:
         """The query is in the plan."""
         self.layout, self.query = layout, query
+
+    def switch(self, query: QueryPlan) -> None:
+        """The query has another Emit from the next plan on."""
+        self.query = query
 
     def end(self, version: int) -> None:
         """The query is in no plan from this version on."""

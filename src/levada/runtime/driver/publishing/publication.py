@@ -230,7 +230,8 @@ class Publication:
             return
         root = str(self.checkpoint.root)
         times = np.array(epoch.shown_reports.get(query.name, []), np.int64)
-        batch = batch_of(query, layout, epoch.segments, lambda name: state_files.map_(root, name))
+        own = query.at(epoch.plan)
+        batch = batch_of(own, layout, epoch.segments, lambda name: state_files.map_(root, name))
         if batch is not None:
             yield with_empty(batch, times)
         elif len(times):

@@ -7,8 +7,9 @@
 What a query has had is the sum of all of these. When too many are in the manifest they become a
 file; two files become one where the newer is half as large, so there are few, and a row is
 rewritten as often. A query is told by its Emit: a node and a member, which are of no other ever
-(``plan/topology/members``); rows of those that are gone are left out when files become one. So an
-epoch writes what it has counted, however many queries there are.
+(``plan/topology/members``); where another takes its place, it has what that had. Rows of those that
+are gone are left out when files become one. So an epoch writes what it has counted, however many
+queries there are.
 
 Files are durable before the manifest that names them, and one of an attempt that failed is named by
 none: they are ``files`` of the manifest, and deleted as state is.
@@ -26,7 +27,7 @@ from levada.errors import CheckpointError
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.runtime.reported import NONE, Reported, living, names_of, together
+from levada.runtime.reported import NONE, Reported, living, moved, names_of, together
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
 
@@ -47,22 +48,31 @@ def keep(
         return recent, last.totalled
     parts = [_totals(told) for told in (recent, counts) if len(told)]
     rows = together(parts)[0] if parts else _totals(NONE)
-    rows = rows.where(living(plan, rows)) if gone else rows
+    files = last.totalled
+    if gone:
+        rows, files = _moved(root, plan, last, rows)
+        rows = rows.where(living(plan, rows))
     if rows.n <= FEW:
-        return Reported.of(rows), last.totalled
-    return NONE, _written(root, plan, last.totalled, epoch, rows)
+        return Reported.of(rows), files
+    return NONE, _written(root, plan, files, epoch, rows)
 
 
 def total_of(root: str, manifest: Manifest, query: QueryPlan) -> tuple[int, int]:
-    """The solutions and reports of a query of the manifest's plan. Raises ``CheckpointError``."""
-    solutions, _, _, reports = manifest.totals.of_query(query) or (0, 0, 0, 0)
-    for name, _ in manifest.totalled:
-        rows = _read(root, name)
-        first, last = np.searchsorted(rows["node"], [query.node, query.node + 1])
-        at = first + int(np.searchsorted(rows["op"][first:last], query.member))
-        if at < last and rows["op"][at] == query.member:
-            solutions, reports = solutions + int(rows["n"][at]), reports + int(rows["reports"][at])
-    return solutions, reports
+    """The solutions and reports of a query of the manifest's plan, or of the next one. Raises
+    ``CheckpointError``.
+    """
+    parts = [_totals(manifest.totals), *(_read(root, name) for name, _ in manifest.totalled)]
+    found = [_total(rows, one) for rows in parts for one in query.each]
+    return sum(n for n, _ in found), sum(reports for _, reports in found)
+
+
+def _total(rows: Frame, query: QueryPlan) -> tuple[int, int]:
+    """What rows that ascend say of an Emit."""
+    first, last = np.searchsorted(rows["node"], [query.node, query.node + 1])
+    at = first + int(np.searchsorted(rows["op"][first:last], query.member))
+    if at == last or rows["op"][at] != query.member:
+        return 0, 0
+    return int(rows["n"][at]), int(rows["reports"][at])
 
 
 def solutions_of(root: str, manifest: Manifest, plan: Plan) -> dict[str, int]:
@@ -88,6 +98,23 @@ def of_last(last: Callable[[], Manifest], read: Callable[[Manifest], T]) -> T:
         except CheckpointError:
             if last() is now:
                 raise
+
+
+def _moved(root: str, plan: Plan, last: Manifest, rows: Frame) -> tuple[Frame, Files]:
+    """Of late and files, where queries have other Emits than by the last manifest: what they had is
+    theirs. Files are read for that, and where one has such a query all are put together anew.
+    """
+    if not any(until > last.plan for q in plan.switched for until, _, _ in q.manner.formers):
+        return rows, last.totalled
+    parts = [_read(root, name) for name, _ in last.totalled]
+    found = [moved(plan, last.plan, part) for part in parts]
+    same = all(
+        np.array_equal(part[column], own[column])
+        for part, own in zip(parts, found, strict=True)
+        for column in ("node", "op")
+    )
+    rows = moved(plan, last.plan, rows)
+    return (rows, last.totalled) if same else (together([*found, rows])[0], [])
 
 
 def _totals(told: Reported) -> Frame:

@@ -1,0 +1,97 @@
+"""A query that goes over to other orders of its joins while it runs says what the naive reference
+says of it: no gap, no row twice, no window lost.
+
+Sets of queries as of ``test_orders_of_joins`` run in small epochs, and each time that is looked the
+orders of all that may go over are drawn anew (``Lots``), so that switches are under way nearly all
+the time, while queries come and go, in each mode of sharing, and over stops and starts (``check``:
+one at the end, more where modes are mixed). Switches that are done, and those that go on after a
+start, are counted. 2 sets; ``LEVADA_CASES`` is another number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_orders_of_joins import Lots, sets
+from test_shared_is_alone import latenesses
+
+from cases.elements import elements
+from cases.sketches import STREAM
+from cases.vocabulary import STATIC
+from coming import MODES, PHASES, Coming, World, check, comings
+from levada.plan.topology.topology import Topology
+from levada.runtime.driver.costs import switching
+from levada.testing.question import Element
+
+SETS = int(os.environ.get("LEVADA_CASES", "0"))
+OWN = MODES if SETS else ("exact",)
+"""Modes of which each set has a run of its own, beside one in which they are mixed."""
+pytestmark = pytest.mark.timeout(0)
+
+mixed_modes = st.lists(
+    st.sampled_from((*MODES, "exact", "exact")), min_size=PHASES + 1, max_size=PHASES + 1
+)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A stream that is long beside most windows."""
+    lateness = draw(latenesses)
+    found: list[Element] = []
+    for _ in range(5 if SETS else 3):
+        base = max((e.ts for e in found), default=0) + 250
+        found += draw(elements(lateness=lateness, base=base, least=8))
+    cuts = sorted(draw(st.integers(0, len(found))) for _ in range(PHASES - 1))
+    return World({STREAM: tuple(found)}, {STREAM: cuts}, lateness, STATIC)
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many switches were done, and how many of a run before."""
+    found: Counter[str] = Counter()
+    finish = switching.finish
+
+    def counted(topology: Topology, name: str) -> None:
+        found["done"] += 1
+        found["after a start"] += name not in topology.orders.standing
+        found[topology.sharing] += 1
+        finish(topology, name)
+
+    monkeypatch.setattr(switching, "finish", counted)
+    return found
+
+
+def test_queries_that_go_over_by_lot_say_what_each_says_alone(done: Counter[str]) -> None:
+    shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
+
+    @settings(
+        max_examples=SETS or 2,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[
+            HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture,
+        ],
+    )  # fmt: skip
+    @given(
+        comings(sets()), worlds(), mixed_modes, latenesses, st.integers(0, 99), st.integers(1, 3)
+    )
+    def each(
+        coming: Sequence[Coming],
+        world: World,
+        mixed: Sequence[str],
+        alone: int,
+        seed: int,
+        rows: int,
+    ) -> None:
+        check(
+            coming, world, shared, alone, mixed, orders=Lots(seed), looks=rows, epoch_rows=2 * rows
+        )
+
+    each()
+    print(f"{dict(done)} of {shared}")
+    assert done["done"] > 0

@@ -241,8 +241,11 @@ class World:
         topology = driver._catalog._topology
         if registry.changed or topology is None or driver.last.plan < topology.version:
             return False
-        records = self.engine._records()
-        return all(records[n].elements == len(s.elements) for n, s in self.streams.items())
+        records = self.engine._records()  # of an engine that starts they are those of before
+        return all(
+            name in records and records[name].elements == len(stream.elements)
+            for name, stream in self.streams.items()
+        )
 
     def revive(self) -> None:
         """The engine has died; another one goes on."""

@@ -178,7 +178,7 @@ def run(scale: float, stepped: bool) -> Result:
     modes = found["constants"]
     relax, exact = modes["relax"][100], modes["exact"][100]
     alone = {"alone": round(modes["relax"][1]["us"] / modes["off"][1]["us"], 3)}
-    more |= _shapes(max(subjects // 5, 100))
+    more |= _shapes(subjects)
     return Result("sharing", relax, exact, round(exact["us"] / relax["us"], 2), more | alone)
 
 

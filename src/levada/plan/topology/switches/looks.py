@@ -75,22 +75,32 @@ class Looks:
         at = self._next % len(waiting) if waiting else 0
         asked = [*waiting[at:], *waiting[:at]][:MOST]
         self._next = at + len(asked)
+        looked: set[At | None] = set()
         for name in asked:
             if name not in topology.switches and self._until.get(name, 0) <= self.looks:
-                yield from self._of(topology, name, why_not)
+                yield from self._of(topology, name, why_not, looked)
 
-    def _of(self, topology: Topology, name: str, why_not: Callable[[str], str]) -> Iterator[Better]:
-        """A query, and those that have a whole join in common with it."""
+    def _of(
+        self,
+        topology: Topology,
+        name: str,
+        why_not: Callable[[str], str],
+        looked: set[At | None],
+    ) -> Iterator[Better]:
+        """A query, and those that have a whole join in common with it; of those who share one the
+        first that may go over is asked for all (``looked``).
+        """
         for followed in list(topology.orders.standing[name]):
-            names = [name]
+            names, together = [name], _together(topology, followed)
+            if len(together) > MOST_TOGETHER or _whole(followed) in looked:
+                continue
             if not (why := why_not(name) or _beside(topology, name)):
+                looked.add(_whole(followed))
                 names = [
                     other
-                    for other in _together(topology, followed)
+                    for other in together
                     if other == name or not (why_not(other) or _beside(topology, other))
                 ]
-            if len(names) > MOST_TOGETHER:
-                continue
             gone = doomed(topology, names)
             if (found := better(topology.orders, followed, gone)) is None:
                 continue

@@ -142,3 +142,22 @@ def test_an_order_is_a_text_in_the_plan() -> None:
     units: dict[int, list[Tree]] = {0: [((1, 2), 0)], 3: [(0, 1)]}
     assert units_of(order_of(units)) == {0: (((1, 2), 0),), 3: ((0, 1),)}
     assert (order_of({}), units_of("")) == ("", {})
+
+
+def asked_of(many: int) -> list[str]:
+    """Who is asked at a look whether it may go over, of so many queries of one join."""
+    found, asked = topology(*map(str, range(many))), list[str]()
+    measure(found, "0", FIRST_RARE)
+
+    def why_not(name: str) -> str:
+        asked.append(name)
+        return ""
+
+    assert not list(Looks().look(found, why_not))
+    return asked
+
+
+def test_a_look_asks_each_of_those_who_share_a_join_once() -> None:
+    """Found by a bench: of 1,000 queries each asked all others, for a second."""
+    assert len(asked_of(8)) == 8
+    assert not asked_of(20), "too many do not go over together"

@@ -88,7 +88,7 @@ def test_without_best_fit_and_compression_the_answer_is_the_best_of_all(
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-@settings(max_examples=12)
+@settings(max_examples=60)
 @drawn(seed=SEEDS)
 def test_the_bound_is_never_below_a_completion(model: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -139,7 +139,7 @@ def test_places_that_can_be_exchanged() -> None:
 
 
 @pytest.mark.parametrize("rule", [first_fit, round_robin])
-@settings(max_examples=12)
+@settings(max_examples=30)
 @drawn(seed=SEEDS)
 def test_rivals_place_each_replica_once_within_the_cores(rule, seed: int) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(seed)
@@ -175,7 +175,7 @@ def test_a_search_is_never_worse_than_its_rivals_or_its_start(seed: int) -> None
     assert not judged(model, given, start).better(judged(model, given, refined)), seed
 
 
-@settings(max_examples=12)
+@settings(max_examples=25)
 @drawn(seed=SEEDS, moves=st.integers(0, 4))
 def test_a_move_budget_is_kept(seed: int, moves: int) -> None:
     rng = np.random.default_rng(seed)

@@ -20,6 +20,9 @@ SEED    ?= $(shell date +%Y%m%d)
 RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
+# an image may forbid to keep bytecode: each start of Levada would compile its modules anew, 1.5 s of CPU
+unexport PYTHONDONTWRITEBYTECODE
+
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
 SITE     := build/site
 PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml; pwd; } | cksum | tr -d ' ')

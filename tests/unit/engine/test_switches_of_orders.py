@@ -196,6 +196,40 @@ def test_a_query_that_goes_while_it_goes_over_takes_both_along(runs: Callable[..
     run.feed(chains(3, begin=3))
 
 
+@pytest.mark.filterwarnings("ignore:.*suspended")
+@pytest.mark.parametrize("limit", ["rows=1000", "solutions=200"])
+def test_a_query_that_is_suspended_while_it_goes_over(runs: Callable[..., Run], limit: str) -> None:
+    """Neither of its sets of operators stays, and who shares them says all that it has to say."""
+    bounds = {"max_rows": 1000} if limit.startswith("rows") else {"limits": limit}
+    run = runs(**bounds)
+    much = "?x :p ?y . ?y :q ?z . ?z :r ?u . ?i :p ?j"
+    run.engine.register(text(much, name="much"), name="much")
+    run.engine.register(text(BODY, name="few"), name="few")
+    run.engine.start()
+    stream = chains(3)
+    run.feed(stream)
+    assert "much" in run.topology.switches
+    crowd = [
+        Element(
+            3000 + i, tuple(f"<http://e/a{i}_{j}> <http://e/p> <http://e/b{j}>" for j in (0, 1))
+        )
+        for i in range(60)
+    ]
+    rest = chains(20, begin=4)
+    stream = [*stream, *crowd, *rest]
+    run.feed(crowd)
+    run.feed(rest)
+    assert list(run.engine.status().suspended) == ["much"]
+    assert "much" not in run.topology.queries and "much" not in run.topology.switches
+    gone = [what for what in run.log if what.startswith("few has gone over")]
+    assert len(gone) > 1, run.log
+    own = [r for r in right(BODY, "RSTREAM", stream) if r.time <= rest[-1].ts]
+    assert same(own, run.sink.reports["few"]) is None
+    run.engine.unregister("few")
+    run.settle()
+    assert run.joins() == 0
+
+
 def test_a_query_that_comes_meanwhile_shares_the_new_operators(runs: Callable[..., Run]) -> None:
     run = runs(looks=1000)
     run.engine.register(text(BODY), name="q")

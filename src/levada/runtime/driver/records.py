@@ -186,7 +186,7 @@ def count_sent(
     manifest: Manifest, last: Manifest, intention: Intention, done: Sequence[Done], root: str
 ) -> None:
     """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
-    groups; the manifest has it, or names its files.
+    groups.
     """
     manifest.slices, manifest.sent = dict(last.slices), last.sent
     manifest.by_group, manifest.pending = dict(last.by_group), last.pending
@@ -196,6 +196,10 @@ def count_sent(
         epoch = intention.epoch
         manifest.slices, manifest.sent = send_graph.keep(root, epoch, last, at, done)
         manifest.by_group, manifest.pending = group_counts.keep(root, epoch, last, at, done)
+
+
+def needed_beside(manifest: Manifest) -> set[str]:
+    """The files that a manifest needs beside those of its partitions."""
     counts = {name for files in manifest.by_group.values() for name in files}
     graphs = {name for name in manifest.slices.values() if name}
-    manifest.files = sorted({*manifest.files, *graphs, *counts})
+    return {*counts, *graphs, *(name for name, _ in manifest.totalled)}

@@ -43,7 +43,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
     meant. Raises ``CheckpointError``, and then nothing has changed.
     """
     facts_of(root)
-    checkpoint = Checkpoint(root, partitions=1, wall=wall)
+    checkpoint = Checkpoint(root, partitions=1, wall=wall, mends=True)
     try:
         last = checkpoint.last
         if last is None:

@@ -156,9 +156,10 @@ def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     kinds = dict.fromkeys(manifest.slices.values(), "graph")
     kinds |= {name: "groups sent" for files in manifest.by_group.values() for name in files}
     kinds |= {name: "totals" for name, _ in manifest.totalled}
-    kinds |= {manifest.inventory: "names"}
-    with suppress(CheckpointError):  # told where the file is looked at
-        files = names_of(root, manifest).files
+    if manifest.inventory:
+        yield Item("names", manifest.inventory)
+    with suppress(CheckpointError):  # told where the inventory is looked at
+        files = names_of(root, manifest).files - {manifest.inventory}
         yield from (Item(kinds.get(name, "state"), name) for name in sorted(files))
     segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
     yield from (Item("results", name) for name in (*segments, *manifest.segments))

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from xxhash import xxh3_64_hexdigest
 
 from levada.errors import unreadable
+from levada.model.checked import OTHER
 from levada.prepared import prepared
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
@@ -58,17 +60,23 @@ def names_of(root: Path, manifest: Manifest) -> Named:
 
 
 def read_inventory(path: Path) -> Inventory:
-    """An inventory from its file. Raises ``CheckpointError``."""
+    """An inventory from its file. Raises ``CheckpointError``, also for a sound file under another's
+    name.
+    """
+    data = read_sealed(path)
+    if xxh3_64_hexdigest(data) not in path.name:
+        raise unreadable(path, OTHER)
     try:
-        return msgspec.json.decode(read_sealed(path), type=Inventory)
+        return msgspec.json.decode(data, type=Inventory)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
 
 
 def write_inventory(root: Path, epoch: int, inventory: Inventory) -> str:
-    """Writes an inventory, durably; its name."""
+    """Writes an inventory, durably; its name, which has the hash of what it says."""
     data = msgspec.json.encode(inventory)
-    return state_files.write_sealed(str(root), FOLDER, f"{epoch}-{NAME}", data)
+    stem = f"{epoch}-{NAME}-{xxh3_64_hexdigest(data)}"
+    return state_files.write_sealed(str(root), FOLDER, stem, data)
 
 
 prepared(Inventory)

@@ -10,7 +10,8 @@ two; each figure by itself (``LEVADA_MOVING``: the names of some).
              CPU of an epoch with ``--balance on`` and 8 partitions at most, by that over 8
     driver   an epoch of the driver alone, with outcomes as of 1,000 partitions, two stages and 30
              files each, made up: its CPU, and calls of the file system; ``all``: each partition has
-             one file that is new, and one that nobody needs any more, ``few``: one in a hundred has
+             one file that is new, and one that nobody needs any more, ``few``: one in a hundred;
+             medians, and the mean and the most, for some epochs write an inventory of all names
     two      W1, 1,000,000 rows an epoch, spread over two executors, by one executor: CPU of all
              processes; of what both executors took, the part of the busier one
 """
@@ -240,8 +241,9 @@ def _appear(folder: Path, number: int, stream: Events, own: slice) -> None:
 
 
 class Made(LocalExecutor):
-    """Runs the first job, and makes the outcomes of all others up: of each partition and stage
-    ``FILES`` files, of which one is new, and one goes, in one partition of ``apart``.
+    """Runs the first job, and makes the outcomes of all others up: each partition and stage needs
+    ``FILES`` files, of which one is new, and one needed no more, in one partition of ``apart``.
+    What tasks delete is not there: they do not run.
     """
 
     def __init__(self, apart: int) -> None:
@@ -258,11 +260,16 @@ class Made(LocalExecutor):
         return made
 
     def _outcome(self, stage: int, partition: int) -> bytes:
-        first = 0 if partition % self._apart else self._job
+        last = self._job + FILES
         mine = f"state/{stage}-{partition}-0123456789abcdef"
-        names = [f"{mine}{n:06}" for n in range(first, first + FILES)]
-        done = {"stage": stage, "partition": partition, "state": names[-1], "files": names,
-                "cpu": 0.01, "nodes": {"3": 0.01}, "rows": {"3": 100}, "rows_in": 100}  # fmt: skip
+        done = {"stage": stage, "partition": partition, "cpu": 0.01, "nodes": {"3": 0.01},
+                "rows": {"3": 100}, "rows_in": 100}  # fmt: skip
+        if self._job == 2:
+            files = [f"{mine}{n:06}" for n in range(last - FILES, last)]
+            done |= {"whole": True, "state": files[-1], "files": files}
+        elif partition % self._apart == 0:
+            new = f"{mine}{last - 1:06}"
+            done |= {"state": new, "files": [new], "gone": [f"{mine}{last - FILES - 1:06}"]}
         return msgspec.json.encode({"controls": [], "done": [done]})
 
 
@@ -328,7 +335,9 @@ def _alone(apart: int, epochs: int) -> dict[str, float]:
             engine.start(once=True, keep_open=True)
             engine.await_end()
     spent, called = np.diff(cpu)[3:], np.diff(calls)[3:]
-    return {"cpu_ms": round(1000 * float(np.median(spent)), 1), "calls": float(np.median(called))}
+    return {"cpu_ms": round(1000 * float(np.median(spent)), 1),
+            "mean_ms": round(1000 * float(np.mean(spent)), 1),
+            "calls": float(np.median(called)), "most_calls": float(called.max())}  # fmt: skip
 
 
 def two(scale: float) -> dict[str, Any]:

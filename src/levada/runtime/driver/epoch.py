@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.intake.static_files import replaced
+from levada.model.collection import collection_paused
 from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
@@ -280,10 +281,9 @@ class Epochs:
         return outcomes
 
     def _context(self, intention: Intention) -> Context:
-        last, tables = self.last, self.checkpoint.tables
+        last, tables, names = self.last, self.checkpoint.tables, self.checkpoint.names
         self.checkpoint.check_follows(intention.epoch)
         plan = self.planned(intention.plan)
-        names = self.checkpoint.names
         moved = bool(names.state) and last.groups != intention.groups  # state lies by another table
         return Context(
             intention.epoch,
@@ -353,6 +353,7 @@ class Epochs:
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
+    @collection_paused()  # what outcomes are decoded as has no cycles, and lives no longer
     def _manifest(
         self, intention: Intention, context: Context, outcomes: Sequence[bytes]
     ) -> Manifest:
@@ -378,15 +379,12 @@ class Epochs:
             ended=intention.ended and all(r.known <= r.watermark for r in records.values()),
             rows_in=sum(d.rows_in for d in done),
             hits=totals.hits(plan, last, controls),
-            results=last.results + counts.solutions,
-            totalled=totalled,
+            results=last.results + counts.solutions, totalled=totalled,
             latest=derived_streams.latest(plan, last, counts),
-            rows_state=sum(d.rows_state for d in done),
-            setup=intention.setup,
-            groups=intention.groups,
-            balanced=intention.balanced or last.balanced,
+            rows_state=sum(d.rows_state for d in done), setup=intention.setup,
+            groups=intention.groups, balanced=intention.balanced or last.balanced,
             bound=self.bound,
-        )
+        )  # fmt: skip
         if self.balancing is not None:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)

@@ -20,7 +20,6 @@ often and late they run; what is left of them is an orphan (``reign.leavings``).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -181,10 +180,12 @@ class Names:
         state: dict[str, str | None],
         lost: Sequence[str],
     ) -> Change:
-        more = Counter[str]()
+        more = dict[str, int]()
         for new, old in lists.values():
-            more.update(new)
-            more.subtract(old)
+            for name in new:
+                more[name] = more.get(name, 0) + 1
+            for name in old:
+                more[name] = more.get(name, 0) - 1
         many = self._many
         come = [name for name, by in more.items() if by > 0 and name not in many]
         gone = [name for name, by in more.items() if by < 0 and many[name] + by == 0]

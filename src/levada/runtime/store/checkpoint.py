@@ -141,7 +141,6 @@ class Checkpoint:
                 self.tables.deal(partitions)
             self.has_orphans = False  # an attempt has failed since the last commit
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
-            self._names: Names | None = None
             if not mends:
                 self._sweep()
             if mirror is not None:
@@ -194,25 +193,16 @@ class Checkpoint:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
         before = previous(self.root, self.last)
         try:
-            self._names = names = Names(self.root, self.last, before)
+            self.names = Names(self.root, self.last, before)
         except CheckpointError as error:
             raise self.reign.overtaken() or error from error
-        found = leavings(self.root, self.last, before, names.of_last_two)
+        found = leavings(self.root, self.last, before, self.names.of_last_two)
         oldest = 0 if self.last is None else self.last.epoch - 1
-        found += [
-            self.root / "manifests" / str(epoch)
-            for epoch in epochs_there(self.root)
-            if epoch < oldest and not self._is_kept(epoch)
-        ]
+        old = (e for e in epochs_there(self.root) if e < oldest and not self._is_kept(e))
+        found += [self.root / "manifests" / str(epoch) for epoch in old]
         self.reign.check()
         for path in found:
             path.unlink(missing_ok=True)
-
-    @property
-    def names(self) -> Names:
-        """What the last manifest names."""
-        assert self._names is not None, "who goes back runs no epoch"
-        return self._names
 
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
@@ -237,8 +227,8 @@ class Checkpoint:
             raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
 
     def forget_before(self, manifest: Manifest) -> None:
-        """Deletes the manifest of two epochs before, if no reader needs it; the files that it alone
-        names go with the next epoch (``names.kept``).
+        """Deletes the manifest before the last two, unless a reader needs it. What it alone names
+        goes with the next epoch (``names.kept``).
         """
         if not self._is_kept(manifest.epoch - 2):
             (self.root / "manifests" / str(manifest.epoch - 2)).unlink(missing_ok=True)

@@ -27,7 +27,7 @@ from levada.runtime.store.names.told import tell
 from levada.runtime.store.reign.leavings import orphans
 from levada.windows.state.pieces import Head, Piece, State, read_head
 
-CASES = int(os.environ.get("LEVADA_CASES", "0")) or 24
+CASES = int(os.environ.get("LEVADA_CASES", "0")) or 9
 STEPS = 30
 STAGES, MOST = 2, 5
 KEYS = ("1.0", "2.0", "3.0")

@@ -227,9 +227,7 @@ class Checkpoint:
             raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
 
     def forget_before(self, manifest: Manifest) -> None:
-        """Deletes the manifest before the last two, unless a reader needs it. What it alone names
-        goes with the next epoch (``names.kept``).
-        """
+        """Deletes the manifest before the last two, unless a reader needs it (``names.kept``)."""
         if not self._is_kept(manifest.epoch - 2):
             (self.root / "manifests" / str(manifest.epoch - 2)).unlink(missing_ok=True)
 

@@ -45,6 +45,7 @@ from levada.plan.sealed.group_table import GroupTable, dealt, given
 from levada.runtime.driver import task_count
 from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
 from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.names.inventory import names_of
 
 ROWS, LOADED, EPOCH, SPARSE = 10_000_000, 1_000_000, 20_000, 50_000_000
 EPOCHS, MOVES, WATCHED, CHANGES = 34, (10, 14), (18, 20, 22), {26: 2, 30: 4}
@@ -144,7 +145,8 @@ def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str,
             at.append(time.process_time() - engine.looked.looking)
             last[:] = [manifest]
             if len(at) == WATCHED[1]:  # at the end of streams nothing is left
-                state = sum((engine.root / file).stat().st_size for file in manifest.files)
+                named = names_of(engine.root, manifest).files
+                state = sum((engine.root / file).stat().st_size for file in named)
 
         engine._on_epoch(see)
         engine.start(once=True, keep_open=not watched)
@@ -215,7 +217,9 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
 
         def see(manifest: Manifest) -> None:
             spent.append(time.process_time() - at[0])
-            partitions.append(len({key.split(".")[1] for key in manifest.state}))
+            partitions.append(
+                len({key.split(".")[1] for key in names_of(engine.root, manifest).state})
+            )
             at[0] = time.process_time()
 
         engine._on_epoch(see)

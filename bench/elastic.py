@@ -43,6 +43,7 @@ from levada.runtime.homes import Homes
 from levada.runtime.late import homes_of
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.names.inventory import names_of
 from levada.windows.state.pieces import read_head
 
 STEPS = (1, 4, 2)
@@ -120,7 +121,9 @@ class Kept:
     def see(self, manifest: Manifest, homes: Homes) -> tuple[int, int]:
         """The bytes that an epoch's tasks listed, and those of them that came from elsewhere."""
         listed = remote = 0
-        now = {name: self._files(file) for name, file in manifest.state.items()}
+        now = {
+            name: self._files(file) for name, file in names_of(self._root, manifest).state.items()
+        }
         for (stage, partition), executor in homes._at[False].items():
             name = f"{stage}.{partition}"
             before, known = self._of.get(name, ()), self._known.setdefault(executor, set())

@@ -27,6 +27,7 @@ from bench.data import Events, write
 from bench.measure import Tree
 from bench.result import Result, check_count
 from levada import Engine
+from levada.runtime.store.names.inventory import names_of
 
 EVENTS, BOUND, FILES = 36_000_000, 512_000_000, 36
 FEW, EPOCH = 4_000, 1_000_000
@@ -135,7 +136,7 @@ def _engine(folder: Path, want: int, memory: str) -> int:
         engine.await_end()
         assert engine._driver is not None, "it has been started"
         last = engine._driver.last
-        count, files = last.results, last.files
+        count, files = last.results, names_of(engine.root, last).files
         size = sum((engine.root / file).stat().st_size for file in files)
     check_count("bounded" if memory else "not bounded", count, want)
     return size

@@ -10,7 +10,8 @@ two; each figure by itself (``LEVADA_MOVING``: the names of some).
              CPU of an epoch with ``--balance on`` and 8 partitions at most, by that over 8
     driver   an epoch of the driver alone, with outcomes as of 1,000 partitions, two stages and 30
              files each, made up: its CPU, and calls of the file system; ``all``: each partition has
-             one file that is new, and one that nobody needs any more, ``few``: one in a hundred has
+             one file that is new, and one that nobody needs any more, ``few``: one in a hundred;
+             medians, and the mean and the most, for some epochs write an inventory of all names
     two      W1, 1,000,000 rows an epoch, spread over two executors, by one executor: CPU of all
              processes; of what both executors took, the part of the busier one
 """
@@ -21,6 +22,7 @@ import ctypes
 import os
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -43,6 +45,7 @@ from levada.plan.sealed.group_table import GroupTable, dealt, given
 from levada.runtime.driver import task_count
 from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
 from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.names.inventory import names_of
 
 ROWS, LOADED, EPOCH, SPARSE = 10_000_000, 1_000_000, 20_000, 50_000_000
 EPOCHS, MOVES, WATCHED, CHANGES = 34, (10, 14), (18, 20, 22), {26: 2, 30: 4}
@@ -50,6 +53,7 @@ PLAIN = 26  # before that the partitions are four
 DONTNEED = 4  # of madvise
 RATE, SECONDS, PARTITIONS = 5_000, 24, 8  # events a second of each stream
 STAGES, MANY, FILES = 2, 1000, 30
+LOOP = "levada loop"
 
 
 class Looked(LocalExecutor):
@@ -141,7 +145,8 @@ def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str,
             at.append(time.process_time() - engine.looked.looking)
             last[:] = [manifest]
             if len(at) == WATCHED[1]:  # at the end of streams nothing is left
-                state = sum((engine.root / file).stat().st_size for file in manifest.files)
+                named = names_of(engine.root, manifest).files
+                state = sum((engine.root / file).stat().st_size for file in named)
 
         engine._on_epoch(see)
         engine.start(once=True, keep_open=not watched)
@@ -212,7 +217,9 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
 
         def see(manifest: Manifest) -> None:
             spent.append(time.process_time() - at[0])
-            partitions.append(len({key.split(".")[1] for key in manifest.state}))
+            partitions.append(
+                len({key.split(".")[1] for key in names_of(engine.root, manifest).state})
+            )
             at[0] = time.process_time()
 
         engine._on_epoch(see)
@@ -240,8 +247,9 @@ def _appear(folder: Path, number: int, stream: Events, own: slice) -> None:
 
 
 class Made(LocalExecutor):
-    """Runs the first job, and makes the outcomes of all others up: of each partition and stage
-    ``FILES`` files, of which one is new, and one goes, in one partition of ``apart``.
+    """Runs the first job, and makes the outcomes of all others up: each partition and stage needs
+    ``FILES`` files, of which one is new, and one needed no more, in one partition of ``apart``.
+    What tasks delete is not there: they do not run.
     """
 
     def __init__(self, apart: int) -> None:
@@ -258,16 +266,21 @@ class Made(LocalExecutor):
         return made
 
     def _outcome(self, stage: int, partition: int) -> bytes:
-        first = 0 if partition % self._apart else self._job
+        last = self._job + FILES
         mine = f"state/{stage}-{partition}-0123456789abcdef"
-        names = [f"{mine}{n:06}" for n in range(first, first + FILES)]
-        done = {"stage": stage, "partition": partition, "state": names[-1], "files": names,
-                "cpu": 0.01, "nodes": {"3": 0.01}, "rows": {"3": 100}, "rows_in": 100}  # fmt: skip
+        done = {"stage": stage, "partition": partition, "cpu": 0.01, "nodes": {"3": 0.01},
+                "rows": {"3": 100}, "rows_in": 100}  # fmt: skip
+        if self._job == 2:
+            files = [f"{mine}{n:06}" for n in range(last - FILES, last)]
+            done |= {"whole": True, "state": files[-1], "files": files}
+        elif partition % self._apart == 0:
+            new = f"{mine}{last - 1:06}"
+            done |= {"state": new, "files": [new], "gone": [f"{mine}{last - FILES - 1:06}"]}
         return msgspec.json.encode({"controls": [], "done": [done]})
 
 
 class Counted:
-    """Calls of the file system."""
+    """Calls of the file system, of the thread that runs epochs."""
 
     NAMES = ("open", "stat", "lstat", "unlink", "remove", "rename", "replace", "link", "scandir",
              "listdir", "mkdir")  # fmt: skip
@@ -281,7 +294,7 @@ class Counted:
 
         def counted(call: Callable[..., Any]) -> Callable[..., Any]:
             def one(*given: Any, **named: Any) -> Any:
-                self.calls += 1
+                self.calls += threading.current_thread().name == LOOP
                 return call(*given, **named)
 
             return one
@@ -328,7 +341,9 @@ def _alone(apart: int, epochs: int) -> dict[str, float]:
             engine.start(once=True, keep_open=True)
             engine.await_end()
     spent, called = np.diff(cpu)[3:], np.diff(calls)[3:]
-    return {"cpu_ms": round(1000 * float(np.median(spent)), 1), "calls": float(np.median(called))}
+    return {"cpu_ms": round(1000 * float(np.median(spent)), 1),
+            "mean_ms": round(1000 * float(np.mean(spent)), 1),
+            "calls": float(np.median(called)), "most_calls": float(called.max())}  # fmt: skip
 
 
 def two(scale: float) -> dict[str, Any]:

@@ -49,7 +49,7 @@ from levada.engine.python.static_source import StaticSource, static_sources
 from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
-from levada.errors import UsageError
+from levada.errors import DamagedError, UsageError
 from levada.model.counts import Partitions, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
 from levada.plan.install.sharing import DEFAULT
@@ -62,6 +62,7 @@ from levada.runtime.local import Executor, cores
 from levada.runtime.slicing import check_slices
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Keep
+from levada.runtime.store.reign.rollback import offering
 from levada.runtime.store.remote.address import located
 from levada.runtime.store.remote.objects import Objects
 from levada.sinks import Sink
@@ -311,10 +312,13 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             if self._wish is not None and wanted is None:
                 partitions = self._wish.partitions(found)
             objects = None if self._address is None else Objects(self._address)
-            self._checkpoint = Checkpoint(
-                self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
-                objects=objects,
-            )  # fmt: skip
+            try:
+                self._checkpoint = Checkpoint(
+                    self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
+                    objects=objects,
+                )  # fmt: skip
+            except DamagedError as error:
+                raise offering(self.root, error) from error
             # of as many cores the model has chosen; a cluster's are known when its executors are
             kept = self._degree == MODEL and chosen_of(self._checkpoint.last) == found
             if isinstance(wanted, int) or (wanted is not None and self._is_here and not kept):

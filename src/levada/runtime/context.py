@@ -103,6 +103,8 @@ class Context(msgspec.Struct):
     own: dict[str, QueryLimits] = {}  # lower limits, of some queries
     placed: bool = False  # tasks are wanted at some executors, and tell where they ran
     memory: Memory = Memory()  # of a task
+    whole: bool = False  # stage tasks tell of all files that their partitions need
+    going: list[str] = []  # files that nobody needs any more, for tasks to delete
 
     @property
     def tells_places(self) -> bool:
@@ -203,8 +205,12 @@ class Done(msgspec.Struct, omit_defaults=True):
 
     stage: int
     partition: int
+    # of a stage's: the state's file, if it is another than before; files that its partition needs
+    # and did not before, and those that it needed; or all (``store.names.told``)
     state: str | None = None
     files: list[str] = []
+    gone: list[str] = []
+    whole: bool = False
     segment: str | None = None
     counts: Reported = NONE  # of queries with results
     sizes: dict[str, int] = {}  # query -> bytes of its results, where these have a limit

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.intake.static_files import replaced
+from levada.model.collection import collection_paused
 from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
@@ -34,6 +35,7 @@ from levada.runtime.driver.records import (
     count_sent,
     going_on,
     largest_time,
+    needed_beside,
     records_of,
     tell_executors,
     tell_places,
@@ -279,10 +281,10 @@ class Epochs:
         return outcomes
 
     def _context(self, intention: Intention) -> Context:
-        last, tables = self.last, self.checkpoint.tables
+        last, tables, names = self.last, self.checkpoint.tables, self.checkpoint.names
         self.checkpoint.check_follows(intention.epoch)
         plan = self.planned(intention.plan)
-        moved = bool(last.state) and last.groups != intention.groups  # state lies by another table
+        moved = bool(names.state) and last.groups != intention.groups  # state lies by another table
         return Context(
             intention.epoch,
             str(self.checkpoint.root),
@@ -292,7 +294,7 @@ class Epochs:
             tables.load(intention.groups).partitions,
             str(tables.path(intention.groups)),
             intention.streams,
-            last.state,
+            names.state,
             str(self.checkpoint.root / intention.setup),
             self._shared(plan),
             intention.static,
@@ -305,6 +307,8 @@ class Epochs:
             dict(self.limits.own),
             self.placed is not None,
             self.admission.room.memory,
+            names.whole,
+            names.going,
         )
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
@@ -349,6 +353,7 @@ class Epochs:
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
+    @collection_paused()  # what outcomes are decoded as has no cycles, and lives no longer
     def _manifest(
         self, intention: Intention, context: Context, outcomes: Sequence[bytes]
     ) -> Manifest:
@@ -356,7 +361,6 @@ class Epochs:
         plan = self.planned(intention.plan)
         last = going_on(self.last, plan.streams)
         controls, done = told_in(outcomes)
-        state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
         counts = totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
@@ -367,25 +371,20 @@ class Epochs:
             intention.plan,
             intention.positions,
             records,
-            state,
-            sorted({*(f for d in done for f in d.files), *(name for name, _ in totalled)}),
-            [d.segment for d in done if d.segment],
-            [s for c in controls for s in c.side],
-            counts,
-            added,
-            {q: t for d in done for q, t in d.shown_reports.items()},
-            intention.ended and all(r.known <= r.watermark for r in records.values()),
-            sum(d.rows_in for d in done),
-            totals.hits(plan, last, controls),
-            results=last.results + counts.solutions,
-            totalled=totalled,
+            segments=[d.segment for d in done if d.segment],
+            side=[s for c in controls for s in c.side],
+            counts=counts,
+            totals=added,
+            shown_reports={q: t for d in done for q, t in d.shown_reports.items()},
+            ended=intention.ended and all(r.known <= r.watermark for r in records.values()),
+            rows_in=sum(d.rows_in for d in done),
+            hits=totals.hits(plan, last, controls),
+            results=last.results + counts.solutions, totalled=totalled,
             latest=derived_streams.latest(plan, last, counts),
-            rows_state=sum(d.rows_state for d in done),
-            setup=intention.setup,
-            groups=intention.groups,
-            balanced=intention.balanced or last.balanced,
+            rows_state=sum(d.rows_state for d in done), setup=intention.setup,
+            groups=intention.groups, balanced=intention.balanced or last.balanced,
             bound=self.bound,
-        )
+        )  # fmt: skip
         if self.balancing is not None:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))
         count_sent(manifest, last, intention, done, context.root)
@@ -396,4 +395,5 @@ class Epochs:
         tell_counts(manifest, last, done, plan)
         manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
+        self.checkpoint.names.follow(manifest, done, needed_beside(manifest))
         return manifest

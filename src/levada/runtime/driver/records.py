@@ -22,6 +22,16 @@ from levada.runtime.places import Tally
 from levada.runtime.store.manifest import Carried, Intention, Manifest, Preferences, StreamRecord
 
 
+class _Outcome(msgspec.Struct):
+    """What a task of the last stage tells the driver."""
+
+    controls: list[Control]
+    done: list[Done]
+
+
+_OUTCOMES = msgspec.json.Decoder(_Outcome)
+
+
 def going_on(last: Manifest, streams: Sequence[str]) -> Manifest:
     """A manifest, of the streams of a later plan: what it says of a stream is said of its number.
     One that came since is new, whatever had its name; one that has left is known no further than
@@ -84,9 +94,9 @@ def told_in(outcomes: Sequence[bytes]) -> tuple[list[Control], list[Done]]:
     have been given their first answer; of a stage that it begins again it does not tell Python. An
     intake task answers otherwise if a file was written into meanwhile.
     """
-    decoded = [msgspec.json.decode(outcome) for outcome in outcomes]
-    controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
-    done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
+    decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
+    controls = [control for outcome in decoded for control in outcome.controls]
+    done = [told for outcome in decoded for told in outcome.done]
     if len({told.heard for told in done if told.stage}) > 1:
         raise LostTaskError("A file was written into while tasks were begun again.")
     return controls, done
@@ -186,7 +196,7 @@ def count_sent(
     manifest: Manifest, last: Manifest, intention: Intention, done: Sequence[Done], root: str
 ) -> None:
     """Adds what tasks have sent to the send graph of the epoch's slice, and to what it has of
-    groups; the manifest has it, or names its files.
+    groups.
     """
     manifest.slices, manifest.sent = dict(last.slices), last.sent
     manifest.by_group, manifest.pending = dict(last.by_group), last.pending
@@ -196,6 +206,10 @@ def count_sent(
         epoch = intention.epoch
         manifest.slices, manifest.sent = send_graph.keep(root, epoch, last, at, done)
         manifest.by_group, manifest.pending = group_counts.keep(root, epoch, last, at, done)
+
+
+def needed_beside(manifest: Manifest) -> set[str]:
+    """The files that a manifest needs beside those of its partitions."""
     counts = {name for files in manifest.by_group.values() for name in files}
     graphs = {name for name in manifest.slices.values() if name}
-    manifest.files = sorted({*manifest.files, *graphs, *counts})
+    return {*counts, *graphs, *(name for name, _ in manifest.totalled)}

@@ -62,7 +62,8 @@ def sizes(done: Sequence[Done]) -> dict[str, int]:
     """The bytes of each query's results in an epoch, where they are counted."""
     found = Counter[str]()
     for d in done:
-        found.update(d.sizes)
+        if d.sizes:
+            found.update(d.sizes)
     return dict(found)
 
 
@@ -70,7 +71,8 @@ def crowded(done: Sequence[Done], limits: Limited) -> dict[str, int]:
     """The queries that have more rows of state than they may have, and how many."""
     found = Counter[str]()
     for d in done:
-        found.update(d.held)
+        if d.held:
+            found.update(d.held)
     return {name: n for name, n in found.items() if 0 < limits.of(name).state < n}
 
 

@@ -43,15 +43,16 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.group_tables import GroupTables
-from levada.runtime.store.manifest import Manifest, read_files, read_manifest
+from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.runtime.store.names.kept import Names
 from levada.runtime.store.reign.commits import Driver, Reign
-from levada.runtime.store.reign.leavings import leavings, orphans
+from levada.runtime.store.reign.leavings import leavings, orphans, previous
 from levada.runtime.store.remote.mirror import MARK, mirror_of
 from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 
-FORMAT = 18
+FORMAT = 19
 LACKS = "No command brings it over: what it holds is laid out otherwise."
 SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
 CHAIN = 128  # versions of the plan after one that is written whole
@@ -99,7 +100,8 @@ class _Chain:
 class Checkpoint:
     """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
     one begins with so many ``partitions``. ``locked``: only if nobody has its lock. ``objects``:
-    where it is kept, if ``root`` is only where it is worked on.
+    where it is kept, if ``root`` is only where it is worked on. ``mends``: to go back; what the
+    last manifest names may be damaged, and nothing is swept.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Checkpoint:
         wall: int = 0,
         locked: bool = True,
         objects: Objects | None = None,
+        mends: bool = False,
     ) -> None:
         self.root = root
         self._wholes: list[int] = []  # plan versions that are written whole, of this run
@@ -138,7 +141,8 @@ class Checkpoint:
                 self.tables.deal(partitions)
             self.has_orphans = False  # an attempt has failed since the last commit
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
-            self._sweep()
+            if not mends:
+                self._sweep()
             if mirror is not None:
                 mirror.sweep()
         except BaseException:
@@ -187,13 +191,15 @@ class Checkpoint:
 
     def _sweep(self) -> None:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
-        found = leavings(self.root, self.last)
+        before = previous(self.root, self.last)
+        try:
+            self.names = Names(self.root, self.last, before)
+        except CheckpointError as error:
+            raise self.reign.overtaken() or error from error
+        found = leavings(self.root, self.last, before, self.names.of_last_two)
         oldest = 0 if self.last is None else self.last.epoch - 1
-        found += [
-            self.root / "manifests" / str(epoch)
-            for epoch in epochs_there(self.root)
-            if epoch < oldest and not self._is_kept(epoch)
-        ]
+        old = (e for e in epochs_there(self.root) if e < oldest and not self._is_kept(e))
+        found += [self.root / "manifests" / str(epoch) for epoch in old]
         self.reign.check()
         for path in found:
             path.unlink(missing_ok=True)
@@ -201,12 +207,16 @@ class Checkpoint:
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
         before = self.last
-        self.reign.commit(manifest)
+        try:
+            self.reign.commit(manifest)
+        finally:
+            if self.last is manifest:  # also if something fails behind the commit
+                self.names.take(manifest)
         if before is not None and before.groups < manifest.groups:
             self.tables.forget(before.groups)
         if self.has_orphans or manifest.epoch % SWEEP == 0:
             self.has_orphans = False
-            self.unlink(orphans(self.root, manifest))
+            self.unlink(orphans(self.root, manifest, self.names.of_last_two))
 
     def check_follows(self, epoch: int) -> None:
         """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
@@ -217,19 +227,9 @@ class Checkpoint:
             raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
 
     def forget_before(self, manifest: Manifest) -> None:
-        """Deletes state that neither this manifest nor the one before names, and that one's
-        predecessor.
-        """
-        older, previous = (self.root / "manifests" / str(manifest.epoch - n) for n in (2, 1))
-        if older.exists():
-            named = {*manifest.files, *(read_files(previous) if previous.exists() else ())}
-            self.forget(manifest.epoch - 2, read_files(older) - named)
-
-    def forget(self, epoch: int, files: Iterable[str]) -> None:
-        """Deletes a manifest of long ago, if no reader needs it, and files that none names."""
-        if not self._is_kept(epoch):
-            (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
-        self.unlink(files)
+        """Deletes the manifest before the last two, unless a reader needs it (``names.kept``)."""
+        if not self._is_kept(manifest.epoch - 2):
+            (self.root / "manifests" / str(manifest.epoch - 2)).unlink(missing_ok=True)
 
     def _is_kept(self, epoch: int) -> bool:
         return self.kept_from is not None and epoch >= self.kept_from

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -271,6 +271,7 @@ class Manifest(msgspec.Struct):
     plan: int
     positions: dict[str, dict[str, Any]] = {}
     streams: dict[str, StreamRecord] = {}
+    # the files that it names (``store.names.inventory``)
     state: dict[str, str] = {}
     files: list[str] = []
     segments: list[str] = []
@@ -314,6 +315,8 @@ class Manifest(msgspec.Struct):
     flows: dict[str, list[int]] = {}
     # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
     forms: dict[str, list[int]] = {}
+    gone: list[str] = []  # files of the inventory that are named no more
+    inventory: str = ""
 
     @property
     def behind(self) -> bool:
@@ -326,32 +329,12 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return seal(msgspec.json.encode(manifest))
 
 
-class _Named(msgspec.Struct):
-    """Of a manifest the files that it names."""
-
-    files: list[str] = []
-
-
-def read_files(path: Path) -> set[str]:
-    """The files that a manifest names, without what else it says (which grows with the queries).
-    Raises ``CheckpointError``.
-    """
-    return set(_decode(path, _Named).files)
-
-
 def read_manifest(path: Path) -> Manifest:
     """A manifest from its file. Raises ``CheckpointError``."""
-    return _decode(path, Manifest)
-
-
-_Struct = TypeVar("_Struct", bound=msgspec.Struct)
-
-
-def _decode(path: Path, kind: type[_Struct]) -> _Struct:
     try:
-        return msgspec.json.decode(read_sealed(path), type=kind)
+        return msgspec.json.decode(read_sealed(path), type=Manifest)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
 
 
-prepared(Intention, Manifest, _Named)
+prepared(Intention, Manifest)

@@ -54,7 +54,7 @@ def size_of(root: str, name: str | None) -> int:
 
 
 def delete(root: str, names: Collection[str]) -> None:
-    """Deletes files of this attempt that nobody will name."""
+    """Deletes files that nobody names, or will name."""
     for name in names:
         with suppress(OSError):  # else it is an orphan, as those of an attempt that died
             os.unlink(os.path.join(root, name))

@@ -8,6 +8,7 @@ manifest names it no more. Cost: reading all of the checkpoint once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from levada.runtime.store.deaths import DEATHS
 from levada.runtime.store.deliveries import DELIVERIES
 from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
+from levada.runtime.store.names.inventory import names_of, read_inventory
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
 from levada.runtime.store.reign.commits import check_newest, read_commit
@@ -154,7 +156,11 @@ def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
     kinds = dict.fromkeys(manifest.slices.values(), "graph")
     kinds |= {name: "groups sent" for files in manifest.by_group.values() for name in files}
     kinds |= {name: "totals" for name, _ in manifest.totalled}
-    yield from (Item(kinds.get(name, "state"), name) for name in manifest.files)
+    if manifest.inventory:
+        yield Item("names", manifest.inventory)
+    with suppress(CheckpointError):  # told where the inventory is looked at
+        files = names_of(root, manifest).files - {manifest.inventory}
+        yield from (Item(kinds.get(name, "state"), name) for name in sorted(files))
     segments = [s for h in (*manifest.held, *manifest.rolled) for s in h.segments]
     yield from (Item("results", name) for name in (*segments, *manifest.segments))
     yield from (Item("letters", name) for _, name, _ in manifest.side)
@@ -241,6 +247,8 @@ def check(root: Path, item: Item, tell: Tell = lambda size: None) -> None:
             read_ledger(root)
         case "static":
             check_copy(path, tell)
+        case "names":
+            read_inventory(path)
         case "positions":
             _check_log(root, item.name)
         case _:
@@ -272,7 +280,7 @@ def _frames(root: Path, name: str, tell: Tell) -> None:
 def pieces_are_there(root: Path, manifest: Manifest) -> None:
     """Whether each piece of state lies in the file that its partition's list says."""
     there: dict[str, set[str]] = {}
-    for name in manifest.state.values():
+    for name in names_of(root, manifest).state.values():
         for pieces in read_head(map_(str(root), name)[1]).pieces.values():
             for piece in pieces:
                 file = piece.file or name

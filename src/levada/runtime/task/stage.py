@@ -48,6 +48,7 @@ from levada.runtime.graph.send_graph import Arrivals
 from levada.runtime.graph.task_graph import task
 from levada.runtime.homes import executor_here
 from levada.runtime.store import state_files
+from levada.runtime.store.names import told
 from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
@@ -102,6 +103,9 @@ class StageTask:
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """The stage's blobs for the next stage, or its outcome."""
+        if self.stage == 1:  # before new files need room
+            mine = self.context.going[self.partition :: self.context.partitions]
+            state_files.delete(self.context.root, mine)
         if self.context.first:
             self._forget_removed()
         arrived = self._receive(blobs)
@@ -368,14 +372,12 @@ class StageTask:
         if self.context.limited.any("state"):
             done.held = held(self.plan, self.state, self.progress.new, self.partition)
         done.hear(self.controls, self.heard)
-        done.files, done.state = self.state.files(), self.state.file or None
+        file = self.state.file or None
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
-            done.state = state_files.write(self.context.root, "state", stem, self.state.finish())
-        if done.state is not None:
-            done.files.append(done.state)
+            file = state_files.write(self.context.root, "state", stem, self.state.finish())
         state_files.delete(self.context.root, self.state.in_vain())
-        self.opened.keep(done.files)
+        self.opened.keep(told.tell(done, self.state, file, whole=self.context.whole))
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         done.sizes = self.results.sizes
         done.nodes, done.rows, done.met = self.cpu, self.rows, exchange.met.told()

@@ -205,6 +205,10 @@ class State:
         """The older files that the pieces refer to."""
         return sorted({p.file for pieces in self._pieces.values() for p in pieces if p.file})
 
+    def first_files(self) -> set[str]:
+        """The files that a state needs which came from one file, as this epoch began."""
+        return {self.file, *(p.file for pieces in self._first.values() for p in pieces)}
+
     def finish(self) -> list[memoryview]:
         """The new state file's buffers: the list of all pieces, and the frames of the new ones
         (their ``file`` stays "").

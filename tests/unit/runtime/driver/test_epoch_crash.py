@@ -176,9 +176,10 @@ def test_killed_while_what_is_read_goes_into_a_log(
 def leftovers(root: Path) -> list[str]:
     """Files of attempts in the checkpoint that no manifest names."""
     from levada.runtime.store.manifest import read_manifest
+    from levada.runtime.store.names.inventory import names_of
 
     manifests = [
         read_manifest(p) for p in (root / "ck" / "manifests").iterdir() if p.name.isdigit()
     ]
-    named = {name for m in manifests for name in m.files}
+    named = {name for m in manifests for name in names_of(root / "ck", m).files}
     return [p.name for p in (root / "ck" / "state").iterdir() if f"state/{p.name}" not in named]

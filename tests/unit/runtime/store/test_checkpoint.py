@@ -380,7 +380,7 @@ def test_nothing_stays_of_queries_that_are_gone(stream: Any, ck: Any) -> None:
             engine.await_end()
             checkpoint = engine._open()
             manifest, facts = checkpoint.last, checkpoint.facts
-            kept = read_head(map_(str(ck), manifest.state["1.0"])[1]).pieces
+            kept = read_head(map_(str(ck), checkpoint.names.state["1.0"])[1]).pieces
             opened.append({int(key.split(".")[0]) for key in kept if key[0].isdigit()})
             assert opened[-1] <= set(checkpoint.load_plan(manifest.plan).nodes)
         plans = {p.name for p in (ck / "plans").glob("[0-9]*")}

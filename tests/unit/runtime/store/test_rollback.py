@@ -22,6 +22,8 @@ from levada.runtime.driver.epoch import Epochs
 from levada.runtime.store import checkpoint, verify
 from levada.runtime.store.checkpoint import Checkpoint, newest_manifest
 from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.runtime.store.names import kept
+from levada.runtime.store.names.inventory import names_of
 from levada.runtime.store.reign import rollback as module
 from levada.runtime.store.reign.rollback import offer, rollback
 from levada.sinks.files import FileSink
@@ -99,7 +101,7 @@ def damage(ck: Path, how: Callable[[Path], None]) -> list[str]:
     last = newest_manifest(ck)
     assert last is not None
     before = read_manifest(ck / "manifests" / str(last.epoch - 1))
-    own = [name for name in last.files if name not in before.files]
+    own = sorted(names_of(ck, last).files - names_of(ck, before).files)
     for name in own:
         how(ck / name)
     return own
@@ -148,7 +150,8 @@ def copy(died: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("die", "how", "keep", "partitions"), [(3, cut, None, 3), (8, Path.unlink, "1h", 2)]
+    ("die", "how", "keep", "partitions", "few"),
+    [(3, cut, None, 3, 1024), (8, Path.unlink, "1h", 2, 0)],
 )
 def test_results_are_those_of_a_run_that_nothing_happened_to(
     whole: dict[str, list[str]],
@@ -157,8 +160,13 @@ def test_results_are_those_of_a_run_that_nothing_happened_to(
     how: Any,
     keep: str | None,
     partitions: int,
+    few: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also over another number of partitions from then on: the intention has its own."""
+    """Also over another number of partitions from then on: the intention has its own. Also where
+    names stand in an inventory, which is damaged, too.
+    """
+    monkeypatch.setattr(kept, "FEW", few)
     write(tmp_path)
     run(tmp_path, die, keep=keep)
     was = published(tmp_path)
@@ -223,7 +231,7 @@ def test_a_death_between_the_steps_loses_nothing(
 
 REFUSALS: dict[str, tuple[Callable[[Path], object], str]] = {
     "the one before is damaged, too": (
-        lambda ck: list(map(cut, (ck / name for name in before(ck).files))),
+        lambda ck: list(map(cut, (ck / name for name in names_of(ck, before(ck)).files))),
         "cannot go back to epoch 5: The checkpoint's file .* cannot be read",
     ),
     "the one before is missing": (

@@ -78,6 +78,7 @@ class Reign:
         self._folder = self._root / FOLDER
         self._folder.mkdir(exist_ok=True)
         self.number = self._at = self._began = self._of_last = 0
+        self._there = list[int]()
         self.last: Manifest | None = None
         while not self._take_over(driver):
             pass
@@ -138,7 +139,8 @@ class Reign:
         path = self._folder / str(number)
         if not write_once(path, data) and not _holds(path, data):
             return False
-        return max(_numbers(self._root), default=0) == number
+        self._there = _numbers(self._root)
+        return max(self._there, default=0) == number
 
     def show(self) -> None:
         """Has the last manifest stand under its epoch for readers. It need not be durable: the
@@ -181,7 +183,7 @@ class Reign:
     def _forget(self) -> None:
         """Deletes the numbers that nobody looks at any more."""
         kept = {self._at, self._began, self._of_last}
-        for number in _numbers(self._root):
+        for number in self._there:  # as it was when the last one was created
             if number < self._at and number not in kept:
                 (self._folder / str(number)).unlink(missing_ok=True)
 

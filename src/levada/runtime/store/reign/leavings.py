@@ -8,7 +8,7 @@ are committed need no such look: what the last two manifests do not name, no lat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,11 +25,14 @@ MADE = ("state", "side", "graph")
 _WRITTEN = ("", "standby", "commits", "manifests", "plans", "intentions", "positions", "tables")
 
 
-def leavings(root: Path, last: Manifest | None) -> list[Path]:
-    """What a driver finds that begins its reign after this manifest; but for old manifests."""
-    before = previous(root, last)
-    named = files_of(last) | files_of(before)
-    found = [path for path in _made(root) if f"{path.parent.name}/{path.name}" not in named]
+def leavings(
+    root: Path, last: Manifest | None, before: Manifest | None, named: Set[str]
+) -> list[Path]:
+    """What a driver finds that begins its reign after this manifest; but for old manifests.
+    ``named``: the files that it and the one before name (``store.names``).
+    """
+    kept = named | _letters(last) | _letters(before)
+    found = [path for path in _made(root) if f"{path.parent.name}/{path.name}" not in kept]
     for folder in _WRITTEN:
         with suppress(OSError):
             found += [p for p in (root / folder).iterdir() if HIDDEN.fullmatch(p.name)]
@@ -42,13 +45,13 @@ def leavings(root: Path, last: Manifest | None) -> list[Path]:
     return found
 
 
-def orphans(root: Path, last: Manifest) -> list[Path]:
+def orphans(root: Path, last: Manifest, named: Set[str]) -> list[Path]:
     """What failed attempts at committed epochs have left."""
-    named = files_of(last) | files_of(previous(root, last))
+    kept = named | _letters(last) | _letters(previous(root, last))
     return [
         path
         for path in _made(root)
-        if f"{path.parent.name}/{path.name}" not in named and _epoch(path.name) <= last.epoch
+        if f"{path.parent.name}/{path.name}" not in kept and _epoch(path.name) <= last.epoch
     ]
 
 
@@ -60,9 +63,8 @@ def previous(root: Path, last: Manifest | None) -> Manifest | None:
     return None
 
 
-def files_of(manifest: Manifest | None) -> set[str]:
-    """The files of ``MADE`` that a manifest names."""
-    return set() if manifest is None else {*manifest.files, *(f for _, f, _ in manifest.side)}
+def _letters(manifest: Manifest | None) -> set[str]:
+    return set() if manifest is None else {name for _, name, _ in manifest.side}
 
 
 def _made(root: Path) -> Iterator[Path]:

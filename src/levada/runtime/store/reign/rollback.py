@@ -23,13 +23,14 @@ from pathlib import Path
 
 import msgspec
 
-from levada.errors import CheckpointError, LevadaError
+from levada.errors import CheckpointError, DamagedError, LevadaError
 from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, facts_of
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
+from levada.runtime.store.reign.commits import newest
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.fingerprint import check_same
 from levada.sources.read import read_range
@@ -43,7 +44,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
     meant. Raises ``CheckpointError``, and then nothing has changed.
     """
     facts_of(root)
-    checkpoint = Checkpoint(root, partitions=1, wall=wall)
+    checkpoint = Checkpoint(root, partitions=1, wall=wall, mends=True)
     try:
         last = checkpoint.last
         if last is None:
@@ -72,14 +73,21 @@ def offer(root: Path) -> str:
     either, or what was done since is not known.
     """
     with suppress(LevadaError, OSError, ValueError):
-        newest = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
-        before, intention = _before(root, read_manifest(root / "manifests" / str(newest)))
+        newest(root)  # going back is a commit behind it
+        last = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
+        before, intention = _before(root, read_manifest(root / "manifests" / str(last)))
         _check(root, before, intention)
         return (
             f"The manifest before, of epoch {before.epoch}, is whole: "
             f"`levada rollback {shlex.quote(str(root))}` goes back to it."
         )
     return ""
+
+
+def offering(root: Path, error: DamagedError) -> DamagedError:
+    """The error, with what to do about it if something can be done."""
+    hint = offer(root)
+    return DamagedError(error.message, hint=hint) if hint else error
 
 
 def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:

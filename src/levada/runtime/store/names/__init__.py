@@ -1,0 +1,1 @@
+"""Which files manifests name: how that is written, told by tasks, and kept in memory."""

@@ -151,7 +151,7 @@ def test_a_relation_s_changes_at_a_report_are_one_event(tmp_path: Path) -> None:
         engine.await_end()
     archive = Archive(tmp_path / "ck")
     archive.refresh()
-    found = feed_module.page(archive, "q", -1)
+    found = feed_module.page(archive, "q", -1, archive.latest("q").query.since)
     ids = [event.id for event in found]
     assert ids == sorted(set(ids))
     both = [event for event in found if event.body.count(b"\ndata: ") == 2]

@@ -171,6 +171,8 @@ def test_what_is_refused(client: httpx.Client) -> None:
     assert large.status_code == 413
     packed = {**QUADS, "Content-Encoding": "gzip"}
     assert client.post("/streams/s", content=b"\x1f\x8b", headers=packed).status_code == 415
+    plain = {**QUADS, "Content-Encoding": "Identity"}
+    assert client.post("/streams/s", content=b"", headers=plain).status_code == 202
     long_key = {**QUADS, "Idempotency-Key": "k" * 300}
     assert client.post("/streams/s", content=line(1), headers=long_key).status_code == 400
     assert client.post("/streams/s", content=b"", headers=QUADS).json()["rows"] == 0

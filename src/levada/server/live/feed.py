@@ -5,6 +5,8 @@ A client goes by ids. As long as the ring begins at or before its own it is give
 the same bytes for all; one that has fallen behind reads from the disk, until it has caught up. So
 what a client costs does not grow with how far it is behind.
 
+A topic is one query's: another one that takes its name has another (``stands``).
+
 What did not come into a ring (the thread was kept waiting for so long that it is not kept any more,
 or it cannot be read) is in none: a ring has no holes.
 """
@@ -44,13 +46,23 @@ class Event(NamedTuple):
 
 
 class Topic:
-    """A query that clients listen to. The ring has all events behind ``floor``."""
+    """A query that clients listen to, the one that the plan has ``since`` this version. The ring
+    has all events behind ``floor``.
+    """
 
-    def __init__(self, floor: int) -> None:
+    def __init__(self, floor: int, since: int = 0) -> None:
+        self.since = since
         self.floor = self.newest = floor
         self._ring: deque[Event] = deque()
         self._size = 0
+        self.over = False
         self.wakes: set[Callable[[], None]] = set()
+
+    def end(self) -> None:
+        """Its query is no more: who listens is let go."""
+        self.over = True
+        for wake in list(self.wakes):
+            wake()
 
     def take(self, events: list[Event]) -> None:
         """What has come."""
@@ -94,10 +106,12 @@ class Topic:
 
 
 class Feed:
-    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's."""
+    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's.
+    ``since`` gives the first plan version that has the query of a name; None: there is none.
+    """
 
-    def __init__(self, archive: Archive) -> None:
-        self.archive = archive
+    def __init__(self, archive: Archive, since: Callable[[str], int | None]) -> None:
+        self.archive, self._since = archive, since
         self._loop: asyncio.AbstractEventLoop | None = None
         self._topics: dict[str, Topic] = {}
         self._stopped = threading.Event()
@@ -111,6 +125,11 @@ class Feed:
         self._refresh()
         self._thread.start()
 
+    def end(self) -> None:
+        """Who listens is let go."""
+        for topic in list(self._topics.values()):
+            topic.end()
+
     def stop(self) -> None:
         """Follows no more."""
         self._stopped.set()
@@ -119,21 +138,26 @@ class Feed:
 
     def listen(self, query: str, wake: Callable[[], None]) -> Topic:
         """The topic of a query; ``wake`` is called when something has come."""
-        if query not in self._topics:
-            self._topics[query] = Topic(NEVER)  # seen by the thread from now on
-            last = self.archive.last(query)
-            topic = self._topics[query]
-            topic.floor = topic.newest = NEVER if last is None else last
-        self._topics[query].wakes.add(wake)
-        return self._topics[query]
-
-    def leave(self, query: str, wake: Callable[[], None]) -> None:
-        """Nobody is to be woken any more."""
+        since = self._since(query) or 0
         topic = self._topics.get(query)
-        if topic is not None:
-            topic.wakes.discard(wake)
-            if not topic.wakes:
-                del self._topics[query]
+        if topic is None or topic.since != since:
+            if topic is not None:
+                topic.end()
+            topic = self._topics[query] = Topic(NEVER, since)  # seen by the thread from now on
+            last = self.archive.last(query, since)
+            topic.floor = topic.newest = NEVER if last is None else last
+        topic.wakes.add(wake)
+        return topic
+
+    def stands(self, query: str, topic: Topic) -> bool:
+        """Whether the query of a topic is still there."""
+        return not topic.over and self._since(query) == topic.since
+
+    def leave(self, query: str, topic: Topic, wake: Callable[[], None]) -> None:
+        """Nobody is to be woken any more."""
+        topic.wakes.discard(wake)
+        if not topic.wakes and self._topics.get(query) is topic:
+            del self._topics[query]
 
     def _follow(self) -> None:
         told = time.monotonic()
@@ -149,23 +173,26 @@ class Feed:
         except (CheckpointError, OSError) as error:
             self._tell(error)
             return
-        for query in set(self._topics):
-            if entries and (gone := self.archive.gone(query)) is not None:
-                self._give(query, gone, [])
-        told = [self._one(e, query) for e in entries for query in e.queries.keys() & self._topics]
+        topics = dict(self._topics)
+        for query, topic in topics.items():
+            if entries and (gone := self.archive.gone(query, topic.since)) is not None:
+                self._give(topic, gone, [])
+        told = [self._one(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics]
         if all(told):
             self._failed = ""
 
-    def _one(self, entry: Entry, query: str) -> bool:
+    def _one(self, entry: Entry, query: str, topic: Topic) -> bool:
         """What has come of a query; whether it could be read."""
         try:
             found = self.archive.read(entry, query)
         except (CheckpointError, OSError) as error:
             self._tell(error)
-            self._give(query, entry.last(query), [])
+            self._give(topic, entry.last(query), [])
             return False
-        events = [] if found is None else list(events_of(found))
-        self._give(query, entry.last(query) if found is None else None, events)
+        if found is None:
+            self._give(topic, entry.last(query), [])
+        elif found.query.since == topic.since:
+            self._give(topic, None, list(events_of(found)))
         return True
 
     def _tell(self, error: Exception) -> None:
@@ -174,12 +201,11 @@ class Feed:
             self._failed = str(error)
             logging.getLogger("levada.server").warning("%s", error)
 
-    def _give(self, query: str, lost: int | None, events: list[Event]) -> None:
+    def _give(self, topic: Topic, lost: int | None, events: list[Event]) -> None:
         def take() -> None:
-            if query in self._topics:
-                if lost is not None:
-                    self._topics[query].miss(lost)
-                self._topics[query].take(events)
+            if lost is not None:
+                topic.miss(lost)
+            topic.take(events)
 
         self._post(take)
 
@@ -216,11 +242,13 @@ def _event(report: int, texts: list[str]) -> Event:
     return Event(report, f"event: report\n{data}\n".encode())
 
 
-def page(archive: Archive, query: str, after: int) -> list[Event]:
+def page(archive: Archive, query: str, after: int, since: int) -> list[Event]:
     """Some events from the disk behind an id, at most about a page of an epoch or more."""
     events: list[Event] = []
     size = 0
-    for found in archive.after(query, after):
+    for found in archive.after(query, after, since):
+        if found.query.since != since:
+            break  # another one that has taken the name
         for event in events_of(found):
             events.append(event)
             size += len(event.body)

@@ -109,6 +109,16 @@ def test_a_body_with_a_mistake_is_not_taken(
     until(partial(read, client, stream, 2))
 
 
+def test_a_byte_order_mark_is_none_of_a_body(client: httpx.Client, tmp_path: Path) -> None:
+    for k, (stream, body) in enumerate((("s", line(1)), ("k", '{"ts": 1, "k": 1}\n'))):
+        found = client.post(f"/streams/{stream}", content=f"\ufeff{body}")
+        assert (found.status_code, found.json().get("rows")) == (202, 1), found.text
+        until(partial(read, client, stream, 1))
+        assert len([*tmp_path.rglob("data/0*")]) == k + 1
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("data/0*"))
+    assert b"\xef\xbb\xbf" not in written, "beside others it would be in the middle of a file"
+
+
 def test_what_is_sent_again_is_taken_once(client: httpx.Client) -> None:
     headers = {**QUADS, "Idempotency-Key": "one"}
     first = client.post("/streams/s", content=line(1), headers=headers)

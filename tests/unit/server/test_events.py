@@ -23,6 +23,7 @@ from levada.engine.telling.archive import Archive
 from levada.errors import CheckpointError
 from levada.server.live import feed as feed_module
 from levada.server.live.feed import Event, Feed, Topic
+from levada.server.live.pages import Pages
 from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, TEXT, Run, events, last_report, served, started
 
@@ -151,7 +152,9 @@ def test_a_relation_s_changes_at_a_report_are_one_event(tmp_path: Path) -> None:
         engine.await_end()
     archive = Archive(tmp_path / "ck")
     archive.refresh()
-    found = feed_module.page(archive, "q", -1, archive.latest("q").query.since)
+    latest = archive.latest("q")
+    assert latest is not None
+    found = Pages(archive).behind("q", -1, latest.query.since)
     ids = [event.id for event in found]
     assert ids == sorted(set(ids))
     both = [event for event in found if event.body.count(b"\ndata: ") == 2]

@@ -114,12 +114,17 @@ class Archive:
         """The reports behind an id (None: all that are kept), epoch by epoch; those that go
         meanwhile are left out.
         """
-        epoch = -1
-        while (entry := self._next(query, after, epoch, since)) is not None:
-            epoch = entry.epoch
+        for entry in self.entries(query, after, since):
             found = self.read(entry, query, after)
             if found is not None and found.ids:
                 yield found
+
+    def entries(self, query: str, after: int | None, since: int = 0) -> Iterator[Entry]:
+        """The epochs that have them."""
+        epoch = -1
+        while (entry := self._next(query, after, epoch, since)) is not None:
+            epoch = entry.epoch
+            yield entry
 
     def latest(self, query: str, since: int = 0) -> Found | None:
         """The last report."""

@@ -22,7 +22,8 @@ from urllib.parse import quote, unquote
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
-from levada.server.live.feed import NEVER, SILENCE, Event, Feed, Topic, page
+from levada.server.live.feed import NEVER, SILENCE, Feed, Topic
+from levada.server.live.pages import Event
 from levada.server.media import whole
 from levada.server.problems import Problem
 
@@ -141,9 +142,10 @@ class EventStream:
 
     async def _from_disk(self, query: str, topic: Topic, parts: list[bytes]) -> Sequence[Event]:
         """What a client that is behind has next; a gap first, if what follows is not kept."""
-        archive, at = self._feed.archive, self._at[query]
-        found = await asyncio.to_thread(page, archive, query, at, topic.since)
-        gone = archive.gone(query, topic.since)
+        pages, at = self._feed.pages, self._at[query]
+        async with pages.turns:
+            found = await asyncio.to_thread(pages.behind, query, at, topic.since)
+        gone = self._feed.archive.gone(query, topic.since)
         if gone is not None and gone > at and (not found or found[0].id > gone):
             before = found[0].id if found else None
             said = {"query": query, "after": None if at == NEVER else at, "before": before}

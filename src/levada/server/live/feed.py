@@ -18,31 +18,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
-import polars as pl
-
-from levada.emission.formats import Format
-from levada.emission.serialize import lines
-from levada.engine.telling.archive import Archive, Found
+from levada.engine.telling.archive import Archive
 from levada.errors import CheckpointError
-from levada.model.names import shown
-from levada.model.time import TIMELESS
 from levada.runtime.store.published import Entry
+from levada.server.live.pages import PAGE, Event, Pages, events_of
 
 LOOK = 0.02  # s between two looks at what is there
 RING = 4 << 20  # bytes of a query
-PAGE = 64 << 10  # bytes that are read from the disk at once
 SILENCE = 15.0  # s without an event after which a client is told that it is still there
 NEVER = -(2**63)
-
-
-class Event(NamedTuple):
-    """A report as it is sent: its id, and what stands behind the id."""
-
-    id: int
-    body: bytes
 
 
 class Topic:
@@ -112,6 +98,7 @@ class Feed:
 
     def __init__(self, archive: Archive, since: Callable[[str], int | None]) -> None:
         self.archive, self._since = archive, since
+        self.pages = Pages(archive)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._topics: dict[str, Topic] = {}
         self._stopped = threading.Event()
@@ -217,41 +204,3 @@ class Feed:
     def _post(self, call: Callable[[], None]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call)
-
-
-def events_of(found: Found) -> Iterator[Event]:
-    """The reports that were found, each as an event; a relation's inserts and deletes at one report
-    are one.
-    """
-    query = found.query
-    texts = lines(Format.NDJSON, shown(query.name), query.variables, found.batch)
-    if found.ids == [found.entry.epoch] and found.entry.queries[query.name][1] == TIMELESS:
-        yield _event(found.entry.epoch, texts.to_list())
-        return
-    reports = texts.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).to_list()
-    own: list[str] = []
-    for at, (report, text) in enumerate(zip(reports, texts, strict=True)):
-        own.append(text)
-        if at + 1 == len(reports) or reports[at + 1] != report:
-            yield _event(report, own)
-            own = []
-
-
-def _event(report: int, texts: list[str]) -> Event:
-    data = "".join(f"data: {text.rstrip()}\n" for text in texts)
-    return Event(report, f"event: report\n{data}\n".encode())
-
-
-def page(archive: Archive, query: str, after: int, since: int) -> list[Event]:
-    """Some events from the disk behind an id, at most about a page of an epoch or more."""
-    events: list[Event] = []
-    size = 0
-    for found in archive.after(query, after, since):
-        if found.query.since != since:
-            break  # another one that has taken the name
-        for event in events_of(found):
-            events.append(event)
-            size += len(event.body)
-        if size > PAGE:
-            break
-    return events

@@ -37,9 +37,7 @@ async def results(request: Request) -> Response | EventStream:
         raise Problem(400, "limit bounds the reports behind a time.", hint="Say after=TIME, too.")
     if live:
         said = request.headers.get("last-event-id") or request.query_params.get("after")
-        kind = EventStream
-        if query.form is Form.CONSTRUCT and request.query_params.get("format") == Format.NT:
-            kind = StatementStream
+        kind = _kind(request, query)
         return kind(own.feed, wanted([query.name], said, one=True), one=True)
     if after is not None:
         return await _behind(request, own, query, after, limit or own.settings.limits.reports)
@@ -49,6 +47,18 @@ async def results(request: Request) -> Response | EventStream:
         why = await off_loop(lambda: _why(own, query.name))
         raise Problem(404, f"There is no report of {query.name} yet.", hint=why)
     return await _report(request, found, form, media, cache="no-cache")
+
+
+def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
+    """What events are written as. Raises ``Problem`` 406."""
+    word = request.query_params.get("format") or Format.NDJSON
+    kinds: dict[str, type[EventStream]] = {Format.NDJSON: EventStream}
+    if query.form is Form.CONSTRUCT:
+        kinds[Format.NT] = StatementStream
+    if word not in kinds:
+        told = f"The events of {query.name} cannot be had as {word[:40]}."
+        raise Problem(406, told, available=list(map(str, kinds)))
+    return kinds[word]
 
 
 async def one(request: Request) -> Response:

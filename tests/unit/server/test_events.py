@@ -54,6 +54,14 @@ def test_a_client_goes_on_where_it_was(client: httpx.Client, run: Run) -> None:
     assert wrong.status_code == 400
 
 
+def test_what_events_are_written_as(client: httpx.Client) -> None:
+    for word in ("csv", "nt", "rubbish"):  # of a CONSTRUCT they are triples, too
+        found = client.get(f"/queries/hot/results?format={word}", headers=EVENTS)
+        assert (found.status_code, found.json().get("available")) == (406, ["ndjson"])
+    with client.stream("GET", "/queries/hot/results?format=ndjson&after=0", headers=EVENTS) as ok:
+        assert events(ok.iter_lines(), 1)[0]["id"] == "1000"
+
+
 def test_many_queries_on_one_connection(client: httpx.Client, run: Run) -> None:
     run.engine.register(GRAPHS, name="made")
     run.feed(2)

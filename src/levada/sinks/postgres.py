@@ -37,6 +37,7 @@ OUTPUTS = "levada_outputs"
 _MAKING = 0x6C6576616461  # the advisory lock of who makes a table
 ANSWER = 10  # s that a server has to take a connection
 _PLAIN = ("report", "change")
+_SECRETS = ("password", "sslpassword")  # libpq's words
 _COMES_AGAIN = (
     "starting up", "shutting down", "recovery", "too many", "terminating", "slots", "not yet",
 )  # fmt: skip
@@ -343,7 +344,7 @@ def _check_url(who: str, url: str) -> None:
     try:
         parts = urlsplit(url)
         words = dict(parse_qsl(parts.query))
-        secret = parts.password is not None or "password" in words
+        secret = parts.password is not None or not words.keys().isdisjoint(_SECRETS)
         found = bool(parts.path.strip("/")) or "dbname" in words
     except ValueError:
         secret = found = False

@@ -227,8 +227,9 @@ class KafkaTarget:
         """What librdkafka raises, in a sentence."""
         try:
             yield
-        except SourceError as error:  # no package, no password
-            raise SinkError(error.message, hint=error.hint) from error
+        except SourceError as error:  # no package, no password; once there was one it may come
+            kind = TargetAwayError if self._begun else SinkError
+            raise kind(error.message, hint=error.hint) from error
         except SinkError:
             raise
         except Exception as failure:

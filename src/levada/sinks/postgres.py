@@ -287,8 +287,9 @@ class PostgresTarget:
         """What psycopg raises, in a sentence."""
         try:
             yield
-        except SourceError as error:  # no password
-            raise SinkError(error.message, hint=error.hint) from error
+        except SourceError as error:  # no password; once there was one it may come again
+            kind = TargetAwayError if self._begun else SinkError
+            raise kind(error.message, hint=error.hint) from error
         except library().Error as error:
             self._columns = ()  # what was made has gone back
             why = _line(error)

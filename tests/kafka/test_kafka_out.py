@@ -227,6 +227,20 @@ def test_a_second_engine_is_fenced(broker: Broker) -> None:
     assert [json.loads(text)["report"] for text in own(consumed(broker, "fenced"))] == [None]
 
 
+def test_names_with_hyphens_fence_nobody(broker: Broker) -> None:
+    one = Destination(broker.topic("b-c")).target("a", "id")
+    other = Destination(broker.topic("c")).target("a-b", "id")
+    with Engine(spark=False) as engine:
+        engine.register("SELECT ?x WHERE { BIND(1 AS ?x) }", name="q")
+        engine.start(once=True)
+        engine.await_end(PATIENCE)
+        piece = _piece(engine)
+    assert one.open(None) is other.open(None) is None
+    for each in (one, other):
+        each.write(piece)
+        each.close()
+
+
 def _piece(engine: Engine) -> Any:
     from levada.sinks.target import Piece, Position
 

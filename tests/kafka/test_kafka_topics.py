@@ -8,11 +8,12 @@ import random
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import NewPartitions
 from hypothesis import HealthCheck, given, settings
 
@@ -271,6 +272,32 @@ def test_offsets_that_are_gone(broker: Broker, tmp_path: Path) -> None:
     assert any("offsets 4 to 5" in d["reason"] and "2 in all" in d["reason"] for d in letters)
 
 
+def test_a_topic_that_is_made_anew(broker: Broker, tmp_path: Path) -> None:
+    name = next(NAMES)
+    url = broker.topic(name)
+    broker.send(name, [statement(k) for k in range(4)], times=[1000] * 4)
+    for lost in ("stop", "skip"):
+        _first_two(url, tmp_path / lost, lost)
+    broker.admin.delete_topics([name])[name].result(120)
+    until(lambda: name not in broker.admin.list_topics(timeout=120).topics)
+    until(lambda: made(broker, name))
+    broker.send(name, [statement(9)], times=[2000])
+    said = r"Epoch [0-9]+: .* another one of its name; of partitions was read of 0 up to 4"
+    with pytest.raises(SourceError, match=said):
+        answers(url, tmp_path / "stop", format="nt", time="timestamp")
+    _, record, letters = answers(url, tmp_path / "skip", format="nt", time="timestamp", lost="skip")
+    assert (record.elements, record.dead) == (5, 1)
+    assert "another one of its name" in letters[0]["reason"]
+
+
+def made(broker: Broker, name: str) -> bool:
+    """Whether a topic has been made: one of its name may not have gone yet."""
+    with suppress(KafkaException):
+        broker.topic(name)
+        return True
+    return False
+
+
 def _first_two(url: str, root: Path, lost: Any) -> None:
     with Engine(spark=False, checkpoint=root) as engine:
         engine.stream("http://e/s", url, format="nt", time="timestamp", lost=lost)
@@ -315,6 +342,8 @@ def test_mistakes_are_sentences(broker: Broker, monkeypatch: pytest.MonkeyPatch)
         (broker.url("x"), {"strat": "latest"}, "no option strat.*start"),
         (broker.url("x"), {"start": "lates"}, "latest"),
         (broker.url("x"), {"sasl": "plain"}, "go together"),
+        (broker.url("x"), {"user": "u"}, "go together"),
+        (broker.url("x"), {"password": "env:HOME"}, "go together"),
         (broker.url("x"), {"sasl": "plain", "user": "u", "password": "hunter2"}, "does not stand"),
         (broker.url("x"), {"limit": 5}, "limit="),
         (broker.url("x"), {"element": "subject"}, "element=message or element=line"),

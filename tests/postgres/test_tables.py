@@ -452,6 +452,7 @@ def test_mistakes_are_sentences(tmp_path: Path) -> None:
         ("kafka://127.0.0.1:1/t", {"format": "parquet"}, "not written as parquet"),
         ("kafka://127.0.0.1:1/t", {"format": "nq"}, "nq cannot hold"),
         ("kafka://u:hunter2@127.0.0.1:1/t", {}, "no topic of Kafka"),
+        (f"{url}?sslpassword=hunter2", {}, "does not stand in a URL"),
     ):
         with (
             Engine(spark=False, checkpoint=tmp_path / "ck") as engine,

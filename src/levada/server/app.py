@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -30,7 +30,7 @@ from levada.server.push.shortcut import Shortcut
 from levada.server.served import Served, check_role
 from levada.server.telling.letters import letters
 from levada.server.telling.topology import topology
-from levada.server.way import Endpoint, Way, check_asked
+from levada.server.way import Endpoint, Way, check_asked, check_names
 
 THREADS = 32  # those who wait for the engine, or plan, leave others room, on few processors, too
 PLAIN = "text/plain"
@@ -126,7 +126,10 @@ WAYS = (
 )  # fmt: skip
 
 
-SOCKETS = {"/events": events_socket, "/queries/{query}/results": query_socket}
+SOCKETS = {
+    "/events": (events_socket, ("query", "after")),
+    "/queries/{query}/results": (query_socket, ("after",)),
+}
 
 
 def application(served: Served, tokens: Tokens) -> Door:
@@ -145,7 +148,7 @@ def application(served: Served, tokens: Tokens) -> Door:
     app = Starlette(
         routes=[
             *(Route(way.path, _guarded(way), methods=[way.method]) for way in WAYS),
-            *(WebSocketRoute(path, _looked_at(socket)) for path, socket in SOCKETS.items()),
+            *(WebSocketRoute(path, _looked_at(path, *of)) for path, of in SOCKETS.items()),
         ],
         exception_handlers={
             Problem: on_problem,
@@ -177,12 +180,15 @@ def _guarded(way: Way) -> Endpoint:
     return guarded
 
 
-def _looked_at(endpoint: Callable[[WebSocket], Awaitable[None]]) -> Callable[..., Any]:
+def _looked_at(
+    path: str, endpoint: Callable[[WebSocket], Awaitable[None]], asks: Sequence[str]
+) -> Callable[..., Any]:
     """The endpoint of a WebSocket, for those who may look; else it is refused over HTTP."""
 
     async def guarded(socket: WebSocket) -> None:
         try:
             check_role(socket, Role.READ)
+            check_names(f"A WebSocket at {path}", socket, asks)
             await endpoint(socket)
         except WebSocketDisconnect:
             pass  # it has gone while it was told

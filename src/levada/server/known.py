@@ -38,13 +38,16 @@ MOST = 2000  # queries of which a new text may read what they make
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A query as it was asked for. ``etag``: of text, dialect and options."""
+    """A query as it was asked for. ``etag``: of text, dialect and options. ``since``: the first
+    plan version that has it; 0: it is in none now.
+    """
 
     name: str
     dialect: str
     text: str
     options: str
     suspended: str = ""
+    since: int = 0
 
     @property
     def etag(self) -> str:
@@ -89,6 +92,10 @@ class Facts:
             self._look()
             return self._now
 
+    def since(self, name: str) -> int | None:
+        """The first plan version that has the query of this name; None if there is none."""
+        return _since(self.now().plans, name) or None
+
     def known(self) -> Known:
         """What a new text can name. It is not to be changed."""
         with self._lock:
@@ -131,19 +138,26 @@ class Facts:
         if catalog is not None:
             topology, identities = read_catalog(catalog)
             plans = dict(topology.queries)
-            texts = {name: text_of(name, said) for name, said in identities.items()}
+            texts = {
+                name: text_of(name, said, since=_since(plans, name))
+                for name, said in identities.items()
+            }
         for name, found in suspended.items():
             texts[name] = text_of(name, found.identity, found.why)
         self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, topology)
         self._known, self._seen = None, seen
 
 
-def text_of(name: str, identity: str, suspended: str = "") -> Text:
+def text_of(name: str, identity: str, suspended: str = "", *, since: int = 0) -> Text:
     """A query from what makes it the same when it is registered again."""
     dialect, options, text = identity.split("\n", 2) if identity else ("", "", "")
     if "entailment=None" not in options and "Regime.NONE" not in options:
         text = text.rpartition("\n")[0]  # behind it stands what it means
-    return Text(name, dialect, text, options, suspended)
+    return Text(name, dialect, text, options, suspended, since)
+
+
+def _since(plans: Mapping[str, QueryPlan], name: str) -> int:
+    return plans[name].since if name in plans else 0
 
 
 def _known(now: Now) -> Known:

@@ -83,6 +83,10 @@ async def on_status(request: Request, error: Exception) -> Response:
     """No such path, or no such method there."""
     status = getattr(error, "status_code", 500)
     headers = dict(getattr(error, "headers", None) or {})
+    if status == 405:  # the router names the methods of one route of the path
+        ways = [route for route in request.app.routes if route.matches(request.scope)[0].value]
+        methods = {m for way in ways for m in getattr(way, "methods", None) or ()}
+        headers["Allow"] = ", ".join(sorted(methods))
     told = {404: "There is nothing under this path.", 405: "This path knows other methods."}
     hint = "GET /openapi.json lists what there is."
     said = told.get(status, str(getattr(error, "detail", "")))

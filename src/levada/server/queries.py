@@ -85,7 +85,7 @@ def _shown(own: Served, text: Text, state: QueryStatus | None) -> dict[str, Any]
         "text": text.text,
         "results": f"{_place(text.name)}/results",
         "state": "suspended" if text.suspended else "running",
-        "last_report": own.archive.last(text.name),
+        "last_report": own.archive.last(text.name, text.since),
     }
     if text.suspended:
         return found | {"why": text.suspended}

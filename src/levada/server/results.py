@@ -31,20 +31,34 @@ async def results(request: Request) -> Response | EventStream:
     """The last report; with ``?after=`` those behind it; as events those that come."""
     own, query = served(request), plan_of_query(request)
     after = number(request, "after", -FARTHEST, FARTHEST)
-    if wants_events(request):
+    limit = number(request, "limit", 1, own.settings.limits.reports)
+    live = wants_events(request)
+    if limit is not None and (live or after is None):
+        raise Problem(400, "limit bounds the reports behind a time.", hint="Say after=TIME, too.")
+    if live:
         said = request.headers.get("last-event-id") or request.query_params.get("after")
-        kind = EventStream
-        if query.form is Form.CONSTRUCT and request.query_params.get("format") == Format.NT:
-            kind = StatementStream
+        kind = _kind(request, query)
         return kind(own.feed, wanted([query.name], said, one=True), one=True)
     if after is not None:
-        return await _behind(request, own, query, after)
+        return await _behind(request, own, query, after, limit or own.settings.limits.reports)
     form, media = chosen(request, query, single=True)
-    found = await off_loop(lambda: own.archive.latest(query.name))
+    found = await off_loop(lambda: own.archive.latest(query.name, query.since))
     if found is None:
         why = await off_loop(lambda: _why(own, query.name))
         raise Problem(404, f"There is no report of {query.name} yet.", hint=why)
     return await _report(request, found, form, media, cache="no-cache")
+
+
+def _kind(request: Request, query: QueryPlan) -> type[EventStream]:
+    """What events are written as. Raises ``Problem`` 406."""
+    word = request.query_params.get("format") or Format.NDJSON
+    kinds: dict[str, type[EventStream]] = {Format.NDJSON: EventStream}
+    if query.form is Form.CONSTRUCT:
+        kinds[Format.NT] = StatementStream
+    if word not in kinds:
+        told = f"The events of {query.name} cannot be had as {word[:40]}."
+        raise Problem(406, told, available=list(map(str, kinds)))
+    return kinds[word]
 
 
 async def one(request: Request) -> Response:
@@ -52,13 +66,13 @@ async def one(request: Request) -> Response:
     own, query = served(request), plan_of_query(request)
     report = whole(request.path_params["report"], "A report's time", -FARTHEST, FARTHEST)
     form, media = chosen(request, query, single=True)
-    found = await off_loop(lambda: own.archive.one(query.name, report))
+    found = await off_loop(lambda: own.archive.one(query.name, report, query.since))
     if found is not None:
         return await _report(request, found, form, media, cache=FOREVER)
-    gone = own.archive.gone(query.name)
+    gone = own.archive.gone(query.name, query.since)
     if gone is not None and report <= gone:
         raise Problem(410, f"The report of {query.name} at {report} is not kept any more.")
-    last = own.archive.last(query.name)
+    last = own.archive.last(query.name, query.since)
     hint = "" if last is None else f"The last one is at {last}."
     raise Problem(404, f"{query.name} has no report at {report}.", hint=hint)
 
@@ -108,15 +122,15 @@ async def _report(
     return Response(data, headers=headers, media_type=media)
 
 
-async def _behind(request: Request, own: Served, query: QueryPlan, after: int) -> Response:
+async def _behind(
+    request: Request, own: Served, query: QueryPlan, after: int, limit: int
+) -> Response:
     """The reports behind an id, oldest first, and where to ask for more."""
     form, media = chosen(request, query, single=False)
-    most = own.settings.limits.reports
-    limit = number(request, "limit", 1, most) or most
-    gone = own.archive.gone(query.name)
+    gone = own.archive.gone(query.name, query.since)
 
     def read() -> tuple[bytes, int | None]:
-        found = list(_up_to(own, query.name, after, limit))
+        found = list(_up_to(own, query, after, limit))
         data = content(form, query, found)
         return data, found[-1].ids[-1] if found else None
 
@@ -127,16 +141,16 @@ async def _behind(request: Request, own: Served, query: QueryPlan, after: int) -
         headers["Levada-Gap"] = f"after={after}, up to={gone}"
     if last is not None:
         headers["Levada-Report"] = str(last)
-        if last != own.archive.last(query.name):
+        if last != own.archive.last(query.name, query.since):
             at = f"/queries/{quote(query.name)}/results?after={last}&limit={limit}"
             headers["Link"] = f'<{at}>; rel="next"'
     return Response(data, headers=headers, media_type=media)
 
 
-def _up_to(own: Served, query: str, after: int, limit: int) -> Iterator[Found]:
+def _up_to(own: Served, query: QueryPlan, after: int, limit: int) -> Iterator[Found]:
     """So many reports, and so many bytes of them (at least one report)."""
     room = own.settings.limits.answer
-    for found in own.archive.after(query, after):
+    for found in own.archive.after(query.name, after, query.since):
         part = first_reports(found, limit)
         size = part.batch.size
         if size > room:

@@ -76,13 +76,15 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
     """
     limits = settings.limits
     archive = Archive(settings.root, sign)
-    served = Served(settings, archive, Feed(archive), Facts(settings.root))
+    facts = Facts(settings.root)
+    served = Served(settings, archive, Feed(archive, facts.since), facts)
     door = application(served, settings.check())
     bounds = Bounds(
         limits.head, limits.head_seconds, room(limits.connections), limits.unread_seconds,
         door.counts,
     )  # fmt: skip
-    return uvicorn.Server(
+    return Server(
+        served.feed,
         uvicorn.Config(
             door,
             http=protocol(bounds),
@@ -97,8 +99,21 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
             timeout_keep_alive=30,
             timeout_graceful_shutdown=GRACE,
             backlog=BACKLOG,
-        )
+        ),
     )
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which lets those go first who would listen for ever."""
+
+    def __init__(self, feed: Feed, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._feed = feed
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends what is under way."""
+        self._feed.end()
+        await super().shutdown(sockets)
 
 
 class Beside:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from levada.errors import near
 from levada.server.guard.tokens import Role
@@ -39,10 +39,15 @@ class Way:
 
 def check_asked(way: Way, request: Request) -> None:
     """What stands in the URL is looked at, and not passed over. Raises ``Problem`` 400."""
-    for name in request.query_params if way.strict else ():
-        if name not in (*way.asks, *way.refuses):
-            raise Problem(
-                400,
-                f"{way.method} {way.path} has no parameter {name[:40]}.",
-                hint=near(name, way.asks),
-            )
+    if way.strict:
+        check_names(f"{way.method} {way.path}", request, way.asks, way.refuses)
+
+
+def check_names(
+    what: str, asked: HTTPConnection, asks: Sequence[str], refuses: Sequence[str] = ()
+) -> None:
+    """The parameters in the URL are among these. Raises ``Problem`` 400."""
+    for name in asked.query_params:
+        if name not in (*asks, *refuses):
+            told = f"{what} has no parameter {name[:40]}."
+            raise Problem(400, told, hint=near(name, asks))

@@ -1,6 +1,6 @@
 """Reports as messages of a topic: what an epoch gave is a transaction.
 
-    transactional id, group   levada-CHECKPOINT-QUERY-TOPIC
+    transactional id, group   levada-CHECKPOINT-QUERY-TOPIC (behind a query with a hyphen: /TOPIC)
     message                   key: the query's name, so that its reports are in one partition, in
                               their order; value: a record (ndjson, csv, tsv) or a report (others)
     position                  the group's committed offset of the topic's partition 0 is the epoch,
@@ -97,7 +97,8 @@ class KafkaTarget:
         if word not in FORMATS:
             hint = near(word, FORMATS) if word in list(Format) else meant(word)
             raise UsageError(f"{who}: messages are not written as {word}.", hint=hint)
-        identity = f"levada-{owner}-{query}-{config.topic}"
+        parts = "/" if "-" in query else "-"  # a-b to c is not a to b-c: one would fence the other
+        identity = f"levada-{owner}-{query}{parts}{config.topic}"
         return cls(query, config, Format(word), skips_of(who, options), identity)
 
     @property
@@ -226,8 +227,9 @@ class KafkaTarget:
         """What librdkafka raises, in a sentence."""
         try:
             yield
-        except SourceError as error:  # no package, no password
-            raise SinkError(error.message, hint=error.hint) from error
+        except SourceError as error:  # no package, no password; once there was one it may come
+            kind = TargetAwayError if self._begun else SinkError
+            raise kind(error.message, hint=error.hint) from error
         except SinkError:
             raise
         except Exception as failure:

@@ -37,6 +37,7 @@ OUTPUTS = "levada_outputs"
 _MAKING = 0x6C6576616461  # the advisory lock of who makes a table
 ANSWER = 10  # s that a server has to take a connection
 _PLAIN = ("report", "change")
+_SECRETS = ("password", "sslpassword")  # libpq's words
 _COMES_AGAIN = (
     "starting up", "shutting down", "recovery", "too many", "terminating", "slots", "not yet",
 )  # fmt: skip
@@ -286,8 +287,9 @@ class PostgresTarget:
         """What psycopg raises, in a sentence."""
         try:
             yield
-        except SourceError as error:  # no password
-            raise SinkError(error.message, hint=error.hint) from error
+        except SourceError as error:  # no password; once there was one it may come again
+            kind = TargetAwayError if self._begun else SinkError
+            raise kind(error.message, hint=error.hint) from error
         except library().Error as error:
             self._columns = ()  # what was made has gone back
             why = _line(error)
@@ -343,7 +345,7 @@ def _check_url(who: str, url: str) -> None:
     try:
         parts = urlsplit(url)
         words = dict(parse_qsl(parts.query))
-        secret = parts.password is not None or "password" in words
+        secret = parts.password is not None or not words.keys().isdisjoint(_SECRETS)
         found = bool(parts.path.strip("/")) or "dbname" in words
     except ValueError:
         secret = found = False

@@ -91,7 +91,7 @@ def kafka_of(who: str, path: str, options: Mapping[str, Any]) -> KafkaConfig:
 def _check(who: str, config: KafkaConfig) -> None:
     for broken, message, hint in (
         (
-            bool(config.sasl) != bool(config.user and config.password),
+            len({bool(config.sasl), bool(config.user), bool(config.password)}) > 1,
             "sasl, user and password go together.",
             "Say sasl=scram-sha-512,user=NAME,password=env:VARIABLE.",
         ),

@@ -78,6 +78,10 @@ def test_what_cannot_be_served(
         ([*run, "--checkpoint", "ck", "--tokens", "no"], "The tokens no cannot be read"),
         (["serve"], "The server and the engine meet in a checkpoint."),
         (["serve", "--read-only", "ck"], "ck is not a checkpoint of Levada."),
+        (
+            ["serve", "q.rq", "--read-only", "ck", "--checkpoint", "c", "--keep", "1h"],
+            "without an engine: q.rq, --checkpoint, --keep says nothing to it.",
+        ),
         (["run", "hot.rq", "--stream", "s=s.nt", "--keep", "1h"], "--keep is for a checkpoint"),
     ):
         assert main(command) in (1, 2), command

@@ -23,6 +23,7 @@ from levada.engine.telling.archive import Archive
 from levada.errors import CheckpointError
 from levada.server.live import feed as feed_module
 from levada.server.live.feed import Event, Feed, Topic
+from levada.server.live.pages import Pages
 from levada.server.settings import Limits, Settings
 from serving import EVENTS, GRAPHS, TEXT, Run, events, last_report, served, started
 
@@ -51,6 +52,14 @@ def test_a_client_goes_on_where_it_was(client: httpx.Client, run: Run) -> None:
     assert [e["id"] for e in every] == ["1000", "2000", "3000", "4000", "5000"]
     wrong = client.get("/queries/hot/results", headers={**EVENTS, "Last-Event-ID": "noon"})
     assert wrong.status_code == 400
+
+
+def test_what_events_are_written_as(client: httpx.Client) -> None:
+    for word in ("csv", "nt", "rubbish"):  # of a CONSTRUCT they are triples, too
+        found = client.get(f"/queries/hot/results?format={word}", headers=EVENTS)
+        assert (found.status_code, found.json().get("available")) == (406, ["ndjson"])
+    with client.stream("GET", "/queries/hot/results?format=ndjson&after=0", headers=EVENTS) as ok:
+        assert events(ok.iter_lines(), 1)[0]["id"] == "1000"
 
 
 def test_many_queries_on_one_connection(client: httpx.Client, run: Run) -> None:
@@ -151,7 +160,9 @@ def test_a_relation_s_changes_at_a_report_are_one_event(tmp_path: Path) -> None:
         engine.await_end()
     archive = Archive(tmp_path / "ck")
     archive.refresh()
-    found = feed_module.page(archive, "q", -1)
+    latest = archive.latest("q")
+    assert latest is not None
+    found = Pages(archive).behind("q", -1, latest.query.since)
     ids = [event.id for event in found]
     assert ids == sorted(set(ids))
     both = [event for event in found if event.body.count(b"\ndata: ") == 2]

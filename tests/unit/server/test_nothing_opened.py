@@ -93,6 +93,10 @@ QUERIES = (
     "INSERT { ?s ?p ?o } USING <@> WHERE { ?s ?p ?o }",
     "BASE <@> SELECT * FROM <x> { ?s ?p ?o }",
     "REGISTER QUERY q AS SELECT * FROM STREAM <@> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }",
+    "REGISTER QUERY q AS ASK FROM STREAM <http://e/s> [RANGE 1s STEP 1s] FROM <@> { ?s ?p ?o }",
+    "SELECT ?a WHERE { STREAM <http://e/s> [RANGE 1s] { ?a ?p ?n } GRAPH <@> { ?a ?q ?b } }",
+    "Register Stream A (k integer); source : @\nSelect k From A [Now]",
+    "Select k From rows [Now];\ndest : @\n",
 )
 GRAPHS = {
     "application/ld+json": (

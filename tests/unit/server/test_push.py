@@ -109,6 +109,16 @@ def test_a_body_with_a_mistake_is_not_taken(
     until(partial(read, client, stream, 2))
 
 
+def test_a_byte_order_mark_is_none_of_a_body(client: httpx.Client, tmp_path: Path) -> None:
+    for k, (stream, body) in enumerate((("s", line(1)), ("k", '{"ts": 1, "k": 1}\n'))):
+        found = client.post(f"/streams/{stream}", content=f"\ufeff{body}")
+        assert (found.status_code, found.json().get("rows")) == (202, 1), found.text
+        until(partial(read, client, stream, 1))
+        assert len([*tmp_path.rglob("data/0*")]) == k + 1
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("data/0*"))
+    assert b"\xef\xbb\xbf" not in written, "beside others it would be in the middle of a file"
+
+
 def test_what_is_sent_again_is_taken_once(client: httpx.Client) -> None:
     headers = {**QUADS, "Idempotency-Key": "one"}
     first = client.post("/streams/s", content=line(1), headers=headers)
@@ -171,6 +181,8 @@ def test_what_is_refused(client: httpx.Client) -> None:
     assert large.status_code == 413
     packed = {**QUADS, "Content-Encoding": "gzip"}
     assert client.post("/streams/s", content=b"\x1f\x8b", headers=packed).status_code == 415
+    plain = {**QUADS, "Content-Encoding": "Identity"}
+    assert client.post("/streams/s", content=b"", headers=plain).status_code == 202
     long_key = {**QUADS, "Idempotency-Key": "k" * 300}
     assert client.post("/streams/s", content=line(1), headers=long_key).status_code == 400
     assert client.post("/streams/s", content=b"", headers=QUADS).json()["rows"] == 0

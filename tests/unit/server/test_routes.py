@@ -138,6 +138,8 @@ def test_what_is_refused(client: httpx.Client) -> None:
         ("/queries/hot/results/noon", 400, "A report's time is a whole number, not noon."),
         ("/queries/hot/results?after=x", 400, "after is a whole number, not x."),
         ("/queries/hot/results?after=1&limit=0", 400, "limit is from 1 to 1000."),
+        ("/queries/hot/results?limit=x", 400, "limit is a whole number, not x."),
+        ("/queries/hot/results?limit=5", 400, "limit bounds the reports behind a time."),
         ("/queries/hot/results?format=cvs", 400, "There is no format of results cvs."),
         ("/queries/hot/results?format=trig", 406, "These results cannot be had as trig."),
         ("/streams/t", 404, "There is no stream t."),
@@ -153,6 +155,13 @@ def test_what_is_refused(client: httpx.Client) -> None:
     assert found.status_code == 406
     assert "text/csv" in found.json()["available"]
     assert client.delete("/status").status_code == 405
+    for path, methods in (
+        ("/queries/hot", "DELETE, GET, HEAD, PUT"),
+        ("/sparql", "GET, HEAD, POST"),
+        ("/streams/s", "DELETE, GET, HEAD, POST, PUT"),
+    ):
+        other = client.request("PATCH", path)
+        assert (other.status_code, other.headers["allow"]) == (405, methods)
 
 
 def test_no_result_yet_says_why(run: Run, serve: Callable[..., httpx.Client]) -> None:

@@ -64,6 +64,10 @@ def test_what_is_refused(client: httpx.Client) -> None:
     assert refused(client, "/events?query=hut") == (404, "There is no query hut.")
     assert refused(client, "/queries/hut/results") == (404, "There is no query hut.")
     assert refused(client, "/queries/hot/results?after=noon")[0] == 400
+    for path in ("/queries/hot/results?aftr=0", "/queries/hot/results?format=nt", "/events?q=hot"):
+        assert (refused(client, path)[0], "has no parameter" in refused(client, path)[1]) == (
+            400, True
+        )  # fmt: skip
     assert refused(client, "/status")[0] == 403
     told = "A page of another origin asks, which is not answered."
     assert refused(client, "/events", origin="http://evil.example") == (403, told)

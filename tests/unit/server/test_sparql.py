@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import httpx
 import psutil
@@ -128,6 +129,18 @@ def test_formats(client: httpx.Client, text: str, accept: str, beginning: bytes)
     found = client.get("/sparql", params={"query": text}, headers={"Accept": accept})
     assert found.content.startswith(beginning), found.content
     assert accept in ("*/*", found.headers["content-type"].partition(";")[0])
+
+
+def test_xml_without_characters_that_it_has_not(client: httpx.Client) -> None:
+    head = r'SELECT ("a\u0001\uFFFF\u000B\tb" AS ?x) {}'
+    graph = r'CONSTRUCT { <http://e/a> <http://e/p> "a\u0001\uFFFF\u000B\tb" } {}'
+    for text, media in (
+        (head, "application/sparql-results+xml"),
+        (graph, "application/rdf+xml"),
+    ):
+        found = client.get("/sparql", params={"query": text}, headers={"Accept": media})
+        texts = [node.text for node in ElementTree.fromstring(found.content).iter()]
+        assert "a\ufffd\ufffd\ufffd\tb" in texts, found.text
 
 
 def test_what_the_service_is(client: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -86,9 +87,6 @@ def _serve(
     """
     from levada.cli.serving.serve import Wish, serve, serve_only
 
-    if read_only is not None:
-        serve_only(read_only, listen, tokens)
-        return
     options = {
         "out": out,
         "format": result_format,
@@ -102,10 +100,22 @@ def _serve(
         "memory": memory,
         "partitions": partitions,
     }
+    if read_only is not None:
+        more = {"keep": keep, "overwrite": overwrite, "progress": progress}
+        serve_only(read_only, listen, tokens, beside=_names(given, {**options, **more}))
+        return
     app = assemble(replace(given, options={**given.options, **options}))
     wish = Wish(listen, tokens, keep or "1h,1GB", overwrite=overwrite, progress=progress)
     if code := serve(app, wish):
         raise typer.Exit(code)
+
+
+def _names(given: Given, own: Mapping[str, object]) -> list[str]:
+    """What has been said of an engine."""
+    said = {"app": given.app, "stream": given.streams, "static": given.static}
+    every = {**said, "dialect": given.dialect, **given.options, **own}
+    names = [f"--{name.replace('_', '-')}" for name, value in every.items() if value]
+    return [*given.queries, *names]
 
 
 def _token(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,8 +34,18 @@ class Wish:
     progress: bool | None = None
 
 
-def serve_only(checkpoint: Path, listen: str, tokens: Path | None) -> None:
-    """Serves a checkpoint until a signal comes. Raises ``UsageError``, ``CheckpointError``."""
+def serve_only(
+    checkpoint: Path, listen: str, tokens: Path | None, *, beside: Sequence[str] = ()
+) -> None:
+    """Serves a checkpoint until a signal comes. ``beside``: what else has been said, for which
+    there is no place. Raises ``UsageError``, ``CheckpointError``.
+    """
+    if beside:
+        raise UsageError(
+            f"--read-only serves what is there, without an engine: {', '.join(beside)} says "
+            "nothing to it.",
+            hint="Say --listen and --tokens alone, or leave --read-only out.",
+        )
     settings = replace(_settings(checkpoint, listen, tokens), read_only=True)
     # here: they take half a second to import
     from levada.runtime.store.checkpoint import facts_of

@@ -3,7 +3,9 @@
 
 What is there says the index of published epochs; where the engine keeps none, the manifests that
 are there, which a reader's sign makes it keep (``runtime.store.tails``). The id of a report is its
-time in ms, of a query without windows the epoch of its answer. Ids of a query ascend.
+time in ms, of a query without windows the epoch of its answer. Ids of a query ascend. Queries that
+have come one after the other under a name are told apart by ``since``, the first plan version that
+has one: what was before is another query's.
 
 One thread refreshes, any may read. A report is decoded when it is asked for: what is kept costs
 disk, and a few hundred bytes of memory an epoch.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -81,15 +83,24 @@ class Archive:
         with self._lock:
             return {query for query, entries in self._of.items() if entries}
 
-    def gone(self, query: str) -> int | None:
+    def gone(self, query: str, since: int = 0) -> int | None:
         """The id of the last report that is not kept any more; None: none is known."""
-        return self._gone.get(query)
+        gone = self._gone.get(query)
+        with self._lock:
+            entries = self._of.get(query, [])
+            kept = bisect_left(entries, self._first, key=lambda entry: entry.epoch)
+            begin = self._begin(entries, since)
+            if gone is None or kept < begin:  # some are kept of the query that was before it
+                return None
+            first = _first_of(entries[kept], query) if kept < len(entries) else None
+        return gone if first is None or gone < first else None
 
-    def last(self, query: str) -> int | None:
+    def last(self, query: str, since: int = 0) -> int | None:
         """The id of the last report."""
         with self._lock:
             entries = self._of.get(query)
-            return entries[-1].last(query) if entries else None
+            found = entries[-1] if entries else None
+        return found.last(query) if found is not None and found.plan >= since else None
 
     def first(self, query: str) -> int | None:
         """The id of the first report that is kept."""
@@ -99,39 +110,47 @@ class Archive:
                     return _first_of(entry, query)
         return None
 
-    def after(self, query: str, after: int | None) -> Iterator[Found]:
+    def after(self, query: str, after: int | None, since: int = 0) -> Iterator[Found]:
         """The reports behind an id (None: all that are kept), epoch by epoch; those that go
         meanwhile are left out.
         """
-        epoch = -1
-        while (entry := self._next(query, after, epoch)) is not None:
-            epoch = entry.epoch
+        for entry in self.entries(query, after, since):
             found = self.read(entry, query, after)
             if found is not None and found.ids:
                 yield found
 
-    def latest(self, query: str) -> Found | None:
-        """The last report."""
-        last = self.last(query)
-        return None if last is None else self.one(query, last)
+    def entries(self, query: str, after: int | None, since: int = 0) -> Iterator[Entry]:
+        """The epochs that have them."""
+        epoch = -1
+        while (entry := self._next(query, after, epoch, since)) is not None:
+            epoch = entry.epoch
+            yield entry
 
-    def one(self, query: str, report: int) -> Found | None:
+    def latest(self, query: str, since: int = 0) -> Found | None:
+        """The last report."""
+        last = self.last(query, since)
+        return None if last is None else self.one(query, last, since)
+
+    def one(self, query: str, report: int, since: int = 0) -> Found | None:
         """The report of this id, if there is one, and it is kept."""
-        for found in self.after(query, report - 1):
+        for found in self.after(query, report - 1, since):
             if found.ids[0] != report:
                 return None
             return replace_ids(found, report)
         return None
 
-    def _next(self, query: str, after: int | None, epoch: int) -> Entry | None:
+    def _begin(self, entries: Sequence[Entry], since: int) -> int:
+        return bisect_left(entries, since, key=lambda entry: entry.plan)
+
+    def _next(self, query: str, after: int | None, epoch: int, since: int) -> Entry | None:
         """The first entry with reports behind the id, and behind the epoch."""
         with self._lock:
             entries = self._of.get(query, [])
             least = max(epoch + 1, self._first)
             at = bisect_left(entries, least, key=lambda entry: entry.epoch)
+            at = max(at, self._begin(entries, since))
             if after is not None:
-                behind = bisect_right(entries, after, key=lambda entry: entry.last(query))
-                at = max(at, behind)
+                at = bisect_right(entries, after, at, key=lambda entry: entry.last(query))
             return entries[at] if at < len(entries) else None
 
     def read(self, entry: Entry, query: str, after: int | None = None) -> Found | None:

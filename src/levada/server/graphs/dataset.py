@@ -75,6 +75,7 @@ def _contents(
                 break
         yield b"".join(blocks)
     if graph is not None and graph.startswith(PREFIX):
-        latest = own.archive.latest(graph.removeprefix(PREFIX))
+        name = graph.removeprefix(PREFIX)
+        latest = own.archive.latest(name, own.facts.since(name) or 0)
         if latest is not None:
             yield content(Format.NT, latest.query, [latest])

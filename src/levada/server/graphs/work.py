@@ -12,6 +12,7 @@ system ends it when its time or its memory is over, whatever becomes of who star
 from __future__ import annotations
 
 import json
+import re
 import resource
 import sys
 from typing import Any
@@ -30,6 +31,9 @@ GRAPHS = {
     "rdf": ox.RdfFormat.RDF_XML,
     "jsonld": ox.RdfFormat.JSON_LD,
 }
+
+_NO_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+"""Characters that XML has not, which pyoxigraph writes: U+FFFD is there for them."""
 
 
 def main() -> None:
@@ -62,8 +66,10 @@ def _answer(store: ox.Store, asked: dict[str, Any]) -> bytes:
     found = store.query(asked["query"], **said)
     form = asked["form"]
     if isinstance(found, ox.QueryTriples):
-        return found.serialize(format=GRAPHS[form]) or b""
-    return found.serialize(format=RESULTS[form]) or b""
+        answer = found.serialize(format=GRAPHS[form]) or b""
+    else:
+        answer = found.serialize(format=RESULTS[form]) or b""
+    return _NO_XML.sub(b"\xef\xbf\xbd", answer) if form in ("xml", "rdf") else answer
 
 
 def _graph(name: str | None) -> ox.NamedNode | ox.DefaultGraph:

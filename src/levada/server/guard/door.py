@@ -161,7 +161,7 @@ class Body:
         self._has = self._has or said != "0" or "transfer-encoding" in headers
         if not said.isdecimal() or int(said) > self.limits.body:
             raise self._large()
-        packed = headers.get("content-encoding", "identity") != "identity"
+        packed = headers.get("content-encoding", "").strip().lower() not in ("", "identity")
         if packed or headers.get("transfer-encoding", "chunked").strip().lower() != "chunked":
             raise Problem(415, "Bodies that are packed are not taken.", hint="Send it as it is.")
 

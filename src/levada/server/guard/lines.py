@@ -1,6 +1,7 @@
 """HTTP/1.1 on a connection: uvicorn's, and bounds that it has not: how large a request's head may
-be, how long it may take, how many connections there may be, and how long an answer waits for who
-does not read it. Events wait for ever: they hold one buffer.
+be, how long it may take, how many connections there may be, how many requests wait on one for
+those before them, and how long an answer waits for who does not read it. Events wait for ever: they
+hold one buffer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from levada.server.guard.handshake import fault_of
 
 LEAST = 16 << 10  # bytes of an answer that are read in this time, at least
+QUEUED = 32  # requests of a connection that wait for those before them
 SPARE = 256  # files that a server has open beside its connections
 EVENTS = "events"  # in a request's state: its answer goes on, and may wait for who does not read
 _ANSWER = (
@@ -47,6 +49,7 @@ class Bounded(HttpToolsProtocol):
     _head = _between = _size = 0
     _timer: TimerHandle | None = None
     _unread: TimerHandle | None = None
+    _crowded = False
 
     def connection_made(self, transport: Any) -> None:
         """Begins to count, or says that there are too many."""
@@ -109,7 +112,10 @@ class Bounded(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP is told as every other mistake is."""
-        if self._size > self.bounds.head:
+        if self._crowded:  # what is under way would be cut by an answer
+            self.bounds.refused[429] += 1
+            self.transport.abort()
+        elif self._size > self.bounds.head:
             self._refuse_head()
         else:
             self._refuse("400 Bad Request", "This is no request of HTTP/1.1.")
@@ -127,6 +133,9 @@ class Bounded(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Another request on the connection."""
+        if len(self.pipeline) >= QUEUED:
+            self._crowded = True
+            raise ValueError("Too many requests wait.")  # the parser ends
         super().on_message_begin()
         self._size = 0
         if self._timer is None:
@@ -171,6 +180,7 @@ class Bounded(HttpToolsProtocol):
         """Nothing is waited for any more."""
         self._settle()
         self._end_look()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def _settle(self) -> None:

@@ -15,13 +15,15 @@ Plain ASGI: with a thousand clients each layer would be another core.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
-from levada.server.live.feed import NEVER, SILENCE, Event, Feed, Topic, page
+from levada.server.live.feed import NEVER, SILENCE, Feed, Topic
+from levada.server.live.pages import Event
 from levada.server.media import whole
 from levada.server.problems import Problem
 
@@ -50,11 +52,15 @@ class EventStream:
         self._at: dict[str, int] = {}
         self._loop = asyncio.get_running_loop()
         self._waits: asyncio.Future[None] | None = None
-        self._over = self._woken = False
+        self._over = self._woken = self._revoked = False
         self._sent = self._looked = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends until the client goes."""
+        """Sends until the client, its token or a query goes; who asks for the head has that."""
+        if scope.get("method") == "HEAD":
+            await send(_START)
+            await self._end(send)
+            return
         gone = asyncio.create_task(self._await_end(receive))
         self._feed.clients += 1
         try:
@@ -76,16 +82,16 @@ class EventStream:
         finally:
             self._feed.clients -= 1
             gone.cancel()
-            for query in self._topics:
-                self._feed.leave(query, self._wake)
+            for query, topic in self._topics.items():
+                self._feed.leave(query, topic, self._wake)
 
     def _may_go_on(self, scope: Scope) -> bool:
-        """Whether its token is still there; looked at now and then."""
+        """Whether its token and its queries are still there; looked at now and then."""
         now = self._loop.time()
         if now - self._looked < SILENCE / 3:
-            return True
-        self._looked = now
-        return bool(scope["holds"]())
+            return not any(topic.over for topic in self._topics.values())
+        self._looked, self._revoked = now, not scope["holds"]()
+        return not self._revoked and all(itertools.starmap(self._feed.stands, self._topics.items()))
 
     async def _begin(self, send: Send) -> None:
         self._looked = self._loop.time()
@@ -136,9 +142,10 @@ class EventStream:
 
     async def _from_disk(self, query: str, topic: Topic, parts: list[bytes]) -> Sequence[Event]:
         """What a client that is behind has next; a gap first, if what follows is not kept."""
-        archive, at = self._feed.archive, self._at[query]
-        found = await asyncio.to_thread(page, archive, query, at)
-        gone = archive.gone(query)
+        pages, at = self._feed.pages, self._at[query]
+        async with pages.turns:
+            found = await asyncio.to_thread(pages.behind, query, at, topic.since)
+        gone = self._feed.archive.gone(query, topic.since)
         if gone is not None and gone > at and (not found or found[0].id > gone):
             before = found[0].id if found else None
             said = {"query": query, "after": None if at == NEVER else at, "before": before}

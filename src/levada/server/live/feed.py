@@ -5,6 +5,8 @@ A client goes by ids. As long as the ring begins at or before its own it is give
 the same bytes for all; one that has fallen behind reads from the disk, until it has caught up. So
 what a client costs does not grow with how far it is behind.
 
+A topic is one query's: another one that takes its name has another (``stands``).
+
 What did not come into a ring (the thread was kept waiting for so long that it is not kept any more,
 or it cannot be read) is in none: a ring has no holes.
 """
@@ -16,41 +18,37 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
-import polars as pl
-
-from levada.emission.formats import Format
-from levada.emission.serialize import lines
-from levada.engine.telling.archive import Archive, Found
+from levada.engine.telling.archive import Archive
 from levada.errors import CheckpointError
-from levada.model.names import shown
-from levada.model.time import TIMELESS
 from levada.runtime.store.published import Entry
+from levada.server.live.pages import PAGE, Event, Pages, events_of
 
 LOOK = 0.02  # s between two looks at what is there
 RING = 4 << 20  # bytes of a query
-PAGE = 64 << 10  # bytes that are read from the disk at once
 SILENCE = 15.0  # s without an event after which a client is told that it is still there
 NEVER = -(2**63)
 
 
-class Event(NamedTuple):
-    """A report as it is sent: its id, and what stands behind the id."""
-
-    id: int
-    body: bytes
-
-
 class Topic:
-    """A query that clients listen to. The ring has all events behind ``floor``."""
+    """A query that clients listen to, the one that the plan has ``since`` this version. The ring
+    has all events behind ``floor``.
+    """
 
-    def __init__(self, floor: int) -> None:
+    def __init__(self, floor: int, since: int = 0) -> None:
+        self.since = since
         self.floor = self.newest = floor
         self._ring: deque[Event] = deque()
         self._size = 0
+        self.over = False
         self.wakes: set[Callable[[], None]] = set()
+
+    def end(self) -> None:
+        """Its query is no more: who listens is let go."""
+        self.over = True
+        for wake in list(self.wakes):
+            wake()
 
     def take(self, events: list[Event]) -> None:
         """What has come."""
@@ -94,10 +92,13 @@ class Topic:
 
 
 class Feed:
-    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's."""
+    """Follows the checkpoint on a thread of its own, and wakes who listens on the loop's.
+    ``since`` gives the first plan version that has the query of a name; None: there is none.
+    """
 
-    def __init__(self, archive: Archive) -> None:
-        self.archive = archive
+    def __init__(self, archive: Archive, since: Callable[[str], int | None]) -> None:
+        self.archive, self._since = archive, since
+        self.pages = Pages(archive)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._topics: dict[str, Topic] = {}
         self._stopped = threading.Event()
@@ -111,6 +112,11 @@ class Feed:
         self._refresh()
         self._thread.start()
 
+    def end(self) -> None:
+        """Who listens is let go."""
+        for topic in list(self._topics.values()):
+            topic.end()
+
     def stop(self) -> None:
         """Follows no more."""
         self._stopped.set()
@@ -119,21 +125,26 @@ class Feed:
 
     def listen(self, query: str, wake: Callable[[], None]) -> Topic:
         """The topic of a query; ``wake`` is called when something has come."""
-        if query not in self._topics:
-            self._topics[query] = Topic(NEVER)  # seen by the thread from now on
-            last = self.archive.last(query)
-            topic = self._topics[query]
-            topic.floor = topic.newest = NEVER if last is None else last
-        self._topics[query].wakes.add(wake)
-        return self._topics[query]
-
-    def leave(self, query: str, wake: Callable[[], None]) -> None:
-        """Nobody is to be woken any more."""
+        since = self._since(query) or 0
         topic = self._topics.get(query)
-        if topic is not None:
-            topic.wakes.discard(wake)
-            if not topic.wakes:
-                del self._topics[query]
+        if topic is None or topic.since != since:
+            if topic is not None:
+                topic.end()
+            topic = self._topics[query] = Topic(NEVER, since)  # seen by the thread from now on
+            last = self.archive.last(query, since)
+            topic.floor = topic.newest = NEVER if last is None else last
+        topic.wakes.add(wake)
+        return topic
+
+    def stands(self, query: str, topic: Topic) -> bool:
+        """Whether the query of a topic is still there."""
+        return not topic.over and self._since(query) == topic.since
+
+    def leave(self, query: str, topic: Topic, wake: Callable[[], None]) -> None:
+        """Nobody is to be woken any more."""
+        topic.wakes.discard(wake)
+        if not topic.wakes and self._topics.get(query) is topic:
+            del self._topics[query]
 
     def _follow(self) -> None:
         told = time.monotonic()
@@ -149,23 +160,26 @@ class Feed:
         except (CheckpointError, OSError) as error:
             self._tell(error)
             return
-        for query in set(self._topics):
-            if entries and (gone := self.archive.gone(query)) is not None:
-                self._give(query, gone, [])
-        told = [self._one(e, query) for e in entries for query in e.queries.keys() & self._topics]
+        topics = dict(self._topics)
+        for query, topic in topics.items():
+            if entries and (gone := self.archive.gone(query, topic.since)) is not None:
+                self._give(topic, gone, [])
+        told = [self._one(e, q, topics[q]) for e in entries for q in e.queries.keys() & topics]
         if all(told):
             self._failed = ""
 
-    def _one(self, entry: Entry, query: str) -> bool:
+    def _one(self, entry: Entry, query: str, topic: Topic) -> bool:
         """What has come of a query; whether it could be read."""
         try:
             found = self.archive.read(entry, query)
         except (CheckpointError, OSError) as error:
             self._tell(error)
-            self._give(query, entry.last(query), [])
+            self._give(topic, entry.last(query), [])
             return False
-        events = [] if found is None else list(events_of(found))
-        self._give(query, entry.last(query) if found is None else None, events)
+        if found is None:
+            self._give(topic, entry.last(query), [])
+        elif found.query.since == topic.since:
+            self._give(topic, None, list(events_of(found)))
         return True
 
     def _tell(self, error: Exception) -> None:
@@ -174,12 +188,11 @@ class Feed:
             self._failed = str(error)
             logging.getLogger("levada.server").warning("%s", error)
 
-    def _give(self, query: str, lost: int | None, events: list[Event]) -> None:
+    def _give(self, topic: Topic, lost: int | None, events: list[Event]) -> None:
         def take() -> None:
-            if query in self._topics:
-                if lost is not None:
-                    self._topics[query].miss(lost)
-                self._topics[query].take(events)
+            if lost is not None:
+                topic.miss(lost)
+            topic.take(events)
 
         self._post(take)
 
@@ -191,39 +204,3 @@ class Feed:
     def _post(self, call: Callable[[], None]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call)
-
-
-def events_of(found: Found) -> Iterator[Event]:
-    """The reports that were found, each as an event; a relation's inserts and deletes at one report
-    are one.
-    """
-    query = found.query
-    texts = lines(Format.NDJSON, shown(query.name), query.variables, found.batch)
-    if found.ids == [found.entry.epoch] and found.entry.queries[query.name][1] == TIMELESS:
-        yield _event(found.entry.epoch, texts.to_list())
-        return
-    reports = texts.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).to_list()
-    own: list[str] = []
-    for at, (report, text) in enumerate(zip(reports, texts, strict=True)):
-        own.append(text)
-        if at + 1 == len(reports) or reports[at + 1] != report:
-            yield _event(report, own)
-            own = []
-
-
-def _event(report: int, texts: list[str]) -> Event:
-    data = "".join(f"data: {text.rstrip()}\n" for text in texts)
-    return Event(report, f"event: report\n{data}\n".encode())
-
-
-def page(archive: Archive, query: str, after: int) -> list[Event]:
-    """Some events from the disk behind an id, at most about a page of an epoch or more."""
-    events: list[Event] = []
-    size = 0
-    for found in archive.after(query, after):
-        for event in events_of(found):
-            events.append(event)
-            size += len(event.body)
-        if size > PAGE:
-            break
-    return events

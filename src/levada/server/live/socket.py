@@ -20,7 +20,7 @@ from levada.server.live.events import EventStream, wanted
 from levada.server.results import names_of, plan_of_query
 from levada.server.served import served
 
-REVOKED = 1008  # RFC 6455, 7.4.1: against a policy
+DONE, REVOKED = 1000, 1008  # RFC 6455, 7.4.1: there is no more; against a policy
 
 
 class EventSocket(EventStream):
@@ -31,7 +31,7 @@ class EventSocket(EventStream):
         await send({"type": "websocket.accept"})
 
     async def _end(self, send: Send) -> None:
-        await send({"type": "websocket.close", "code": REVOKED})
+        await send({"type": "websocket.close", "code": REVOKED if self._revoked else DONE})
 
     async def _send(self, send: Send, blocks: Sequence[bytes]) -> None:
         self._sent = self._loop.time()

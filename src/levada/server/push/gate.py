@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -104,7 +105,10 @@ def _apart(text: bytes) -> bytes:
 
 
 def whole_lines(config: StreamConfig, data: bytes) -> bytes:
-    """A body with its last line end. Raises ``Problem`` 400."""
+    """A body with its last line end, and without a byte order mark, which would stand within a file
+    where bodies are one. Raises ``Problem`` 400.
+    """
+    data = data.removeprefix(BOM_UTF8)
     if b"\0" in data:
         at = data.index(b"\0")
         raise Problem(400, "A body is text: it has a byte 0.", **_place(data, at, at))

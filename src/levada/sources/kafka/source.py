@@ -95,7 +95,9 @@ class KafkaSource:
         offsets = {int(p): at for p, at in position.get("offsets", {}).items()}
         anew = position.get("topic", self._topic) != self._topic
         if anew:
-            self._lose(f"{self._kafka.topic}, made anew", "The topic is another one of its name")
+            read = ", ".join(f"of {p} up to {at}" for p, at in sorted(offsets.items()))
+            told = f"The topic is another one of its name; of partitions was read {read}"
+            self._lose(f"{self._kafka.topic}, made anew", told)
         found = {} if anew else dict(offsets)
         for number, end in self._ends.items():
             first = self._lows[number]

@@ -198,6 +198,31 @@ def test_lines_of_an_event_and_who_asks(monkeypatch: pytest.MonkeyPatch) -> None
     assert server.tokens == ["Bearer tok-1", "Basic bWU6dG9rLTE="]
 
 
+def test_a_token_that_is_none_is_told_and_not_said(tmp_path: Path) -> None:
+    server, file = Events(), tmp_path / "token"
+    given = {"password": f"file:{file}"}
+    for told in ("with the password cannot be read", "The password is no token"):
+        with pytest.raises(SourceError, match=told) as caught, listening(server.path, **given):
+            pass
+        assert "canary" not in str(caught.value)
+        file.write_text("canary 7\n")
+    server.die()
+
+
+def test_a_token_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    """As where a file of secrets is replaced just when the connection breaks."""
+    server, file = Events(), tmp_path / "token"
+    file.write_text("one\n")
+    server.events, server.most = [statement(k) for k in range(5)], 5
+    with listening(server.path, password=f"file:{file}") as (engine, _):
+        file.unlink()
+        until(lambda: "cannot be read" in engine.progress().awaits)
+        server.events += [statement(k) for k in range(5, 9)]
+        file.write_text("other\n")
+        until(lambda: elements(engine) == 9)
+    assert {server.tokens[0], server.tokens[-1]} == {"Bearer one", "Bearer other"}
+
+
 def test_what_is_no_stream_of_events_is_told() -> None:
     server = Events()
     with (

@@ -5,6 +5,7 @@ again, after pauses that double until something has come.
 from __future__ import annotations
 
 import base64
+import re
 import ssl
 import threading
 from typing import Protocol
@@ -17,6 +18,7 @@ from levada.streams.feed import FeedConfig
 FIRST, MOST = 0.5, 30.0  # s between two tries
 OPENING = 10.0  # s
 CLOSED = "the connection was closed"
+_TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class RefusedError(Exception):
@@ -66,6 +68,8 @@ class Puller:
                 self._connection.listen()
             except RefusedError as error:
                 why, refused = str(error), True
+            except SourceError as error:  # no password: it may be there later
+                why, refused = error.message, True
             except self._failures as error:
                 why = str(error) or type(error).__name__
             if self._stopped.is_set():
@@ -78,13 +82,16 @@ class Puller:
 
 
 def authorization(feed: FeedConfig) -> dict[str, str]:
-    """The header that says who one is."""
+    """The header that says who one is. Raises ``SourceError``."""
     if not feed.password:
         return {}
-    if not feed.user:
-        return {"Authorization": f"Bearer {feed.secret}"}
-    both = base64.b64encode(f"{feed.user}:{feed.secret}".encode()).decode()
-    return {"Authorization": f"Basic {both}"}
+    secret = feed.secret
+    if feed.user:
+        both = base64.b64encode(f"{feed.user}:{secret}".encode()).decode()
+        return {"Authorization": f"Basic {both}"}
+    if not _TOKEN.fullmatch(secret):  # libraries would say it
+        raise SourceError("The password is no token: it has blanks, or characters beyond ASCII.")
+    return {"Authorization": f"Bearer {secret}"}
 
 
 def tls_of(feed: FeedConfig) -> ssl.SSLContext:

@@ -16,7 +16,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from awaiting import PATIENCE, until
 from levada.cache import cache_folder
@@ -219,6 +226,12 @@ class Broker:
         made = NewTopic(name, partitions, 1, config=settings)
         self.admin.create_topics([made])[name].result(PATIENCE)
         return self.url(name)
+
+    def set(self, topic: str, name: str, value: str) -> None:
+        """Another setting of a topic."""
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(PATIENCE)
 
     def url(self, name: str) -> str:
         return f"kafka://{self.server}/{name}"

@@ -283,6 +283,39 @@ def _goes_and_comes(another: Broker, tmp_path: Path) -> None:
     assert not [file for file in files if CANARY.encode() in file.read_bytes()]
 
 
+def test_a_message_that_is_too_large_ends_no_engine(broker: Broker, tmp_path: Path) -> None:
+    """It waits until the topic takes it; who else has outputs goes on."""
+    path, url = stream(tmp_path / "s.nt", 200), broker.topic("narrow", max_message_bytes="9000")
+    with path.open("a") as file:
+        file.write(f'<http://e/l> <http://e/long> "{_text(1_500_000)}" 10000 .\n')
+    stream(path, 400, 201)
+    text = """PREFIX : <http://e/> SELECT ?t FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT2S]
+        WHERE { WINDOW :w { ?x :long ?t } }"""
+    with Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=50) as engine:
+        engine.stream("http://e/s", str(path))
+        engine.register(SUMS, name="q").to(broker.topic("beside"))
+        engine.register(text, name="long").to(url)
+        engine.start()
+
+        def outputs() -> dict[str, Any]:
+            return {one.query: one for one in engine.status().outputs}
+
+        until(lambda: len(outputs()) == 2 and "size too large" in outputs()["long"].why)
+        assert "Raise its max.message.bytes" in outputs()["long"].why
+        until(lambda: not outputs()["q"].behind)
+        assert not engine.await_end(0)
+        broker.set("narrow", "max.message.bytes", "3000000")
+        until(lambda: engine.await_end(0) or not outputs()["long"].behind)
+    (message,) = own(consumed(broker, "narrow"))
+    assert len(message) > 1_500_000
+    assert len(own(consumed(broker, "beside"))) > 10
+
+
+def _text(size: int) -> str:
+    """Letters that no codec makes few of."""
+    return "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=size))
+
+
 def _so_far(asked: Any) -> list[Any]:
     from levada.engine.query import all_of
 

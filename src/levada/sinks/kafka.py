@@ -60,11 +60,12 @@ _MEDIA = {
 _RDF = (Format.NQ, Format.TRIG, Format.NT)
 _SILENT = logging.Logger("levada.kafka", logging.CRITICAL + 1)  # what goes wrong is raised
 ANSWER = 10.0  # s that a broker has for an answer
+LARGEST = 1_000_000_000  # bytes of a message that the topic is asked to take; librdkafka's most
 STALE = 60_000  # ms after which the broker aborts a transaction of somebody who says nothing
 _FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 _FOR_PEOPLE = (
     "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED",
-    "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "MSG_SIZE_TOO_LARGE",
+    "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC",
     "TOPIC_EXCEPTION",
 )  # fmt: skip
@@ -87,6 +88,7 @@ class KafkaTarget:
     _open: bool = False  # whether a transaction is
     _begun: bool = False  # what was in order once is waited for: a broker that starts knows little
     _refused: list[str] = field(default_factory=list)  # why a broker lets nobody in
+    _lost: list[str] = field(default_factory=list)  # why it takes messages not
 
     @classmethod
     def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
@@ -122,6 +124,9 @@ class KafkaTarget:
                 "transaction.timeout.ms": STALE,
                 "compression.type": "lz4",
                 "linger.ms": 5,
+                "message.max.bytes": LARGEST,
+                "delivery.report.only.error": True,
+                "on_delivery": self._lose,
                 "error_cb": self._hear,
                 "logger": _SILENT,
             }
@@ -163,6 +168,8 @@ class KafkaTarget:
             self._producer.poll(0)  # for what is heard
             if self._producer.flush(ANSWER):  # what follows would wait for STALE
                 raise TargetAwayError(self._sentence("the broker does not answer"))
+            if self._lost:
+                raise self._untaken()
             text = msgspec.json.encode(position).decode()
             marker = kafka.TopicPartition(self.config.topic, 0, position.epoch, metadata=text)
             group = self._consumer.consumer_group_metadata()
@@ -217,6 +224,17 @@ class KafkaTarget:
                 consumer.close()
         self._open = False
         self._refused.clear()
+        self._lost.clear()
+
+    def _lose(self, error: Any, message: Any) -> None:
+        self._lost.append(said(error))
+
+    def _untaken(self) -> TargetAwayError:
+        """Whoever feeds the query is to end no engine: the topic may take it once it is asked to,
+        or the query goes.
+        """
+        hint = f"Is it larger than {self.config.topic} takes? Raise its max.message.bytes."
+        return TargetAwayError(self._sentence(self._lost[0]), hint=hint)
 
     def _hear(self, error: Any) -> None:
         if error.name() in _FOR_PEOPLE:
@@ -248,8 +266,7 @@ class KafkaTarget:
                 "checkpoint's.",
                 hint="End one of the two, and start the other again: nothing is lost.",
             )
-        mistaken = not self._begun or error.name() == "MSG_SIZE_TOO_LARGE"
-        if mistaken and (self._refused or error.name() in _FOR_PEOPLE):
+        if not self._begun and (self._refused or error.name() in _FOR_PEOPLE):
             why = self._refused[-1] if self._refused else said(error)
             return SinkError(self._sentence(why), hint="Mend that and start again.")
         return TargetAwayError(self._sentence(said(error)))

@@ -97,6 +97,29 @@ def test_typed_tables_and_graphs(server: Server, tmp_path: Path, password: str) 
     )
 
 
+def test_a_value_that_a_column_does_not_take_ends_no_engine(
+    server: Server, tmp_path: Path, password: str
+) -> None:
+    """Whoever feeds a query chooses its values: its output waits for another type."""
+    server.run("CREATE TABLE narrow (report bigint, x text, v integer)")
+    (path := tmp_path / "s.nt").write_text(
+        '<http://e/a> <http://e/v> "1" 1000 .\n<http://e/b> <http://e/v> "one" 3000 .\n'
+        '<http://e/c> <http://e/v> "2" 6000 .\n'
+    )
+    text = """PREFIX : <http://e/> SELECT ?x ?v FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT2S]
+        WHERE { WINDOW :w { ?x :v ?v } }"""
+    with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:
+        engine.stream("http://e/s", str(path))
+        engine.register(text, name="q").to(server.url, table="narrow", password=password)
+        engine.start()
+        until(lambda: any("integer" in one.why for one in engine.status().outputs))
+        assert not engine.await_end(0)
+        server.run("ALTER TABLE narrow ALTER v TYPE text")
+        until(lambda: engine.await_end(0) or not engine.status().outputs[0].why)
+        until(lambda: len(server.rows("SELECT v FROM narrow")) == 2)
+    assert sorted(server.rows("SELECT v FROM narrow")) == [("1",), ("one",)]
+
+
 def test_outputs_that_make_their_tables_at_once(
     server: Server, tmp_path: Path, password: str
 ) -> None:

@@ -294,8 +294,8 @@ class PostgresTarget:
             self._columns = ()  # what was made has gone back
             why = _line(error)
             text = f"The results of {self.query} cannot be written to {self.name}: {why}."
-            away = isinstance(error, library().OperationalError)
-            if away and (self._begun or _comes_again(error)):
+            away = isinstance(error, library().OperationalError) and _comes_again(error)
+            if self._begun or away:  # whoever feeds the query is to end no engine
                 raise TargetAwayError(text) from None
             raise SinkError(text, hint="Mend that and start again: nothing is lost.") from None
 

@@ -52,9 +52,16 @@ def test_a_query_is_written_and_its_rows_come(
     editor.press("Tab")
     assert editor.input_value() == "CONSTRUCT"
     page.locator("#name").fill("warm")
+    editor.fill("\n".join(f'?x{k} :p "{"word " * k}" .' for k in range(60)))
+    tall = "[marks, text].map((each) => [each.clientWidth, each.scrollHeight])"
+    below, above = page.evaluate(tall)
+    assert below[0] == above[0] and abs(below[1] - above[1]) < 30, "lines break at the same places"
     mistake = TEXT.replace("PT2S", "PT4S").replace("WHERE", "WERE")
     page.get_by_label("The query's text").fill(mistake)
     page.locator("#marks .wrong", has_text="WERE").wait_for(state="attached")
+    for kind, word in (("word", "SELECT"), ("variable", "?n"), ("term", ":w"), ("number", "PT4S")):
+        page.locator(f"#marks .{kind}", has_text=word).first.wait_for(state="attached")
+    assert page.evaluate("marks.textContent") == f"{mistake}\n", "all that one types is there"
     assert "Did you mean WHERE?" in page.locator("#verdict").inner_text()
     page.screenshot(path=tmp_path / "mistake.png")
     page.get_by_label("The query's text").fill(mistake.replace("WERE", "WHERE"))

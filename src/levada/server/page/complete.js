@@ -1,6 +1,7 @@
 // Completion in the editor: keywords, streams, graphs and prefixes that the server knows. A list
 // below the text, by keyboard: arrows choose, Enter or Tab takes, Escape closes, Ctrl Space opens.
 import { at, element, json } from "./base.js";
+import { know } from "./colours.js";
 import { check } from "./editor.js";
 
 const MOST_WORDS = 8;
@@ -8,6 +9,7 @@ let words = [], found = [], picked = 0, missed = false;
 
 async function learn() {
   try { words = (await json("/words")).said.words; } catch { words = []; }
+  know(words.filter((word) => !word.kind).map((word) => word.insert));
   if (missed) offer(false);  // who types does not wait for the words
 }
 
@@ -50,6 +52,7 @@ function take() {
   check();
 }
 
+learn().then(check);
 at("text").addEventListener("input", () => offer(false));
 at("text").addEventListener("blur", () => { found = []; draw(); });
 at("text").addEventListener("focus", learn);

@@ -1,5 +1,6 @@
 // The editor: what the server says of a text while one types, underlined where it is wrong.
 import { ask, at, element, json, plain, turns } from "./base.js";
+import { coloured, isPlain } from "./colours.js";
 
 let changed = () => {};
 
@@ -45,18 +46,32 @@ function mark(found) {
     const word = /^[\w:?$-]+/.exec(text.slice(start));
     return { start: Math.min(start, Math.max(text.length - 1, 0)), end: start + Math.max(word ? word[0].length : 1, 1), kind: f.kind };
   }).sort((a, b) => a.start - b.start);
+  draw(text, coloured(text), spans);
+}
+
+// The text as it is, in pieces that have one colour and one line below; it lies under what one types.
+function draw(text, colours, spans) {
+  const ends = new Set([text.length]);
+  for (const { start, end } of [...colours, ...spans]) ends.add(Math.min(start, text.length)).add(Math.min(end, text.length));
   const parts = [];
-  let done = 0;
-  for (const span of spans) {
-    if (span.start < done) continue;
-    const under = element("span", "", span.kind);
-    under.textContent = text.slice(span.start, span.end);  // as it is: it lies under the text
-    parts.push(document.createTextNode(text.slice(done, span.start)), under);
-    done = span.end;
+  let done = 0, colour = 0, under = 0;
+  for (const end of [...ends].sort((a, b) => a - b)) {
+    if (end === done) continue;
+    while (colour < colours.length && colours[colour].end <= done) colour += 1;
+    while (under < spans.length && spans[under].end <= done) under += 1;
+    const kinds = [colours[colour], spans[under]].filter((s) => s && s.start <= done).map((s) => s.kind);
+    const piece = text.slice(done, end);
+    if (kinds.length) {
+      const part = element("span", "", kinds.join(" "));
+      part.textContent = piece;
+      parts.push(part);
+    } else parts.push(document.createTextNode(piece));
+    done = end;
   }
-  parts.push(document.createTextNode(`${text.slice(done)}\n`));
+  parts.push(document.createTextNode("\n"));
   at("marks").replaceChildren(...parts);
   at("marks").scrollTop = at("text").scrollTop;
+  at("editor").classList.toggle("coloured", !isPlain(text));
 }
 
 async function put() {

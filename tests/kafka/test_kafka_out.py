@@ -301,7 +301,7 @@ def test_a_message_that_is_too_large_ends_no_engine(broker: Broker, tmp_path: Pa
             return {one.query: one for one in engine.status().outputs}
 
         until(lambda: len(outputs()) == 2 and "size too large" in outputs()["long"].why)
-        assert "Raise its max.message.bytes" in outputs()["long"].why
+        assert "Raise max.message.bytes of narrow" in outputs()["long"].why
         until(lambda: not outputs()["q"].behind)
         assert not engine.await_end(0)
         broker.set("narrow", "max.message.bytes", "3000000")

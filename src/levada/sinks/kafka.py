@@ -88,7 +88,6 @@ class KafkaTarget:
     _open: bool = False  # whether a transaction is
     _begun: bool = False  # what was in order once is waited for: a broker that starts knows little
     _refused: list[str] = field(default_factory=list)  # why a broker lets nobody in
-    _lost: list[str] = field(default_factory=list)  # why it takes messages not
 
     @classmethod
     def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
@@ -125,8 +124,6 @@ class KafkaTarget:
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 "message.max.bytes": LARGEST,
-                "delivery.report.only.error": True,
-                "on_delivery": self._lose,
                 "error_cb": self._hear,
                 "logger": _SILENT,
             }
@@ -168,8 +165,6 @@ class KafkaTarget:
             self._producer.poll(0)  # for what is heard
             if self._producer.flush(ANSWER):  # what follows would wait for STALE
                 raise TargetAwayError(self._sentence("the broker does not answer"))
-            if self._lost:
-                raise self._untaken()
             text = msgspec.json.encode(position).decode()
             marker = kafka.TopicPartition(self.config.topic, 0, position.epoch, metadata=text)
             group = self._consumer.consumer_group_metadata()
@@ -224,17 +219,6 @@ class KafkaTarget:
                 consumer.close()
         self._open = False
         self._refused.clear()
-        self._lost.clear()
-
-    def _lose(self, error: Any, message: Any) -> None:
-        self._lost.append(said(error))
-
-    def _untaken(self) -> TargetAwayError:
-        """Whoever feeds the query is to end no engine: the topic may take it once it is asked to,
-        or the query goes.
-        """
-        hint = f"Is it larger than {self.config.topic} takes? Raise its max.message.bytes."
-        return TargetAwayError(self._sentence(self._lost[0]), hint=hint)
 
     def _hear(self, error: Any) -> None:
         if error.name() in _FOR_PEOPLE:
@@ -269,7 +253,11 @@ class KafkaTarget:
         if not self._begun and (self._refused or error.name() in _FOR_PEOPLE):
             why = self._refused[-1] if self._refused else said(error)
             return SinkError(self._sentence(why), hint="Mend that and start again.")
-        return TargetAwayError(self._sentence(said(error)))
+        why = said(error)
+        # whoever feeds the query is to end no engine: the topic may take it when it is asked to
+        large = error.name() == "MSG_SIZE_TOO_LARGE" or "size too large" in why
+        hint = f"Raise max.message.bytes of {self.config.topic}." if large else ""
+        return TargetAwayError(self._sentence(why), hint=hint)
 
     def _sentence(self, why: str) -> str:
         return f"The results of {self.query} cannot be written to {self.name}: {why}."

@@ -12,8 +12,8 @@ from levada.engine import suspended
 print(*sorted({kind.__name__ for kind in made if isinstance(kind, type)}))
 """
 READ_BY_MANY = {
-    "Answer", "Deaths", "Delivered", "Entry", "Intention", "Ledger", "Losses", "Manifest",
-    "Presence", "Pulse", "Request", "Suspension", "Takeover", "Waiting", "_Head", "_Named",
+    "Answer", "Deaths", "Delivered", "Entry", "Intention", "Inventory", "Ledger", "Losses",
+    "Manifest", "Presence", "Pulse", "Request", "Suspension", "Takeover", "Waiting", "_Head",
 }  # fmt: skip
 
 

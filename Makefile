@@ -30,7 +30,7 @@ FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test check long lint parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,10 +40,13 @@ setup: $(PACKAGES) java $(KERNELS)  ## the virtual environment, Java, the kernel
 demo: setup  ## a year of flights and weather through three queries
 	@$(VENV)/bin/levada demo
 
-test: setup  ## all tests
+test: setup  ## all tests but the long ones
 	@$(PYTEST)
 
 check: setup lint test  ## what CI runs
+
+long: setup  ## the long tests: half a minute of CPU each, for what shorter ones nearly say
+	@$(PYTEST) -m long
 
 lint: $(PACKAGES)
 	@$(PY) -m ruff check .
@@ -95,11 +98,14 @@ clean:  ## removes what was made here, the virtual environment too
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# uv takes a quarter of pip's time to find and unpack them; where it cannot reach what pip can, pip does it
 $(PACKAGES): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Levada needs Python 3.11 or later: install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@echo "Installing Levada and its tools into $(VENV); the first time this takes minutes, since Spark is large."
-	@$(PY) -m pip install --quiet --editable '.[dev,demo,docs]'
+	@index=$${PIP_INDEX_URL:-$$($(PY) -m pip config get global.index-url 2>/dev/null)}; \
+	  $(PY) -m pip install --quiet uv 2>/dev/null && env $${index:+UV_DEFAULT_INDEX="$$index"} $(PY) -m uv pip install \
+	    --quiet --python $(PY) --editable '.[dev,demo,docs]' 2>/dev/null || $(PY) -m pip install --quiet --editable '.[dev,demo,docs]'
 	@rm -f $(VENV)/.packages-*
 	@touch $@
 

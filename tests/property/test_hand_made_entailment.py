@@ -12,6 +12,7 @@ import pytest
 
 from asking import RANGE, RUNS, TUMBLING, at, query, triples, values
 from cases import Case, CaseQuery, Clause
+from levada.optimizer.pipeline import without
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery, Report
 from stepped import run_case
@@ -52,12 +53,14 @@ def check(
         ontology=triples(schema),
     )
     expected = case.expected()
-    for rows, partitions in RUNS:
-        got = run_case(case, epoch_rows=rows, partitions=partitions)
+    for rows, partitions, off in RUNS:
+        with without(*off):
+            got = run_case(case, epoch_rows=rows, partitions=partitions)
         for one in queries:
             difference = same(expected[one.name], got[one.name])
             assert difference is None, (
-                f"{rows} elements an epoch, {partitions} partitions, {one.text}\n{difference}"
+                f"{rows} elements an epoch, {partitions} partitions, without {sorted(off)}, "
+                f"{one.text}\n{difference}"
             )
     return expected
 

@@ -17,7 +17,7 @@ from cluster import Cluster, environment
 from awaiting import newest_epoch, until
 from levada.runtime.store.checkpoint import newest_manifest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1500)]
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?floor (COUNT(*) AS ?n) (AVG(?v) AS ?mean) FROM NAMED WINDOW :w ON :s [RANGE PT6S STEP PT1S]

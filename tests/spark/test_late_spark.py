@@ -181,6 +181,7 @@ def start(folder: Path, root: Path, here: int, *more: str) -> subprocess.Popen[s
     )
 
 
+@pytest.mark.long
 def test_results_are_the_same_whatever_is_killed_around_the_switch(
     folder: Path, tmp_path: Path, random_seed: int
 ) -> None:

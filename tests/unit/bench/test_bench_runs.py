@@ -38,6 +38,7 @@ def test_w2_stepped_has_its_results() -> None:
     assert side["rows"] == 1500 and side["epochs"] == 3 and side["count"] > 1500
 
 
+@pytest.mark.long
 def test_w3_stepped_and_pyoxigraph_agree() -> None:
     ours, open_, theirs = srbench_q3.compare(srbench_q3.Size(4, 1, 240, 2, 4), stepped=True)
     assert theirs["count"] == 6 and theirs["rows"] == 4 * 3 * 1440
@@ -52,6 +53,7 @@ def test_the_command_prints_one_json_object() -> None:
     assert told["median_ms"] > 0 and set(told["levada"]["cpu"]) == {"driver", "jvm", "workers"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not planning.DATA.is_dir(), reason=f"The texts of CityBench are not there: {planning.DATA}"
 )

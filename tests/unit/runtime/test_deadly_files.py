@@ -40,6 +40,7 @@ def test_a_file_that_ends_the_process_does_so_once(tmp_path: Path, data: Path) -
     )
 
 
+@pytest.mark.long
 def test_a_killed_process_is_blamed_on_nothing(tmp_path: Path, data: Path) -> None:
     _, whole = start(tmp_path / "whole", data)
     root = tmp_path / "root"
@@ -48,6 +49,7 @@ def test_a_killed_process_is_blamed_on_nothing(tmp_path: Path, data: Path) -> No
     assert letters(root) == []
 
 
+@pytest.mark.long
 def test_deadly_static_data_end_the_next_start_with_a_sentence(tmp_path: Path, data: Path) -> None:
     static, root = tmp_path / "g.ttl", tmp_path / "root"
     deadly(static)

@@ -106,6 +106,7 @@ def test_an_operator_that_ends_the_process_does_so_twice(folder: Path) -> None:
     assert not (root / "c" / DEATHS).exists()
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_again_and_again_goes_on(folder: Path) -> None:
     _, whole = start(folder / "whole", "plain,sums")
     root = folder / "root"

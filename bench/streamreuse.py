@@ -1,6 +1,7 @@
 """``streamreuse``: queries of an airline and of RFID readers that come and go over a network of 200
 nodes, in each mode of sharing, with locality and without; and how long the lattice is searched.
 
+``airline at five places`` has its queries stay, and all their results wanted at five nodes.
 ``network`` is the mean of bytes in transit, ``processors`` of CPU-seconds a second, both by the
 cost model (``levada.sharing``): no row is made. ``saved`` compares with ``off``, with locality in
 both. ``search`` has CPU times over lattices of 100 to 100,000 operators: to find the first
@@ -40,12 +41,21 @@ def run(scale: float, stepped: bool) -> Result:
             for locality in (True, False)
         }
         found[workload.name] = sides | {"saved": saved(sides)}
+    found["airline at five places"] = at_places(load.queries, 5)
     sizes = [size for size in SIZES if size <= SIZES[-1] * scale or size == SIZES[0]]
     more = {
         "search": {size: search(size) for size in sizes},
         "figures": {name: ": ".join(told) for name, told in paper.FIGURES.items()},
     }
     return Result("streamreuse", {"count": load.queries, **found}, more=more)
+
+
+def at_places(queries: int, places: int) -> dict[str, Any]:
+    """The airline's queries, none of which ends, whose results are wanted at so many nodes."""
+    load, place = Load(queries, life=1e9), Place(sinks=places)
+    sides = {m: simulate(AIRLINE, load, place, m, locality=True) for m in ("off", "relax")}
+    relax, off = (sides[mode]["network_at_end"] for mode in ("relax", "off"))
+    return sides | {"saved": saved(sides), "saved_at_end_pct": round(100 * (1 - relax / off), 1)}
 
 
 def saved(sides: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:

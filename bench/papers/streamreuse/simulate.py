@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,29 @@ MODES = ("off", "exact", "containment", "relax")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A network of so many stubs of so many nodes, and where streams begin in it."""
+    """A network of so many stubs of so many nodes, where streams begin in it, and at how many of
+    its nodes results are wanted (0: at any).
+    """
 
     stubs: int = 10
     each: int = 20
     seed: int = 1
+    sinks: int = 0
 
     def built(self) -> Network:
         return transit_stub(self.stubs, self.each, self.seed)
+
+    def asked(self, workload: Workload, load: Load) -> Iterator[tuple[float, Query]]:
+        """The queries with the second of their arrival."""
+        at = self.wanted_at()
+        for now, query in arrivals(workload, load, self.stubs * self.each, self.seed):
+            yield now, replace(query, sink=at[query.sink % len(at)])
+
+    def wanted_at(self) -> list[int]:
+        """The nodes to which results go."""
+        nodes = np.arange(self.stubs * self.each)
+        drawn = np.random.default_rng(self.seed + 6).permutation(nodes)[: self.sinks]
+        return [int(node) for node in (drawn if self.sinks else nodes)]
 
 
 def simulate(
@@ -44,7 +60,7 @@ def simulate(
     paid, before, took, late, kinds = NOTHING, 0.0, [], [], dict[str, int]()
     behind, moved = [0.0], 0
     ends: list[tuple[float, str]] = []
-    for now, query in arrivals(workload, load, place.stubs * place.each, place.seed):
+    for now, query in place.asked(workload, load):
         while ends and ends[0][0] <= now:
             until, name = heapq.heappop(ends)
             paid, before = _paid(planner, paid, until - before), until
@@ -65,6 +81,7 @@ def simulate(
         "network": round(paid.network / before, 1),
         "processors": round(paid.cpu / before, 5),
         "network_at_end": round(last.network, 1),
+        "processors_at_end": round(last.cpu, 5),
         "queries_at_end": len(planner.queries),
         "operators_at_end": len(planner.dataflow.operators),
         "latency_ms": round(1000 * float(np.mean(late)), 1),
@@ -88,7 +105,7 @@ def planned(workload: Workload, place: Place, mode: str, *, locality: bool) -> P
 
 def queries(workload: Workload, load: Load, place: Place) -> list[Query]:
     """The queries alone."""
-    return [query for _, query in arrivals(workload, load, place.stubs * place.each, place.seed)]
+    return [query for _, query in place.asked(workload, load)]
 
 
 def _paid(planner: Planner, before: Price, seconds: float) -> Price:

@@ -9,7 +9,7 @@ from bench.papers.streamreuse.rfid import RFID
 from bench.papers.streamreuse.simulate import MODES, Place, queries, simulate
 from bench.papers.streamreuse.topology import transit_stub
 from bench.papers.streamreuse.workload import Load, Workload
-from bench.streamreuse import saved, search
+from bench.streamreuse import at_places, saved, search
 
 from levada.sharing.planner import USUAL
 
@@ -37,6 +37,14 @@ def test_a_run_is_a_function_of_its_seed() -> None:
     network = transit_stub(3, 5, 1)
     assert (network.delay == transit_stub(3, 5, 1).delay).all() and (network.delay < 1).all()
     assert sorted(set(network.region.tolist())) == [0, 1, 2]
+
+
+def test_where_results_are_wanted_at_few_places_more_is_saved() -> None:
+    few = at_places(30, 2)
+    place = Place(sinks=2)
+    assert {query.sink for query in queries(AIRLINE, LOAD, place)} == set(place.wanted_at())
+    assert few["saved"]["relax"]["network_saved_pct"] > 0
+    assert few["off"]["queries_at_end"] == 30
 
 
 def test_searches_are_told() -> None:

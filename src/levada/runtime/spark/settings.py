@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from levada.runtime.spark.java import find_java
+from levada.runtime.store.remote.near import VARIABLE, bytes_of
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -119,10 +120,10 @@ def shares_host(master: str) -> bool:
 
 
 def _worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What Python workers must see: one thread each, and the kernels' cache that this process uses,
-    if one is named.
+    """What Python workers must see: one thread each, the kernels' cache that this process uses, if
+    one is named, and how much state a host may keep. Raises ``UsageError``.
     """
-    shared = {
-        name: environ[name] for name in ("NUMBA_CACHE_DIR", "LEVADA_CACHE") if environ.get(name)
-    }
+    bytes_of(environ)
+    names = ("NUMBA_CACHE_DIR", "LEVADA_CACHE", VARIABLE)
+    shared = {name: environ[name] for name in names if environ.get(name)}
     return ONE_THREAD | KEPT_MEMORY | shared

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from levada.errors import unreadable
+from levada.errors import DamagedError, unreadable
 from levada.model.checked import MARKED, OTHER, mark, unpack_checked
 from levada.model.frame import Frame
 from levada.runtime.store.durable import unwritable
+from levada.runtime.store.remote.near import near
 from levada.runtime.store.sealed import seal
 
 VECTOR = 512  # buffers a call
@@ -88,7 +89,7 @@ class Opened:
     def __call__(self, name: str) -> tuple[Mapping[str, Frame], Any]:
         """The frames and meta of a file."""
         if name not in self._files:
-            self._files[name] = map_(self._root, name)
+            self._files[name] = _map_near(self._root, name)
         return self._files[name]
 
     def keep(self, names: Collection[str]) -> None:
@@ -115,17 +116,29 @@ def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
     return found
 
 
-def map_(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
-    """The frames and meta of a file, as views of a memory map. Raises ``CheckpointError``, also for
-    a sound file under another's name.
+def _map_near(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
+    """The same by a copy on this host, if those are kept."""
+    copies = near()
+    if copies is None:
+        return map_(root, name)
+    try:
+        return map_(root, name, copies.copy(root, name))
+    except DamagedError:
+        copies.forget(root, name)
+        return map_(root, name)
+
+
+def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any]:
+    """The frames and meta of a file, as views of a memory map, of a ``copy`` if one is named.
+    Raises ``DamagedError``, also for a sound file under another's name.
     """
     path = os.path.join(root, name)
     try:
-        with pa.memory_map(path) as file:
+        with pa.memory_map(copy or path) as file:
             data = np.frombuffer(file.read_buffer(), np.uint8)
     except OSError as error:
         raise unreadable(path, os.strerror(error.errno or 0)) from error
-    found = unpack_checked(data, path)
+    found = unpack_checked(data, f"{path} (its copy {copy}, to be deleted)" if copy else path)
     suffix = name.rpartition("-")[2]
     if len(suffix) == 2 * SUFFIX and suffix[SUFFIX:] != mark(data[:MARKED].tobytes()):
         raise unreadable(path, OTHER)

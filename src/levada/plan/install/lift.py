@@ -8,11 +8,11 @@ A pattern's subject or object becomes a variable: one of its own, or that of the
 another pattern, so that joins above compare the two and no rows of two queries' terms meet where
 each query has one term in both. Of a condition below the join those
 parts are taken out that compare one variable, which is always bound, with constants: ``<``, ``>``,
-``=`` with a number, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain strings,
-``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and ``IN`` with
-integers of an integer column, which has one text for each value. Columns of tuples may be NULL:
-what is NULL satisfies no comparison and joins with nothing. Whatever else a condition says stays
-where it is. On the way up each keeps the name that its variable has there.
+``=`` with a number or an instant, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain
+strings, ``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and
+``IN`` with integers of an integer column, which has one text for each value. Columns of tuples may
+be NULL: what is NULL satisfies no comparison and joins with nothing. Whatever else a condition says
+stays where it is. On the way up each keeps the name that its variable has there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _TURNED = {
     Function.EQUAL: Function.EQUAL,
     Function.SAME_TERM: Function.SAME_TERM,
 }
-_NUMBERS = {XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte")}
+_VALUES = {
+    XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
+}
 
 
 @dataclass(slots=True)
@@ -232,8 +234,8 @@ def _told(part: Expression, rows: Op, told: dict[tuple[str, bool], Lifted]) -> b
         case Call(function, (Var(name), Const(term))) if function in _TURNED:
             terms = (term,)
             alike = function is Function.EQUAL and _is_itself(term)
-            number = isinstance(term, Literal) and term.datatype in _NUMBERS
-            if number and name in rows.variables and not _may_lack(rows, name):
+            value = isinstance(term, Literal) and term.datatype in _VALUES
+            if value and name in rows.variables and not _may_lack(rows, name):
                 one = told.setdefault((name, False), Lifted(name))
                 one.tests = (*one.tests, (function, term))
                 return True

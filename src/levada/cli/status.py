@@ -23,8 +23,8 @@ from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.forms import FormStatus
-from levada.engine.telling.shares import RelaxedStatus
 from levada.engine.telling.remarks import remarks
+from levada.engine.telling.shares import RelaxedStatus
 from levada.engine.telling.status import (
     ExecutorsStatus,
     PlacedStatus,

@@ -88,17 +88,19 @@ def begin(
     return Begun(switch, joins)
 
 
-def finish(topology: Topology, name: str) -> None:
-    """The query has the operators of its switch from the next version on; who relaxes joins counts
-    it no more.
+def finish(topology: Topology, name: str) -> bool:
+    """The query has the operators of its switch from the next version on; in another order, if so
+    who relaxes joins counts it no more.
     """
     switch, old = topology.switches.pop(name), topology.queries[name]
-    topology.relaxations.forget(name)
-    topology._families.forget(name)
+    if ordered := switch.order != old.manner.order:
+        topology.relaxations.forget(name)
+        topology._families.forget(name)
     version = topology.version + 1
     topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
     topology._sealer.came[name] = None
     topology._count(old.node, old.member, -1)
+    return ordered
 
 
 def doomed(topology: Topology, names: Sequence[str]) -> frozenset[At]:

@@ -169,7 +169,7 @@ def show(status: Status) -> RenderableType:
             parts.append(Text(f"{q.name}: {q.why}"))
     parts += [Text(sentence) for sentence in (*shared(status), *ends(status))]
     parts += [Text(why) for why in status.suspended.values()]
-    parts += [Text(f"{name}: goes over to another order of joins.") for name in status.goes_over]
+    parts += [Text(f"{name}: goes over to other operators.") for name in status.goes_over]
     if status.outputs:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))

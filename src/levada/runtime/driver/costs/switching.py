@@ -23,7 +23,13 @@ from levada.plan.topology.switches.again import stand_again
 from levada.plan.topology.switches.converge import Converging, converge
 from levada.plan.topology.switches.instant import made, why_not
 from levada.plan.topology.switches.looks import Better, Looks
-from levada.plan.topology.switches.under_way import MOST_OF_A_QUERY, Begun, begin, finish
+from levada.plan.topology.switches.under_way import (
+    MOST_OF_A_QUERY,
+    Begun,
+    begin,
+    finish,
+    reorders,
+)
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs.starts import start_of
 from levada.runtime.store.manifest import Manifest
@@ -75,7 +81,9 @@ class Switching:
             self.converging.fresh |= dict.fromkeys(self._before)
         done = [] if last is None or last.behind or last.ended else _ready(topology, last)
         for name in done:
-            if not finish(topology, name):
+            anew = reorders(topology, name)
+            finish(topology, name)
+            if not anew:
                 topology.journal.tell(topology.version + 1, f"{name} has become one with an equal")
                 continue
             topology.orders.forget(name)

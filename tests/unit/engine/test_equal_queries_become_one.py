@@ -83,9 +83,9 @@ def test_they_become_one_and_say_what_they_say_alone(tmp_path: Path, mode: str) 
         feed(running, path, STREAM[22:])
         assert above(running) == counts[0], "they are one after a stop, too"
     for own in asked:
-        for i, one in enumerate(own):
+        for i, came in enumerate(own):
             seen = max((e.ts for e in STREAM[: 3 * i]), default=None)
-            question = one.reference if seen is None else replace(one.reference, after=seen)
-            got = sink.reports[one.name]
+            question = came.reference if seen is None else replace(came.reference, after=seen)
+            got = sink.reports[came.name]
             difference = same(evaluate(question, {S: STREAM})[: len(got)], got)
-            assert len(got) > 3 and difference is None, f"{one.name}: {one.text}\n{difference}"
+            assert len(got) > 3 and difference is None, f"{came.name}: {came.text}\n{difference}"

@@ -258,7 +258,7 @@ def near(name: str, known: Iterable[str]) -> str:
     'Did you mean format?'
     """
     names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=3)
+    close = difflib.get_close_matches(str(name), names, n=3)  # what a program gives may be None
     if close:
         return "Did you mean " + " or ".join(close) + "?"
     return "Known: " + ", ".join(names) + "." if names else "None is known."

@@ -112,5 +112,5 @@ def test_orders_that_change_between_kills(tmp_path: Path, random_seed: int) -> N
             {"http://e/w": (S, window)}, output,
         )  # fmt: skip
         right = [r for r in evaluate(question, {S: elements}) if r.time <= elements[-1].ts]
-        said = sorted(found[output], key=lambda r: r.time)
+        said = sorted(found.get(output, ()), key=lambda r: r.time)  # by some seeds it says nothing
         assert same(right, said) is None, f"seed {random_seed}, {output}"

@@ -78,6 +78,35 @@ def test_ranges_are_each_ones_own_whatever_numbers_are() -> None:
     check(found, world(stream, 9, 20), counters())
 
 
+def test_ranges_of_instants_and_of_numbers_meet_nobody_elses_rows() -> None:
+    """On one variable: conditions on instants, on numbers up to infinity, and on both."""
+    told = ('?v > "2026-01-01T00:00:00Z"^^xsd:dateTime',
+            '?v < "2026-01-01T00:00:00Z"^^xsd:dateTime',
+            '?v >= "2026-01-01T02:00:00+02:00"^^xsd:dateTime', '?v > 5', '?v < 5', "?v >= 1e301",
+            '?v = "2026-01-02T00:00:00Z"^^xsd:dateTime',
+            '?v > "2025-01-01T00:00:00Z"^^xsd:dateTime'
+            ' && ?v <= "2026-01-01T00:00:00Z"^^xsd:dateTime', '?v < 1e300 && ?v > -1e300',
+            '?v < "2026-01-01T00:00:00Z"^^xsd:dateTime && ?v > 3',
+            '?v > "2026-01-01T00:00:00.0005Z"^^xsd:dateTime',
+            '"1969-01-01T00:00:00Z"^^xsd:dateTime >= ?v')  # fmt: skip
+    patterns, heads = ("?x :p ?v", "?x :q ?y"), ("select", "count")
+    found = sketched(
+        [Sketch(patterns[: 2 - i % 2], condition=one, shown=(0,), form=heads[i % 2], clause=clause)
+         for i in range(2) for one in told for clause in (Clause("step", 4000, 2000),)],
+        [i % PHASES for i in range(2 * len(told))],
+    )  # fmt: skip
+    values = ('"2026-01-01T00:00:00Z"^^xsd:dateTime', "5", '"INF"^^xsd:double', "1e300", "1e305",
+              '"2025-12-31T23:59:59.999Z"^^xsd:dateTime', '"-INF"^^xsd:double', "-7", "4",
+              '"2026-01-01T00:00:00.001Z"^^xsd:dateTime', '"1960-01-01T00:00:00Z"^^xsd:dateTime',
+              '"2026-01-02T01:00:00+01:00"^^xsd:dateTime', '"9999-12-31T23:59:59Z"^^xsd:dateTime',
+              '"2026-03-01T00:00:00"^^xsd:dateTime', '"0001-01-01T00:00:00Z"^^xsd:dateTime',
+              '"2026-01-01T00:00:00.0007Z"^^xsd:dateTime', '"a"', ":c")  # fmt: skip
+    stream = [at(300 * i, f":x{i % 2} :p {v} ; :q :y{i % 3}") for i, v in enumerate(values * 2)]
+    shared = counters()
+    check(found, world(stream, 9, 20), shared)
+    assert shared["relax"]["there"] <= 2 * PHASES, "the first has its own, the others share one"
+
+
 BIG = 2**53
 
 

@@ -23,8 +23,8 @@ from levada.engine.placing.pinned import told
 from levada.engine.telling.balanced import BalanceStatus, DecisionStatus
 from levada.engine.telling.choices import lessons, sentences
 from levada.engine.telling.forms import FormStatus
-from levada.engine.telling.relaxed import RelaxedStatus
 from levada.engine.telling.remarks import remarks
+from levada.engine.telling.shares import RelaxedStatus
 from levada.engine.telling.status import (
     ExecutorsStatus,
     PlacedStatus,
@@ -167,9 +167,9 @@ def show(status: Status) -> RenderableType:
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))
-    parts += [Text(sentence) for sentence in ends(status)]
+    parts += [Text(sentence) for sentence in (*shared(status), *ends(status))]
     parts += [Text(why) for why in status.suspended.values()]
-    parts += [Text(f"{name}: goes over to another order of joins.") for name in status.goes_over]
+    parts += [Text(f"{name}: goes over to other operators.") for name in status.goes_over]
     if status.outputs:
         outs = [(o.query, o.to, f"{o.behind:,}", _oldest(o)) for o in status.outputs]
         parts.append(table(("output", "to", "behind", "since"), outs))
@@ -188,6 +188,14 @@ def show(status: Status) -> RenderableType:
     if status.costs is not None:
         parts += [Text(sentence) for sentence in sentences(status.costs)]
     return Group(*parts)
+
+
+def shared(status: Status) -> Iterator[str]:
+    """What each query has in common with others."""
+    for query in status.queries:
+        if query.shares:
+            told = ", ".join(f"{one.operator} with {one.queries - 1:,}" for one in query.shares)
+            yield f"{query.name}: shares {told}."
 
 
 def ends(status: Status) -> Iterator[str]:

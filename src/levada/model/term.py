@@ -104,6 +104,17 @@ class Literal:
 Term = Iri | Blank | Literal
 
 
+def equals_itself_alone(term: Term) -> bool:
+    """Whether ``=`` holds of a term and of no other one: an IRI, a plain string.
+
+    >>> equals_itself_alone(Literal("a")), equals_itself_alone(Literal("1", XSD + "integer"))
+    (True, False)
+    """
+    if isinstance(term, Literal):
+        return term.datatype == STRING and not term.language
+    return isinstance(term, Iri)
+
+
 def _escape(c: str) -> str:
     if c in _ESCAPES:
         return _ESCAPES[c]

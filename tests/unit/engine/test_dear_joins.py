@@ -15,7 +15,7 @@ from awaiting import until
 from cases.windows import Clause
 from levada import Engine, Query
 from levada.engine.suspended import read_suspended
-from levada.engine.telling.relaxed import RelaxedStatus
+from levada.engine.telling.shares import RelaxedStatus
 from levada.engine.telling.status import read_status
 from levada.plan.sealed.joins import Join
 from levada.plan.topology.dear import HIGH, LOW, Dear

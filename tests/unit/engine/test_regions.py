@@ -137,6 +137,8 @@ def test_regions_that_there_are_not(tmp_path: Path) -> None:
         assert not engine._registry.queries
     with engine_on(tmp_path) as engine, pytest.raises(UsageError, match="there is no region"):
         engine.register(PAIRS, region="east")
+    with pytest.raises(UsageError, match=r"regions is \['east'\]"):
+        Engine(spark=False, regions=["east"])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="share_limit is -1"):
         Engine(spark=False, share_limit=-1)
     with pytest.raises(UsageError, match=r"machine file .*cannot be read"):

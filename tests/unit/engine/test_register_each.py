@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -85,6 +86,13 @@ def written(text: str, value: object, *, cql: bool = False) -> str:
             '"2026-01-02T00:00:00+00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>',
         ),
         ("# {{x}}\n{{x}}", 5, "# {{x}}\n5"),
+        ("5 --{{x}}", 3, "5 --3"),
+        # what SPARQL undoes before it reads
+        ("= {{x}}", '"a\\u0022 || \\U00000031 || \\u0022"', '= "a\\" || 1 || \\""'),
+        ("= {{x}}", '"\\\\u0022"@en', '= "\\\\u0022"@en'),
+        ("e:a-{{x}}", "b-c", "e:a-b-c"),
+        ("> {{x}}", np.float64(0.5), "> 0.5e0"),
+        ("<e:{{x}}>", np.int64(5), "<e:5>"),
     ],
 )
 def test_values_are_written_as_sparql_has_them(text: str, value: object, wanted: str) -> None:
@@ -94,6 +102,47 @@ def test_values_are_written_as_sparql_has_them(text: str, value: object, wanted:
 def test_values_are_written_as_cql_has_them() -> None:
     assert written("v > {{x}}", 0.5, cql=True) == "v > 0.5"
     assert written("k = '{{x}}'", "a b", cql=True) == "k = 'a b'"
+    assert written("k = 'a\\' And v > {{x}}", 5, cql=True) == "k = 'a\\' And v > 5"
+
+
+@pytest.mark.parametrize("value", [-5, -0.5, "-5"])
+def test_a_minus_behind_a_minus_is_no_comment_of_cql(value: object) -> None:
+    text = written("Where v > 10-{{x}} And k = 'a'", value, cql=True)
+    assert text == f"Where v > 10- {value} And k = 'a'"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "cql"),
+    [
+        ("= {{x}}", "5-3", False),
+        ("= {{x}}", "--5", False),
+        ("= {{x}}", '"a"^^<e:b\\u003e||1=1||\\u003ce:c>', False),
+        ("= {{x}}", '"\\U99999999"', False),
+        ("= e:{{x}}", "-5", False),
+        ("= {{x}}", Decimal("NaN"), False),
+        pytest.param("= {{x}}", 10**5000, False, id="long"),
+        ("= {{x}}", "5--3", True),
+        ("= {{x}}", "a-b", True),
+    ],
+)
+def test_values_that_would_be_more_than_a_term(text: str, value: object, cql: bool) -> None:
+    with pytest.raises(UsageError, match="Row 1, column x"):
+        written(text, value, cql=cql)
+
+
+def test_rows_that_are_none_and_files_with_too_many_fields(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    with engine() as running:
+        for rows in ([TABLE[0], 5], [TABLE[0], {1: "a"}]):
+            with pytest.raises(UsageError, match="Row 2 maps no names of columns to values"):
+                running.register_each(TEXT, rows)
+        path.write_text('sensor,most\na,"1"\nb,2,3\n')
+        with pytest.raises(UsageError, match=r"Row 2 of the table .* has 3 fields, its head 2"):
+            running.register_each(TEXT, path)
+        path.write_text("sensor,most,sensor\na,1,b\n")
+        with pytest.raises(UsageError, match="has two columns sensor"):
+            running.register_each(TEXT, path)
+        assert running.queries() == []
 
 
 @pytest.mark.parametrize(

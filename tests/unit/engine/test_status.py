@@ -173,6 +173,18 @@ def test_the_command_tells_it_as_text_and_as_json(
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 
 
+def test_what_a_query_shares_is_named(root: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The topmost operators that others have, too: here the pattern of all three."""
+    shared = {query.name: query.shares for query in read_status(root).queries}
+    assert {name: [one.queries for one in own] for name, own in shared.items()} == {
+        "hot": [3], "never": [3], "both": [3],
+    }  # fmt: skip
+    ((match,),) = {*shared.values()}
+    assert match.operator.startswith("Match ")
+    assert main(["status", str(root)]) == 0
+    assert f"hot: shares {match.operator} with 2." in capsys.readouterr().out
+
+
 def test_counts_go_on_in_the_next_run(root: Any, tmp_path: Path) -> None:
     with (tmp_path / "s.nt").open("a") as file:
         file.write("<http://e/a> <http://e/typo> <http://e/b> 6000 .\n")

@@ -6,7 +6,9 @@
                                 as a term (<e:a>, "a"@en), a number or a word
     PT{{width}}S                within a word: a number or a word
 
-What stands there is the row's, written as its text would have it: a row's query *is* that text.
+What stands there is the row's, written as its text would have it: a row's query *is* that text. No
+value ends what it stands in, or becomes more than one term: neither by quotes, nor by ``\u0022``,
+which SPARQL undoes before it reads, nor by a sign behind a sign, which is a comment in CQL.
 ``$column`` would be a variable in SPARQL, and one brace a group.
 """
 
@@ -15,10 +17,13 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
 
 from levada.errors import UsageError, near
 from levada.model.term import XSD
@@ -26,17 +31,27 @@ from levada.model.term import XSD
 _HOLE = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
 _TOKEN = re.compile(
     r"""(?P<iri><(?:[^<>"{}|^`\\\s]|\{\{\s*\w+\s*\}\})*>)
-    |(?P<comment>\#[^\n\r]*|--[^\n\r]*)
+    |(?P<comment>\#[^\n\r]*)
     |(?P<text>\"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}|'''(?:[^'\\]|\\.|'(?!''))*'''
         |"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
     |(?P<hole>\{\{\s*[^\W\d]\w*\s*\}\})""",
     re.VERBOSE | re.DOTALL,
 )
-_NOT_IN_IRIS = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
-_TERM = re.compile(
-    r"""<[^<>"{}|^`\\\x00-\x20]*>|"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z-]+[\w-]*|\^\^<[^<>\s]*>)?"""
+_TOKEN_OF_CQL = re.compile(
+    r"""(?P<comment>\#[^\n]*|--[^\n]*|/\*.*?\*/)
+    |(?P<text>"[^"]*"|'[^']*')
+    |(?P<hole>\{\{\s*[^\W\d]\w*\s*\}\})""",
+    re.VERBOSE | re.DOTALL,
 )
-_WORD = re.compile(r"[+-]?[\w.:+-]+")
+_NOT_IN_IRIS = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
+_IRI = r"""<[^<>"{}|^`\\\x00-\x20]*>"""
+_TERM = re.compile(rf"""{_IRI}|"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z-]+[\w-]*|\^\^{_IRI})?""")
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.)", re.DOTALL)
+_WORD = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\w[\w.]*")
+_NAME = re.compile(r"(?:[^\W\d][\w.-]*)?:(?:[\w:](?:[\w.:-]*[\w:-])?)?")
+_LOCAL = re.compile(r"[\w:](?:[\w.:-]*[\w:-])?")
+_IN_A_NAME = re.compile(r"(?<![\w?$])[\w-]*:[\w.:-]*\Z")
+_DIGITS = 14_000  # bits of an integer that Python writes
 _ESCAPES = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 )
@@ -63,7 +78,7 @@ class Columned:
         parts = [self.pieces[0]]
         for i, (write, place) in enumerate(zip(self.writers, places, strict=True)):
             try:
-                parts.append(write(row[place]))
+                parts.append(write(_native(row[place])))
             except UnfitError as fault:
                 message = f"Row {number}, column {self.columns[i]}: {fault}."
                 raise UsageError(message, hint=_hint(row[place], self.columns[i])) from None
@@ -77,20 +92,16 @@ def columned(text: str, *, cql: bool) -> Columned:
     >>> columned("?x <e:{{p}}> {{v}}", cql=False).columns
     ('p', 'v')
     """
-    writers: Mapping[str, Write] = {
-        "iri": _in_iri,
-        "text": _in_cql if cql else _in_text,
-        "hole": _alone_cql if cql else _alone,
-    }
+    writers: Mapping[str, Write] = {"iri": _in_iri, "text": _in_cql if cql else _in_text}
     pieces, columns, found, at = [], [], [], 0
-    for token in _TOKEN.finditer(text):
+    for token in (_TOKEN_OF_CQL if cql else _TOKEN).finditer(text):
         kind = str(token.lastgroup)
         if kind == "comment":
             continue
         for hole in _HOLE.finditer(text, token.start(), token.end()):
             pieces.append(text[at : hole.start()])
             columns.append(hole.group(1))
-            found.append(writers[kind])
+            found.append(writers.get(kind) or _writer_behind(text[: hole.start()], cql=cql))
             at = hole.end()
     return Columned((*pieces, text[at:]), tuple(columns), tuple(found))
 
@@ -116,6 +127,18 @@ def places_of(columns: Sequence[str], there: Sequence[str]) -> tuple[int, ...]:
     return tuple([there.index(column) for column in columns])
 
 
+def _writer_behind(before: str, *, cql: bool) -> Write:
+    """How a value is written that stands alone, or in a word, behind this text."""
+    if cql:
+        return _behind_a_sign if before.endswith("-") else _alone_cql
+    return _in_a_name if _IN_A_NAME.search(before) else _alone
+
+
+def _native(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _plain(value: Any) -> str:
     """A value as it is, where characters stand."""
     match value:
@@ -123,7 +146,9 @@ def _plain(value: Any) -> str:
             return value
         case bool():
             return str(value).lower()
-        case int() | Decimal():
+        case int():
+            return _whole(value)
+        case Decimal() if value.is_finite():
             return str(value)
         case float() if math.isfinite(value):
             return repr(value)
@@ -135,6 +160,12 @@ def _plain(value: Any) -> str:
             raise UnfitError("there is no value")
         case _:
             raise UnfitError(f"{value!r} is no text, number or instant")
+
+
+def _whole(value: int) -> str:
+    if value.bit_length() > _DIGITS:
+        raise UnfitError(f"it has more than {_DIGITS:,} bits")
+    return str(value)
 
 
 def _in_iri(value: Any) -> str:
@@ -158,27 +189,42 @@ def _in_cql(value: Any) -> str:
 def _alone(value: Any) -> str:
     """A value as SPARQL writes it."""
     match value:
-        case bool() | int():
-            return str(value).lower()
         case float():
             text = repr(value)
             if not math.isfinite(value):
                 named = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}[text]
                 return f'"{named}"^^<{XSD}double>'
             return text if "e" in text else f"{text}e0"
-        case Decimal():
+        case Decimal() if value.is_finite():
             text = f"{value:f}"
             return text if "." in text else f"{text}.0"
         case datetime.datetime():
             return f'"{_instant(value)}"^^<{XSD}dateTime>'
         case datetime.date():
             return f'"{value.isoformat()}"^^<{XSD}date>'
-        case str() if _TERM.fullmatch(value) or _WORD.fullmatch(value):
-            return value
-        case str():
+        case str() if _TERM.fullmatch(value):
+            return _ESCAPED.sub(_unescaped, value)
+        case str() if not (_WORD.fullmatch(value) or _NAME.fullmatch(value)):
             raise UnfitError(f"{value!r} is no term")
         case _:
             return _plain(value)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """A character that is written by its number as itself, escaped where it must be."""
+    number = int(found.group(1) or found.group(2) or "0", 16)
+    if not number:
+        return found.group()
+    if number > sys.maxunicode:
+        raise UnfitError(f"there is no character {found.group()}")
+    return chr(number).translate(_ESCAPES)
+
+
+def _in_a_name(value: Any) -> str:
+    """A value within a name with a prefix, or behind its colon."""
+    if isinstance(value, str) and not _LOCAL.fullmatch(value):
+        raise UnfitError(f"{value!r} cannot stand in a name with a prefix")
+    return _plain(value) if isinstance(value, str) else _alone(value)
 
 
 def _alone_cql(value: Any) -> str:
@@ -192,6 +238,12 @@ def _alone_cql(value: Any) -> str:
             raise UnfitError(f"{value!r} is no number or word")
         case _:
             return _plain(value)
+
+
+def _behind_a_sign(value: Any) -> str:
+    """Behind a minus, where another one would begin a comment."""
+    text = _alone_cql(value)
+    return f" {text}" if text.startswith("-") else text
 
 
 def _instant(value: datetime.datetime) -> str:

@@ -7,6 +7,7 @@ query they are read as that.
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,10 @@ def table_of(table: Rows) -> Table:
     >>> table_of([{"sensor": "a", "threshold": 5}]).columns
     ['sensor', 'threshold']
     """
-    if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
+    if isinstance(table, list | tuple):
+        for number, row in enumerate(table, 1):
+            if not isinstance(row, Mapping) or not all(isinstance(key, str) for key in row):
+                raise UsageError(f"Row {number} maps no names of columns to values: {row!r:.80}.")
         return Table(list(dict.fromkeys(key for row in table for key in row)), table)
     frame = _frame(table)
     return Table(frame.columns, frame)
@@ -75,11 +79,26 @@ def _file(path: Path) -> pl.DataFrame:
         if path.suffix.lower() == ".parquet":
             return pl.read_parquet(path)
         separator = "\t" if path.suffix.lower() == ".tsv" else ","
+        _check_fields(path, separator)
         return pl.read_csv(path, infer_schema=False, separator=separator)
     except OSError as error:
         raise UsageError(f"The table {path} cannot be read: {error.strerror or error}.") from error
     except PolarsError as error:
         raise UsageError(f"The table {path} cannot be read: {_said(error)}.") from error
+
+
+def _check_fields(path: Path, separator: str) -> None:
+    """Each column has a name of its own, and no row has more fields than there are columns."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = csv.reader(file, delimiter=separator)
+        columns = next(rows, [])
+        for column in columns:
+            if columns.count(column) > 1:
+                raise UsageError(f"The table {path} has two columns {column}.")
+        for number, row in enumerate(rows, 1):
+            if len(row) > len(columns):
+                told = f"Row {number} of the table {path} has {len(row)} fields"
+                raise UsageError(f"{told}, its head {len(columns)}.")
 
 
 def _said(error: Exception) -> str:

@@ -31,6 +31,8 @@ def regions_of(said: str | os.PathLike[str]) -> Regions:
     >>> regions_of("east, west").names
     ('east', 'west')
     """
+    if not isinstance(said, str | os.PathLike):
+        raise UsageError(f"regions is {said!r}.", hint="Say a text: regions=east,west.")
     text = os.fspath(said)
     if not text:
         return Regions()

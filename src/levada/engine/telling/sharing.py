@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from levada.engine.telling.relaxed import RelaxedStatus, relaxed
+from levada.engine.telling.shares import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain

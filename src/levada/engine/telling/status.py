@@ -25,7 +25,7 @@ from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
 from levada.engine.telling.choices import CostsStatus, LessonStatus, named
 from levada.engine.telling.forms import FormStatus, forms
-from levada.engine.telling.relaxed import RelaxedStatus, relaxed
+from levada.engine.telling.shares import RelaxedStatus, ShareStatus, relaxed, shares
 from levada.engine.telling.summary import Ever, Progress, StreamCounts
 from levada.errors import CheckpointError
 from levada.model.names import is_derived, is_left, shown
@@ -54,8 +54,8 @@ class PatternStatus:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """A query: results so far, its watermark (ms), the stream that holds it back, its next report
-    (ms; None: at a change), the last instant at which it reports (ms; None: it has no end).
+    """A query: results so far, watermark (ms), who holds it back, next report (ms; None: at a
+    change), its end (ms; None: it has none), what it shares with others.
     """
 
     name: str
@@ -66,6 +66,7 @@ class QueryStatus:
     next_report: int | None
     why: str
     until: int | None = None
+    shares: tuple[ShareStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +234,9 @@ def status_of(
     root: Path, manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
 ) -> Status:
     """What a manifest of a checkpoint and its plan say of all queries."""
-    had = solutions_of(str(root), manifest, plan)
-    queries = tuple(
-        _query(query, had.get(query.name, 0), manifest, plan) for query in plan.queries.values()
-    )
+    had, common = solutions_of(str(root), manifest, plan), shares(plan)
+    found = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
+    queries = tuple([replace(query, shares=common.get(query.name, ())) for query in found])
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(
@@ -251,8 +251,8 @@ def status_of(
     )  # fmt: skip
 
 
-def _pinned(bound: Bound | None) -> PinnedStatus | None:
-    return None if bound is None else PinnedStatus(bound.name, bound.places)
+def _pinned(to: Bound | None) -> PinnedStatus | None:
+    return None if to is None else PinnedStatus(to.name, to.places)
 
 
 def _placed(told: Preferences | None) -> PlacedStatus | None:

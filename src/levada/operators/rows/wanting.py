@@ -5,7 +5,8 @@ of equal keys are cut at all their borders into segments, and a tree over the se
 entry at a logarithm of places, so that a row finds its owners by a look-up, a search, and a step
 for each level, however many there are and however they overlap (a segment tree, by columns).
 
-A row is told by its number as a double where that is exact. Of the others, and of constants that
+A row is told by its number as a double where that is exact, by its instant as one beyond all
+numbers: neither satisfies a comparison with the other. Of the others, and of constants that
 are not exact, every owner of the keys is found: whoever asks looks at the conditions themselves.
 
 Cost: building n log n; a row some 100 ns and what it finds.
@@ -38,13 +39,20 @@ from levada.terms.identity import identify
 
 _DIGITS = 10**15
 """Numbers of so many digits are other doubles if they are other numbers."""
+_END = 2.0**1000
+"""Numbers are below; it stands for infinity itself. Instants are beyond."""
+_INSTANTS = 2.0**960
+"""An instant of m ms is (m + _ZERO) times this, which is exact."""
+_ZERO = 2.0**51
 _NEVER = [int(k) for k in (Kind.UNBOUND, Kind.IRI, Kind.BLANK, Kind.STRING, Kind.LANG)]
 _FROM = (Function.GREATER, Function.GREATER_EQUAL, Function.EQUAL)
 _TO = (Function.LESS, Function.LESS_EQUAL, Function.EQUAL)
 
 
 class Numbers(NamedTuple):
-    """Values as doubles; which of these are ``exact``; which are ``none``: no number at all."""
+    """Values as doubles, instants beyond all numbers; which of these are ``exact``; which are
+    ``none``: neither number nor instant.
+    """
 
     d: Doubles
     exact: Bools
@@ -54,12 +62,14 @@ class Numbers(NamedTuple):
     def of(kind: Bytes, d: Doubles, man: Longs, scale: Bytes) -> Numbers:
         """From value facets."""
         few = np.abs(man) < _DIGITS
+        instant = (kind == Kind.DATETIME) & few
         whole = (kind == Kind.INTEGER) | (kind == Kind.DECIMAL)
         power = np.where(kind == Kind.DECIMAL, scale, 0)
         number = np.where(whole, man / np.power(10.0, power), d)
-        real = (kind == Kind.DOUBLE) & ~np.isnan(d)
-        none = np.isin(kind, _NEVER) | ((kind == Kind.DOUBLE) & ~real)
-        return Numbers(number, (whole & few) | real, none)
+        number = np.where(instant, (man + _ZERO) * _INSTANTS, number)
+        real = (kind == Kind.DOUBLE) & ((np.abs(d) < _END) | np.isinf(d))
+        none = np.isin(kind, _NEVER) | ((kind == Kind.DOUBLE) & np.isnan(d))
+        return Numbers(number, (whole & few) | real | instant, none)
 
     @staticmethod
     def at(frame: Frame, slot: int) -> Numbers:
@@ -154,15 +164,18 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
 
 def _bounds(node: PlanNode[s.Pick], number: int) -> Bounds:
     """The interval of each member's range, and whether it says all. Infinity is no border, since
-    what has none ends there.
+    what has none ends there. A range of numbers ends where instants begin, and the other way round;
+    whose conditions are on both says nothing.
     """
     n = len(node.members)
-    low, high = np.full(n, -np.inf), np.full(n, np.inf)
-    above, below, told = (np.full(n, v, np.bool_) for v in (False, False, True))
-    for test in node.step.tests:
-        if test.range != number:
-            continue
-        own = Numbers.of(*node.known(parameters)[test.param].values())
+    tests = [test for test in node.step.tests if test.range == number]
+    values = [Numbers.of(*node.known(parameters)[test.param].values()) for test in tests]
+    times = [own.d > _END for own in values]
+    time = times[0] if times else np.zeros(n, np.bool_)
+    low, high = np.where(time, _END, -np.inf), np.where(time | (not tests), np.inf, _END)
+    above, below = time, np.zeros(n, np.bool_)
+    told = np.logical_and.reduce([np.ones(n, np.bool_), *(own == time for own in times)])
+    for test, own in zip(tests, values, strict=True):
         exact = own.exact & np.isfinite(own.d)
         told &= exact
         strict = test.function in (Function.LESS, Function.GREATER)
@@ -236,6 +249,7 @@ class Index:
             return code  # without numbers each group of keys is a leaf, and has all its entries
         at = code * self.width
         if d is not None:
+            d = np.where(np.isinf(d), np.copysign(_END, d), d)
             left = np.searchsorted(self.borders, d, "left")
             there = np.append(self.borders, np.nan)[left] == d
             at += 2 * left + there

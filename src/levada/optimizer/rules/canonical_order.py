@@ -2,12 +2,17 @@
 what they have in common however it was written.
 
 Joins and ``&&`` are commutative and associative, ``=``, ``!=``, ``+``, ``*``, ``sameTerm`` and
-``||`` commutative, and ``a > b`` is ``b < a`` (SPARQL 1.1, 17.3 and 18.2). So
+``||`` commutative and associative, ``a > b`` is ``b < a``, and ``?x = :a || ?x = :b`` is
+``?x IN (:a, :b)`` (SPARQL 1.1, 17.3, 17.4 and 18.2). So
 
     the parts of a conjunction, the patterns of a basic graph pattern and the conditions
                               stand in an order that no variable's name and no text decides
     the sides of a comparison
                               likewise; a constant stands on the right
+    the keys and aggregates of a GROUP BY
+                              likewise
+
+What IN lists stays as it is written: constants of a template's rows may stand there.
 
 The order comes from *colours*: a part's says what it reads and where its constants and variables
 are, and then, round by round, the colours of those that share its variables. First without the
@@ -21,14 +26,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from levada.algebra import nodes as a
 from levada.algebra.sources import InGraph, InMerge, InWindow, Source
 from levada.algebra.tree import children, with_children
 from levada.algebra.variables import possible
-from levada.model.expression import Call, Const, Expression, Function, Var, per_report
+from levada.model.expression import Aggregate, Call, Const, Expression, Function, Var, per_report
 from levada.model.query import TriplePattern
+from levada.model.term import equals_itself_alone
 from levada.optimizer.rule import Context
 
 Key = tuple[Any, ...]
@@ -43,7 +50,6 @@ _SYMMETRIC = frozenset(
         Function.MULTIPLY,
         Function.SAME_TERM,
         Function.AND,
-        Function.OR,
     )
 )
 _MIRRORED = {
@@ -80,9 +86,29 @@ def _sorted(node: a.Node, query: a.Query) -> a.Node:
             after = _in_order(node, query)
         case a.Filter():
             after = _filters(node, query)
+        case a.Group(child, keys, aggregates) if len(keys) > 1 or len(aggregates) > 1:
+            colours = _of_leaves(_read(child, query))
+            after = a.Group(
+                child,
+                tuple(sorted(keys, key=lambda name: colours.get(name, len(colours)))),
+                tuple(sorted(aggregates, key=lambda named: _aggregate(named[1], colours))),
+            )
         case _:
             return node
     return node if after == node else after
+
+
+def _read(node: a.Node, query: a.Query) -> list[_Leaf]:
+    """The patterns that rows are of, whatever is computed of them and asked."""
+    while isinstance(node, a.Filter | a.Extend):
+        node = node.child
+    parts = node.parts if isinstance(node, a.Conjunction) else (node,)
+    return [leaf for part in parts for leaf in _leaves(part, query)]
+
+
+def _aggregate(found: Aggregate, colours: Colours) -> Key:
+    arg = () if found.arg is None else _key(found.arg, colours)
+    return (found.function.value, found.distinct, found.separator or "", arg)
 
 
 def _filters(node: a.Filter, query: a.Query) -> a.Node:
@@ -255,11 +281,43 @@ def _turned(condition: Expression, colours: Colours) -> Expression:
         return condition
     args = tuple(_turned(arg, colours) for arg in condition.args)
     function = condition.function
+    if function is Function.OR:
+        args = tuple(sorted(_options(args), key=lambda arg: _key(arg, colours)))
+        return _listed(args) or reduce(lambda one, other: Call(function, (one, other)), args)
     if function in _SYMMETRIC:
         args = tuple(sorted(args, key=lambda arg: _key(arg, colours)))
     elif function in _MIRRORED and _key(args[1], colours) < _key(args[0], colours):
         function, args = _MIRRORED[function], args[::-1]
     return Call(function, args)
+
+
+def _options(args: Sequence[Expression]) -> Iterator[Expression]:
+    """What is tied by ``||``."""
+    for arg in args:
+        if isinstance(arg, Call) and arg.function is Function.OR:
+            yield from _options(arg.args)
+        else:
+            yield arg
+
+
+def _listed(options: Sequence[Expression]) -> Expression | None:
+    """Options of which each is that one variable equals a term which nothing else equals."""
+    variables, terms = set[Expression](), list[Expression]()
+    for option in options:
+        match option:
+            case Call(Function.EQUAL | Function.IN, (Var() as variable, *others)):
+                variables.add(variable)
+                terms += others
+            case _:
+                return None
+    if len(variables) > 1 or not all(map(_itself, terms)):
+        return None
+    several = sorted({*terms}, key=str)
+    return Call(Function.IN, (*variables, *several))
+
+
+def _itself(expression: Expression) -> bool:
+    return isinstance(expression, Const) and equals_itself_alone(expression.term)
 
 
 def _by(colours: Colours) -> Callable[[Expression], Key]:

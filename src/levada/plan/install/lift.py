@@ -8,11 +8,11 @@ A pattern's subject or object becomes a variable: one of its own, or that of the
 another pattern, so that joins above compare the two and no rows of two queries' terms meet where
 each query has one term in both. Of a condition below the join those
 parts are taken out that compare one variable, which is always bound, with constants: ``<``, ``>``,
-``=`` with a number, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain strings,
-``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and ``IN`` with
-integers of an integer column, which has one text for each value. Columns of tuples may be NULL:
-what is NULL satisfies no comparison and joins with nothing. Whatever else a condition says stays
-where it is. On the way up each keeps the name that its variable has there.
+``=`` with a number or an instant, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain
+strings, ``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and
+``IN`` with integers of an integer column, which has one text for each value. Columns of tuples may
+be NULL: what is NULL satisfies no comparison and joins with nothing. Whatever else a condition says
+stays where it is. On the way up each keeps the name that its variable has there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.query import TriplePattern
-from levada.model.term import STRING, XSD, Iri, Literal, Term
+from levada.model.term import XSD, Literal, Term, equals_itself_alone
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
@@ -36,7 +36,9 @@ _TURNED = {
     Function.EQUAL: Function.EQUAL,
     Function.SAME_TERM: Function.SAME_TERM,
 }
-_NUMBERS = {XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte")}
+_VALUES = {
+    XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
+}
 
 
 @dataclass(slots=True)
@@ -224,16 +226,16 @@ def _told(part: Expression, rows: Op, told: dict[tuple[str, bool], Lifted]) -> b
             return _told(Call(_TURNED[function], (Var(name), Const(term))), rows, told)
         case Call(Function.IN, (Var(name), *others)):
             terms = tuple([one.term for one in others if isinstance(one, Const)])
-            alike = len(terms) == len(others) and all(map(_is_itself, terms))
+            alike = len(terms) == len(others) and all(map(equals_itself_alone, terms))
             if len(terms) == len(others) and column_type(rows, name) == "integer":
                 return all(map(_is_integer, terms)) and _add_key(name, terms, told)
         case Call(Function.SAME_TERM, (Var(name), Const(term))):
             alike, terms = True, (term,)
         case Call(function, (Var(name), Const(term))) if function in _TURNED:
             terms = (term,)
-            alike = function is Function.EQUAL and _is_itself(term)
-            number = isinstance(term, Literal) and term.datatype in _NUMBERS
-            if number and name in rows.variables and not _may_lack(rows, name):
+            alike = function is Function.EQUAL and equals_itself_alone(term)
+            value = isinstance(term, Literal) and term.datatype in _VALUES
+            if value and name in rows.variables and not _may_lack(rows, name):
                 one = told.setdefault((name, False), Lifted(name))
                 one.tests = (*one.tests, (function, term))
                 return True
@@ -260,13 +262,6 @@ def _may_lack(rows: Op, name: str) -> bool:
 
 def _is_integer(term: Term) -> bool:
     return isinstance(term, Literal) and term.datatype == XSD + "integer"
-
-
-def _is_itself(term: Term) -> bool:
-    """Whether nothing else equals a term: an IRI, a plain string."""
-    if isinstance(term, Literal):
-        return term.datatype == STRING and not term.language
-    return isinstance(term, Iri)
 
 
 def _new(child: Op, before: Op) -> tuple[str, ...]:

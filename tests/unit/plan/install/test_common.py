@@ -74,6 +74,32 @@ def test_rows_have_what_all_readers_read_and_no_more() -> None:
     assert layouts == {"<http://e/p>": (both, both), "<http://e/q>": (both,)}
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("?z = :b || ?z = :a", "?z IN (:a, :b)"),
+        ("?z = :c || (?z = :b || :a = ?z)", "?z IN (:c, :a) || ?z = :b"),
+        ("?v > 1 || ?z = :a || ?y = :b", "?y = :b || (?z = :a || 1 < ?v)"),
+        ("?v = 2 || ?v = 1", "?v = 1 || ?v = 2"),
+    ],
+)
+def test_conditions_that_say_the_same_keep_no_joins_apart(one: str, other: str) -> None:
+    found = members(topology(*(("SELECT ?x", f"{GROUP} FILTER({c})") for c in (one, other))))
+    assert (found["Join"], found["Filter"], found["Emit"]) == (2, 1, 2)
+
+
+def test_the_order_of_keys_and_aggregates_keeps_no_groups_apart() -> None:
+    found = Topology({STREAM: StreamFacts()})
+    for head, tail in (
+        ("?x ?z (COUNT(*) AS ?n) (SUM(?v) AS ?m)", "?x ?z"),
+        ("(SUM(?v) AS ?s) ?z ?x (COUNT(*) AS ?k)", "?z ?x"),
+    ):
+        text = TEXT.format(f"SELECT {head}", GROUP) + f" GROUP BY {tail}"
+        found.add(f"q{len(found.queries)}", optimize(translate(parse(text), text=text)), MIN)
+    found.seal()
+    assert (members(found)["Join"], members(found)["Panes"]) == (2, 1)
+
+
 def test_pattern_is_matched_once_although_its_variable_goes_on_to_be_joined() -> None:
     found = members(topology(("SELECT *", "?x :p ?y"), ("SELECT *", "?x :p ?y . ?y :q ?z")))
     assert found["Match"] == 2

@@ -181,6 +181,7 @@ def test_other_windows_are_one_join() -> None:
         "{} < ?v",
         "?v > {} && ?v < 9",
         "?v = {}",
+        '?v > "2026-01-0{}T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>',
         "?v >= {} && ?y = :a",
         "?v >= {} && ?y != :a",
         "?y IN (:a, :b{})",

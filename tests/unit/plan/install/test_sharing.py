@@ -17,9 +17,10 @@ def test_modes_are_said_by_a_word(mode: Sharing) -> None:
         ("relaxed", "Did you mean relax?"),
         ("of", "Did you mean off?"),
         ("lattice", "Known: containment, exact, off, relax."),
+        (None, "Known: containment, exact, off, relax."),
     ],
 )
-def test_what_is_no_mode_is_told_with_what_is_meant(word: str, hint: str) -> None:
+def test_what_is_no_mode_is_told_with_what_is_meant(word: str | None, hint: str) -> None:
     with pytest.raises(UsageError, match=f"There is no sharing {word}") as told:
-        sharing_of(word)
+        sharing_of(word)  # type: ignore[arg-type]
     assert hint in str(told.value)

@@ -30,6 +30,6 @@ def show_switches(behind: Mapping[str, int]) -> Iterator[str]:
     >>> list(show_switches({"q": 8000}))[1]
     '  q: once its reports up to 1970-01-01T00:00:08Z are made'
     """
-    yield from ("go over to other orders of joins",) if behind else ()
+    yield from ("go over to other operators",) if behind else ()
     for query, until in behind.items():
         yield f"  {query}: once its reports up to {instant(until)} are made"

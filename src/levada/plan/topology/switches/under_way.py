@@ -88,13 +88,20 @@ def begin(
     return Begun(switch, joins)
 
 
+def reorders(topology: Topology, name: str) -> bool:
+    """Whether a query goes over to another order, and not to what an equal one has."""
+    return topology.switches[name].order != topology.queries[name].manner.order
+
+
 def finish(topology: Topology, name: str) -> None:
-    """The query has the operators of its switch from the next version on; who relaxes joins counts
-    it no more.
+    """The query has the operators of its switch from the next version on; if its joins are others
+    who relaxes joins counts it no more.
     """
+    anew = reorders(topology, name)
     switch, old = topology.switches.pop(name), topology.queries[name]
-    topology.relaxations.forget(name)
-    topology._families.forget(name)
+    if anew:
+        topology.relaxations.forget(name)
+        topology._families.forget(name)
     version = topology.version + 1
     topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
     topology._sealer.came[name] = None

@@ -1,5 +1,5 @@
-"""When queries go over to better orders of joins (``plan/topology/switches``): asked between
-epochs, of the last manifest.
+"""When queries go over to better orders of joins, or to the operators of equal ones that began
+earlier (``plan/topology/switches``): asked between epochs, of the last manifest.
 
     due     a switch has reached its instant, or it is time for a look
     finish  the switches that have: in the next plan they are done
@@ -20,9 +20,16 @@ from levada.algebra.nodes import Query
 from levada.model.time import MIN
 from levada.plan.install.orders.known import FEW as MOST_KNOWN
 from levada.plan.topology.switches.again import stand_again
+from levada.plan.topology.switches.converge import Converging, converge
 from levada.plan.topology.switches.instant import made, why_not
 from levada.plan.topology.switches.looks import Better, Looks
-from levada.plan.topology.switches.under_way import MOST_OF_A_QUERY, Begun, begin, finish
+from levada.plan.topology.switches.under_way import (
+    MOST_OF_A_QUERY,
+    Begun,
+    begin,
+    finish,
+    reorders,
+)
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs.starts import start_of
 from levada.runtime.store.manifest import Manifest
@@ -45,6 +52,7 @@ class Switching:
 
     every: int
     looks: Looks = field(default_factory=Looks)
+    converging: Converging = field(default_factory=Converging)
     _begun: dict[str, Begun] = field(default_factory=dict)
     _before: list[str] = field(default_factory=list)  # of a run before, not looked up yet
     _next: int = 0
@@ -59,7 +67,7 @@ class Switching:
     def _may_look(self, topology: Topology, last: Manifest) -> bool:
         if not self.every or not topology.choosing:
             return False
-        if not topology.orders.standing and not self._before:
+        if not (topology.orders.standing or self._before or self.converging.fresh):
             return False
         elements = sum(record.elements for record in last.streams.values())
         return last.epoch >= self._next and elements > self._elements
@@ -70,9 +78,14 @@ class Switching:
         """
         if first:
             self._before = list(islice(topology.queries, MOST_KNOWN))
+            self.converging.fresh |= dict.fromkeys(self._before)
         done = [] if last is None or last.behind or last.ended else _ready(topology, last)
         for name in done:
+            anew = reorders(topology, name)
             finish(topology, name)
+            if not anew:
+                topology.journal.tell(topology.version + 1, f"{name} has become one with an equal")
+                continue
             topology.orders.forget(name)
             if (begun := self._begun.pop(name, None)) is None:
                 self._before.append(name)  # a run before has begun it
@@ -89,7 +102,10 @@ class Switching:
         went.
         """
         self._begun = {name: b for name, b in self._begun.items() if name in topology.switches}
-        if last is None or last.behind or last.ended or not self.every or not topology.choosing:
+        if not self.every or not topology.choosing:
+            return []
+        self.converging.come(topology)
+        if last is None or last.behind or last.ended:
             return []
         if not (changed or self._may_look(topology, last)):
             return []
@@ -104,11 +120,24 @@ class Switching:
             known[name], empty_reports = found
             return why_not(known[name], empty_reports=empty_reports)
 
-        return [
+        begun = [
             one.name
             for one in self.looks.look(topology, why)
             if self._begin(topology, last, one, known[one.name])
         ]
+        return begun + self._converge(topology, why)
+
+    def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
+        """The queries that begin to go over to what equal ones have."""
+        found = []
+        for name, first in self.converging.look(topology, why, MOST - len(topology.switches)):
+            own = topology.queries[name]
+            if own.start > MIN and len(own.manner.formers) < MOST_OF_A_QUERY:
+                converge(topology, name, first)
+                told = f"{name} begins to become one with {first}, which is equal"
+                topology.journal.tell(topology.version + 1, told)
+                found.append(name)
+        return found
 
     def _look_up(self, topology: Topology, asked: Asked) -> None:
         """What some queries of a run before join."""

@@ -1,0 +1,96 @@
+"""What queries have in common, as a status tells it: the topmost of a query's operators that others
+have, too (whatever is below these they have in common), and what relaxed joins cost.
+
+Cost: one walk over the operators of each query, so beyond ``MOST`` queries nothing is told of them
+(``explain --shared`` tells it by operators).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology.dear import in_vain
+
+MOST = 10_000
+"""Queries of a plan of which it is told."""
+At = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareStatus:
+    """An operator of several ``queries``, so many in all."""
+
+    operator: str
+    queries: int
+
+
+def shares(plan: Plan) -> dict[str, tuple[ShareStatus, ...]]:
+    """What each query shares with others, by name; who shares nothing is not there."""
+    if not 1 < len(plan.queries) <= MOST:
+        return {}
+    roots = {query.name: (query.node, query.member) for query in plan.queries.values()}
+    users = Counter(at for root in roots.values() for at in _below(plan, root))
+    found = {name: tuple(_topmost(plan, root, users)) for name, root in roots.items()}
+    return {name: own for name, own in found.items() if own}
+
+
+def _below(plan: Plan, root: At) -> set[At]:
+    seen, waiting = set[At](), [root]
+    while waiting:
+        at = waiting.pop()
+        if at not in seen:
+            seen.add(at)
+            waiting += _inputs(plan, at)
+    return seen
+
+
+def _topmost(plan: Plan, root: At, users: Counter[At]) -> Iterator[ShareStatus]:
+    seen, waiting = set[At](), [root]
+    while waiting:
+        at = waiting.pop(0)
+        if at in seen:
+            continue
+        seen.add(at)
+        if users[at] == 1:
+            waiting += _inputs(plan, at)
+            continue
+        node, member = at
+        name = f"{type(plan.nodes[node].step).__name__} {node}"
+        yield ShareStatus(name + (f" ({member})" if member else ""), users[at])
+
+
+def _inputs(plan: Plan, at: At) -> Iterator[At]:
+    node = plan.nodes[at[0]]
+    return zip(node.inputs, node.members[at[1]].inputs, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedStatus:
+    """A relaxed join, of late: rows that it was ``given``, pairs that it has ``made``, those that
+    some query ``wanted``, rows that queries had of them (``picked``); its work, by what its queries
+    would at least have without each other. Where that is large a newcomer has a join of its own.
+    """
+
+    join: str
+    given: int
+    made: int
+    wanted: int
+    picked: int
+    work: float
+
+
+def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
+    """What has been counted of each, by node and member.
+
+    >>> [one.join for one in relaxed({"7 0": [100, 900, 30, 100]})]
+    ['Join 7']
+    """
+    for at, counts in met.items():
+        node, member = at.split()
+        name = f"Join {node}" + (f" ({member})" if member != "0" else "")
+        given, made, wanted, picked = counts
+        work = round(in_vain(counts), 2)
+        yield RelaxedStatus(name, given, made, wanted, picked, work)

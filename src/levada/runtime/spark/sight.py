@@ -147,8 +147,8 @@ def _ask(executor: Executor, seen: Seen, tasks: int) -> list[Answer]:
     try:
         told = executor.run(Job(msgspec.json.encode(seen), [b""] * tasks, 1, 1, functions))
         return [answer for one in told for answer in msgspec.json.decode(one, type=list[Answer])]
-    except LostTaskError as error:
-        raise EngineError(
+    except LostTaskError as error:  # behind the start the epoch is run again
+        raise LostTaskError(
             f"An executor cannot run Levada {version()}: {error.message}",
             hint=EVERYWHERE,
         ) from error

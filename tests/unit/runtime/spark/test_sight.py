@@ -194,5 +194,5 @@ def test_an_executor_without_levada(root: Path) -> None:
     def away() -> None:
         raise LostTaskError("Spark could not run the epoch: No module named 'levada'")
 
-    with pytest.raises(EngineError, match=r"cannot run Levada 0.*: No module named 'levada'"):
+    with pytest.raises(LostTaskError, match=r"cannot run Levada 0.*: No module named 'levada'"):
         ask(root, away)

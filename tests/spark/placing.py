@@ -143,7 +143,7 @@ def _not_asked(self: Sight) -> None:
 
 def run(session: Any, name: str, place: str, text: str) -> tuple[Any, Any]:
     """The results of a query over ``s``, and the status of its checkpoint."""
-    Sight.ask = _not_asked  # type: ignore[method-assign]
+    Sight.ask = _not_asked
     with levada.Engine(
         spark=session, checkpoint=name, partitions=MACHINES, epoch_rows=150, place=place
     ) as engine:

@@ -33,6 +33,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+SHARED = "Every host must see it under this path: put it on storage that all of them share."
+"""What to do where an executor does not see what the driver sees."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -119,7 +122,11 @@ class SourceError(LevadaError):
 
 # an answer, too: among the files of a folder one such becomes a dead letter
 class FileFault(SourceError):  # noqa: N818
-    """A file of a stream that is not what its name or the stream's columns say."""
+    """A file of a stream that is not what its name or the stream's columns say. ``other``: it is
+    gone, or another one than the driver has found.
+    """
+
+    other = False
 
 
 class AwayError(SourceError):

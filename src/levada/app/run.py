@@ -16,7 +16,7 @@ import psutil
 from levada.app.app_file import STDOUT, App
 from levada.app.prepare import queries_of
 from levada.app.signals import stopped_by_signals
-from levada.app.standby import await_turn, check_columns
+from levada.app.standby import check_columns, take_turn
 from levada.emission.formats import Format, check_fits, check_state, check_stdout
 from levada.engine.asked import note
 from levada.engine.engine import Engine
@@ -83,9 +83,9 @@ def run_app(
         _tell(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
-        if standby and not await_turn(engine.root, engine._registry, standby, stopped):
+        checkpoint = take_turn(engine, standby, stopped) if standby else engine._open()
+        if checkpoint is None:
             return Summary(note="It has waited as a standby, and was stopped.")
-        checkpoint = engine._open(locked=not standby)
         before = checkpoint.last
         if on_results is None and published:
             owner, alone = checkpoint.facts.id, not standby

@@ -14,22 +14,40 @@ from pathlib import Path
 
 from levada.app.app_file import App
 from levada.engine.driving.tempo import wall
+from levada.engine.engine import Engine
 from levada.engine.registry import Registry
 from levada.engine.suspended import read_suspended
 from levada.errors import UsageError, near
 from levada.model.names import is_derived
-from levada.runtime.store.checkpoint import catalog_of, facts_of, newest_manifest
-from levada.runtime.store.reign.commits import Driver, last_takeover
+from levada.runtime.store.checkpoint import Checkpoint, catalog_of, facts_of, newest_manifest
+from levada.runtime.store.reign.commits import (
+    Driver,
+    TurnError,
+    last_takeover,
+    newest_number,
+)
 from levada.runtime.store.reign.pulse import INTERVAL, Sign, Watch
 from levada.runtime.store.requests import read_ledger
 
 LOOK = 0.1  # s between two looks at the pulse
 
 
-def await_turn(root: Path, registry: Registry, lease: float, stopped: threading.Event) -> bool:
+def take_turn(engine: Engine, lease: float, stopped: threading.Event) -> Checkpoint | None:
+    """The checkpoint, once it is this process's turn; None if it is stopped before. Of several that
+    wait one gets it, and the others wait for that one. Raises as ``await_turn``.
+    """
+    while (at := await_turn(engine.root, engine._registry, lease, stopped)) is not None:
+        with suppress(TurnError):
+            return engine._open(locked=False, behind=at)
+    return None
+
+
+def await_turn(
+    root: Path, registry: Registry, lease: float, stopped: threading.Event
+) -> int | None:
     """Waits until the engine on the checkpoint has left, or has been silent for ``lease`` seconds
-    by this process's clock; False if this one is ``stopped`` before. Raises ``UsageError``,
-    ``CheckpointError``: it could not go on from there.
+    by this process's clock: the number of the newest commit then; None if this one is ``stopped``
+    before. Raises ``UsageError``, ``CheckpointError``: it could not go on from there.
     """
     root.mkdir(parents=True, exist_ok=True)
     check_same(root, registry)
@@ -37,15 +55,18 @@ def await_turn(root: Path, registry: Registry, lease: float, stopped: threading.
     watch, sign = Watch(root, lease, time.monotonic), _sign(root)
     signed = -INTERVAL
     try:
-        while not watch.is_due():
+        while True:
+            at = newest_number(root)  # what comes behind it is somebody's who is at work
+            if watch.is_due():
+                break
             if stopped.wait(LOOK):
-                return False
+                return None
             if time.monotonic() - signed >= INTERVAL:
                 signed = time.monotonic()
                 with suppress(OSError):  # then nobody sees it; it takes over all the same
                     sign.renew()
         check_same(root, registry)
-        return True
+        return at
     finally:
         sign.close()
 

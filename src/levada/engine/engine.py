@@ -302,9 +302,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             checkpoint, self._sink, letters, self._keep, files, index, self._deliveries, new
         )
 
-    def _open(self, *, locked: bool = True) -> Checkpoint:
+    def _open(self, *, locked: bool = True, behind: int | None = None) -> Checkpoint:
         """The checkpoint, taken for it; ``start`` does that too. ``locked``: only if nobody has its
-        lock. Raises ``CheckpointError``.
+        lock; ``behind``: only if it is one's turn. Raises ``CheckpointError``.
         """
         if self._checkpoint is None:
             wanted, found = self._partitions, cores(self._master)
@@ -315,7 +315,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             try:
                 self._checkpoint = Checkpoint(
                     self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
-                    objects=objects,
+                    objects=objects, behind=behind,
                 )  # fmt: skip
             except DamagedError as error:
                 raise offering(self.root, error) from error

@@ -128,7 +128,8 @@ class Control(msgspec.Struct, array_like=True):
 
     ``accounted``: of how many of the elements that the driver counted in the reference it is known
     what became of them. ``reaches``: the time that the partition's watermark follows, where it is
-    beyond ``max_ts``, because its producer has said how far it is.
+    beyond ``max_ts``, because its producer has said how far it is. ``other``: the host on which its
+    file is gone, or another one than was found.
     """
 
     stream: int
@@ -148,6 +149,7 @@ class Control(msgspec.Struct, array_like=True):
     reaches: int = MIN
     hits: dict[str, int] = {}  # pattern -> the triples that matched it
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
+    other: str = ""
 
 
 _USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))

@@ -105,8 +105,9 @@ def changed(reference: Reference, how: str) -> LevadaError:
     if reference.sure:
         told = f"{said} since it was read, and what came of it is published."
         return SourceError(told, hint="Bring it back as it was.")
-    told = f"{said} before it was read: that part of it is lost."
-    return FileFault(told)
+    fault = FileFault(f"{said} before it was read: that part of it is lost.")
+    fault.other = True
+    return fault
 
 
 def check_same(reference: Reference, data: Bytes | None) -> None:

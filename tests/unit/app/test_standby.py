@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +16,13 @@ from typing import Any
 import pytest
 
 from asking import S, element, judge, query, step
-from levada.app.standby import check_same
+from levada.app.standby import await_turn, check_same, take_turn
 from levada.cli.run import Mode
 from levada.engine.engine import Engine
 from levada.engine.registry import Registry
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError, UsageError
-from levada.runtime.store.reign.commits import Driver, last_takeover
+from levada.runtime.store.reign.commits import Driver, TurnError, last_takeover
 from levada.runtime.store.reign.pulse import Pulse, Sign, Watch, waiting, write_pulse
 from levada.testing.compare import read_ndjson
 from levada.testing.streams import write_lines
@@ -102,6 +103,34 @@ def test_a_lease_runs_by_the_clock_of_who_waits(tmp_path: Path) -> None:
     assert not watch.is_due()
     write_pulse(tmp_path, Pulse(1, 10, left=True))
     assert watch.is_due()
+
+
+@pytest.mark.filterwarnings("ignore:This is a standby")
+def test_of_several_that_wait_one_gets_the_turn(folder: Path, ck: Path) -> None:
+    """Found: all took over, one after the other, and ended but for the last one."""
+    assert read_status(ck).active is None
+    app, stopped = folder / "ck", threading.Event()
+    with standing_by(folder) as first, standing_by(folder) as second:
+        at = await_turn(app, second._registry, 10, stopped)
+        assert take_turn(first, 10, stopped) is not None
+        with pytest.raises(TurnError, match="Another engine is at work"):
+            second._open(locked=False, behind=at)
+        now = [100.0]
+        watch = Watch(app, 10, lambda: now[0])
+        assert not watch.is_due(), "the pulse says who has left, and another one has come since"
+        now[0] += 10
+        assert watch.is_due(), "who has no pulse either"
+        write_pulse(app, Pulse(first._open().reign.number, 1))
+        assert not watch.is_due()
+        stopped.set()
+        assert take_turn(second, 10, stopped) is None
+
+
+def standing_by(folder: Path) -> Engine:
+    engine = Engine(spark=False, checkpoint=folder / "ck", epoch_rows=20)
+    engine.stream(S, folder / "s.nt")
+    engine.register(QUERY.text, name="sum")
+    return engine
 
 
 def test_who_waits_is_seen_until_it_waits_no_more(tmp_path: Path) -> None:

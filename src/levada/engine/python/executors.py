@@ -38,8 +38,12 @@ def executor_of(
         return LocalExecutor()
     if spark is not None:
         from levada.runtime.spark.executor import SparkExecutor
+        from levada.runtime.spark.sight import Sight
 
-        return SparkExecutor(spark, bound=bound)
+        found = SparkExecutor(spark, bound=bound)
+        if kept and found.homes is not None:
+            found.sight = Sight(spark, found, root, read)
+        return found
     from levada.runtime.spark.start import start_late
 
     late = start_late(master, root / "spark-local", kept=kept, read=read, bound=bound)

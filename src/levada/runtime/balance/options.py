@@ -120,6 +120,9 @@ def _of_text(text: str) -> BalanceOptions | None:
     first, *rest = text.split(",")
     if text in ("", OFF):
         return None
+    if first == OFF:
+        raise UsageError(f"balance is off, and {rest[0] or 'nothing'} is said beside it.",
+                         hint="Say on in place of off, or leave out the options.")  # fmt: skip
     word, parts = (ON, [first, *rest]) if "=" in first else (first, rest)
     pairs = [part.partition("=")[::2] for part in parts]
     twice = next((n for i, (n, _) in enumerate(pairs) if n in dict(pairs[:i])), None)

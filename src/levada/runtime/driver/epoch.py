@@ -360,7 +360,7 @@ class Epochs:
         """What the outcomes add up to."""
         plan = self.planned(intention.plan)
         last = going_on(self.last, plan.streams)
-        controls, done = told_in(outcomes)
+        controls, done = told_in(outcomes, intention.references, plan)
         counts = totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)

@@ -12,7 +12,7 @@ from levada.model.names import is_derived, is_left
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Control, Done, advance, completed
-from levada.runtime.driver.unread_files import reasons_of
+from levada.runtime.driver.unread_files import check_alike, reasons_of
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed, tell
 from levada.runtime.graph.send_graph import slice_of
@@ -20,6 +20,7 @@ from levada.runtime.late import homes_of, missed_by
 from levada.runtime.local import Executor
 from levada.runtime.places import Tally
 from levada.runtime.store.manifest import Carried, Intention, Manifest, Preferences, StreamRecord
+from levada.sources.reference import AnyReference
 
 
 class _Outcome(msgspec.Struct):
@@ -86,9 +87,11 @@ def records_of(
     return records
 
 
-def told_in(outcomes: Sequence[bytes]) -> tuple[list[Control], list[Done]]:
+def told_in(
+    outcomes: Sequence[bytes], references: Sequence[AnyReference], plan: Plan
+) -> tuple[list[Control], list[Done]]:
     """What tasks have told of the intake and of themselves. Raises ``LostTaskError`` if they went
-    by different things.
+    by different things, or by other files than the driver sees.
 
     Where an executor is lost with what its tasks have sent, Spark begins these again, while others
     have been given their first answer; of a stage that it begins again it does not tell Python. An
@@ -99,6 +102,7 @@ def told_in(outcomes: Sequence[bytes]) -> tuple[list[Control], list[Done]]:
     done = [told for outcome in decoded for told in outcome.done]
     if len({told.heard for told in done if told.stage}) > 1:
         raise LostTaskError("A file was written into while tasks were begun again.")
+    check_alike(controls, references, plan)
     return controls, done
 
 

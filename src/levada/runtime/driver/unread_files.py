@@ -15,15 +15,18 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from levada.errors import EngineError, SourceError
+from levada.errors import SHARED, EngineError, LostTaskError, SourceError
 from levada.model.names import shown
 from levada.plan.sealed.plan import Plan, whose
-from levada.runtime.context import Context, encode, load_setup
+from levada.runtime.context import Context, Control, encode, load_setup
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Intention
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import deaths
 from levada.runtime.task.static.static_rows import StaticPart
+from levada.sources.fingerprint import check_same
+from levada.sources.read import read_range
+from levada.sources.reference import AnyReference, Reference
 
 REASON = "The file came when one with a later name was being read already: it is not read."
 GONE = "The file was deleted, or replaced by another, before all of it was read."
@@ -56,6 +59,39 @@ def without_deadly(
         references=[r for k, r in enumerate(references) if k not in found],
         deadly=intention.deadly + [(references[k], how) for k, how in found.items()],
     )
+
+
+def check_alike(
+    controls: Sequence[Control], references: Sequence[AnyReference], plan: Plan
+) -> None:
+    """Raises ``LostTaskError`` where a task has missed a file that is here as it was found: its
+    host sees another folder under the path, or does not see yet what is new.
+    """
+    missed = [control for control in controls if control.other]
+    for control in missed:
+        stream, own = plan.streams[control.stream], [c for c in missed if _of(c) == _of(control)]
+        given = [r for r in references if (r.stream, r.partition) == (stream, control.partition)]
+        here = [r for r in given if isinstance(r, Reference) and _is_as_found(r)]
+        if len(given) - len(here) < len(own):
+            raise LostTaskError(
+                f"The executor on {control.other} does not see {here[0].path} as the driver does.",
+                hint=SHARED,
+            )
+
+
+def _of(control: Control) -> tuple[int, str]:
+    return control.stream, control.partition
+
+
+def _is_as_found(reference: Reference) -> bool:
+    """Whether a reference could be read here."""
+    try:
+        text = reference.format != "parquet"
+        stop = reference.stop if text else 0
+        check_same(reference, read_range(reference.path, reference.start if text else 0, stop))
+        return True
+    except SourceError:
+        return False
 
 
 def letters_of(context: Context, intention: Intention) -> Side:

@@ -26,7 +26,7 @@ import pickle
 import re
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +80,8 @@ class SparkExecutor:
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
         self.homes: Homes | None = None if local else Homes()
+        # told before each epoch which executors there are
+        self.sight: Callable[[Collection[str]], None] | None = None
         # who does not let executors of one host read each other's files has them stand for hosts
         shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
         self._near, self._name = Near(by_file=shared), uuid.uuid4().hex
@@ -149,7 +151,10 @@ class SparkExecutor:
         """Where the tasks of each partition are to run; (): there is nothing to choose from."""
         if self.homes is None or job.functions != EPOCH:
             return ()
-        homes = self.homes.of(job.partitions, self._members.cores(), one=job.fused)
+        cores = self._members.cores()
+        if self.sight is not None:
+            self.sight(cores)
+        homes = self.homes.of(job.partitions, cores, one=job.fused)
         return tuple(self._members.at(executor) for executor in homes)
 
     def _at(self, job: Job, where: Where) -> list[bytes]:

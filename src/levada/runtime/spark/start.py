@@ -99,9 +99,10 @@ class SparkStart:
         session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
         executor = SparkExecutor(session, bound=self._bound)
         if self._kept and not shares_host(self._master):
-            from levada.runtime.spark.sight import probe
+            from levada.runtime.spark.sight import Sight
 
-            probe(session, executor, self._scratch.parent, self._read())
+            executor.sight = sight = Sight(session, executor, self._scratch.parent, self._read)
+            sight.ask()
         warm(executor)
         self._settle(session)
         return executor

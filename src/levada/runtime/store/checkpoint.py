@@ -99,9 +99,9 @@ class _Chain:
 
 class Checkpoint:
     """An open checkpoint, taken over at the instant ``wall`` (ms); ``close`` gives it free. A new
-    one begins with so many ``partitions``. ``locked``: only if nobody has its lock. ``objects``:
-    where it is kept, if ``root`` is only where it is worked on. ``mends``: to go back; what the
-    last manifest names may be damaged, and nothing is swept.
+    one begins with so many ``partitions``. ``locked``: only if nobody has its lock, ``behind`` (as
+    of ``Reign``) only if it is one's turn. ``objects``: where it is kept, if ``root`` is only where
+    it is worked on. ``mends``: to go back; the last manifest's files may be damaged, none is swept.
     """
 
     def __init__(
@@ -112,6 +112,7 @@ class Checkpoint:
         seed: int | None = None,
         wall: int = 0,
         locked: bool = True,
+        behind: int | None = None,
         objects: Objects | None = None,
         mends: bool = False,
     ) -> None:
@@ -133,7 +134,7 @@ class Checkpoint:
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             # before anything is deleted
-            self.reign = Reign(root, driver, mirror)
+            self.reign = Reign(root, driver, mirror, behind)
             self.facts = facts_of(root)
             self.reign.show()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)

@@ -8,6 +8,7 @@ to side files that the manifest will name.
 from __future__ import annotations
 
 import json
+import platform
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -138,6 +139,7 @@ class IntakeTask:
             control = Control(stream, reference.partition, MIN, dead=1)
             control.accounted = reference.elements
             control.reasons = [f"{reference.name}: {fault}"]
+            control.other = platform.node() if fault.other else ""
         self.controls.append(control)
 
     def _triples(

@@ -43,6 +43,7 @@ def test_the_preset_of_the_paper() -> None:
         ("on,choise=random", r"no option choise\. Did you mean choice\?"),
         ("on,beta", r"beta is '', which is no number"),
         ("on,beta=0.5,beta=0.4", r"beta is there twice"),
+        ("off,beta=0.4", r"balance is off, and beta=0.4 is said beside it"),
         ("beta=1", r"beta is 1, and it is to be between 0 and 1"),
         ("beta=0", r"beta is 0, and it is to be between 0 and 1"),
         ("beta=nan", r"beta is nan, and it is to be between 0 and 1"),

@@ -168,3 +168,40 @@ def test_a_file_that_is_rewritten_between_has_the_epoch_run_again(
     assert any("was rewritten" in reason for reason in record.reasons)
     assert record.missing == 0
     assert record.dead == of_alone[-1].streams[next(iter(of_alone[-1].streams))].dead
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_who_sees_another_file_than_the_driver_is_no_judge(tmp_path: Path, other: bool) -> None:
+    """Found: an executor on a host that has an empty folder under the path of a stream, or another
+    file, said that the file was deleted, and all that it was to read became dead letters.
+    """
+    once = tmp_path / "once"
+    once.mkdir()
+    write(once)
+    expected, _ = ran(once, None)
+    path, jobs = write(tmp_path), list[int]()
+    run = LocalExecutor.run
+
+    def misses(self: LocalExecutor, job: Job) -> list[bytes]:
+        jobs.append(len(jobs))
+        if len(jobs) != 2:
+            return run(self, job)
+        path.rename(tmp_path / "away")
+        if other:
+            path.write_text(lines(7))
+        try:
+            return run(self, job)
+        finally:
+            (tmp_path / "away").rename(path)
+
+    with (
+        patch("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0)),
+        patch.object(unread_files, "deaths", nobody),
+        patch.object(epoch, "rehearse", lambda job: None),
+        pytest.warns(match=f"does not see {path} as the driver does"),
+    ):
+        reports, told = ran(tmp_path, misses)  # type: ignore[arg-type]
+    assert len(jobs) == len(told) + 1
+    assert reports == expected
+    (record,) = told[-1].streams.values()
+    assert (record.late, record.dead, record.missing) == (1, 1, 0)

@@ -3,6 +3,7 @@
 import itertools
 import platform
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,28 +11,69 @@ from typing import Any
 import pytest
 
 from levada.errors import CheckpointError, EngineError, LostTaskError, SourceError
-from levada.runtime.local import Job, LocalExecutor
+from levada.runtime.local import Job, LocalExecutor, resolve
 from levada.runtime.spark import sight
 
 HOST = platform.node()
 
 
 class Elsewhere:
-    """An executor that runs jobs on a host from which something has been taken away before."""
+    """An executor that runs jobs on a host where something is away: ``away`` takes it, and gives
+    what brings it back, if it is there for others.
+    """
 
     def __init__(self, away: Any) -> None:
         self._away, self.jobs = away, 0
 
     def run(self, job: Job) -> list[bytes]:
-        self._away()
+        back = self._away()
         self.jobs += 1
-        return LocalExecutor().run(job)
+        try:
+            return LocalExecutor().run(job)
+        finally:
+            if back is not None:
+                back()
 
 
-def session(executors: list[int]) -> Any:
-    """What is asked of a session: how many executors there are, from question to question."""
-    ids = SimpleNamespace(getExecutorIds=lambda: SimpleNamespace(size=lambda: executors.pop(0)))
-    java = SimpleNamespace(sc=lambda: ids)
+class Retried:
+    """An executor that runs a task again where it fails, as Spark does, at another one: at the last
+    of ``hosts``, each of which has something done before a task runs there.
+    """
+
+    def __init__(self, hosts: list[Callable[[], None]]) -> None:
+        self._hosts, self.failed = hosts, 0
+
+    def run(self, job: Job) -> list[bytes]:
+        blobs = [b for k, p in enumerate(job.payloads) for b in self._once(job, k, p)]
+        stage = resolve(job.functions[1])
+        return [bytes(blob) for _, blob in stage(job.context, 1, 0, [blob for _, blob in blobs])]
+
+    def _once(self, job: Job, number: int, payload: bytes) -> Any:
+        intake = resolve(job.functions[0])
+        try:
+            self._hosts[number % len(self._hosts)]()
+            return intake(job.context, payload)
+        except Exception:
+            self.failed += 1
+            self._hosts[-1]()
+            return intake(job.context, payload)
+
+
+def session(executors: Sequence[str], failed: Callable[[], int] = lambda: 0) -> Any:
+    """What is asked of a session: which executors there are, from question to question, and how
+    many tasks have failed at each.
+    """
+    asked, last = list(executors[:-1]), executors[-1]
+
+    def ids() -> Any:
+        text = asked.pop(0) if asked else last
+        return SimpleNamespace(mkString=lambda _: text)
+
+    summary = SimpleNamespace(failedTasks=failed, hostPort=lambda: "host-b:4711")
+    store = SimpleNamespace(executorSummary=lambda _: summary)
+    java = SimpleNamespace(
+        sc=lambda: SimpleNamespace(getExecutorIds=ids, statusStore=lambda: store)
+    )
     return SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1, _jsc=java))
 
 
@@ -45,17 +87,70 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(root: Path, away: Any = lambda: None, executors: tuple[int, ...] = (1, 1)) -> int:
+def ask(root: Path, away: Any = lambda: None, executors: tuple[str, ...] = ("0",)) -> int:
     executor = Elsewhere(away)
-    paths = [str(root / "streams"), str(root / "static.nt")]
-    sight.probe(session(list(executors)), executor, root / "ck", paths)
+    sight.probe(session(executors), executor, root / "ck", paths(root))
     assert not list((root / "ck").iterdir()), "nothing is left"
     return executor.jobs
 
 
+def paths(root: Path) -> list[str]:
+    return [str(root / "streams"), str(root / "static.nt")]
+
+
 def test_who_sees_everything_says_nothing(root: Path) -> None:
-    assert ask(root) == 2
-    assert ask(root, executors=(1, 3, 3)) == 3, "as long as executors come"
+    assert ask(root) == 1
+    assert ask(root, executors=("0", "0,1,2")) == 2, "as long as executors come"
+
+
+def test_one_that_does_not_see_is_not_passed_over(root: Path) -> None:
+    """Found: what it said was a failed task, which Spark ran again at another executor."""
+    there, away = root / "streams", root / "away"
+
+    def misses() -> None:
+        if there.exists():
+            there.rename(away)
+
+    def sees() -> None:
+        if away.exists():
+            away.rename(there)
+
+    executor = Retried([misses, sees])
+    with pytest.raises(SourceError, match=f"on {HOST} does not see {there}"):
+        sight.probe(session(["0,1"]), executor, root / "ck", paths(root))
+    assert not executor.failed
+
+
+def test_one_at_which_all_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no such version of Levada, so what it does is none of ours."""
+
+    def fails() -> None:
+        raise ModuleNotFoundError("No module named 'levada'")
+
+    monkeypatch.setattr(sight, "executor_here", lambda: "0")
+    executor = Retried([fails, lambda: None])
+    with pytest.raises(EngineError, match=r"on host-b cannot run Levada 0.*all tasks fail there"):
+        sight.probe(session(["0,1"], lambda: executor.failed), executor, root / "ck", paths(root))
+    busy = Retried([lambda: None])
+    assert sight.probe(session(["0,1"]), busy, root / "ck", paths(root)) == {"0", "1"}
+
+
+def test_who_comes_later_is_asked(root: Path) -> None:
+    executor = Elsewhere(lambda: None)
+    of = session(["0", "0", "0,1"])
+    looks = sight.Sight(of, executor, root / "ck", lambda: paths(root))
+    looks.ask()
+    looks(["0"])
+    assert executor.jobs == 1
+    looks(["0", "1"])
+    looks(["1"])
+    assert executor.jobs == 2
+
+
+def test_a_file_that_goes_meanwhile(root: Path) -> None:
+    """Nobody sees it any more."""
+    (root / "streams" / "b.nt").write_text("x")
+    assert ask(root, lambda: (root / "streams" / "a.nt").unlink(missing_ok=True)) == 2
 
 
 def test_a_checkpoint_of_its_own(root: Path) -> None:
@@ -69,8 +164,9 @@ def test_a_checkpoint_of_its_own(root: Path) -> None:
 
 @pytest.mark.parametrize("path", ["streams", "streams/a.nt", "static.nt"])
 def test_data_that_are_not_there(root: Path, path: str) -> None:
-    def away() -> None:
+    def away() -> Any:
         (root / path).rename(root / "away")
+        return lambda: (root / "away").rename(root / path)
 
     seen = root / path.partition("/")[0]
     with pytest.raises(SourceError, match=f"on {HOST} does not see {seen}, which the driver reads"):
@@ -78,8 +174,12 @@ def test_data_that_are_not_there(root: Path, path: str) -> None:
 
 
 def test_a_file_that_is_shorter_there(root: Path) -> None:
+    def away() -> Any:
+        (root / "static.nt").write_text("less")
+        return lambda: (root / "static.nt").write_text("more than that")
+
     with pytest.raises(SourceError, match=rf"does not see {root}/static\.nt"):
-        ask(root, lambda: (root / "static.nt").write_text("less"))
+        ask(root, away)
 
 
 def test_another_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,5 +194,5 @@ def test_an_executor_without_levada(root: Path) -> None:
     def away() -> None:
         raise LostTaskError("Spark could not run the epoch: No module named 'levada'")
 
-    with pytest.raises(EngineError, match=r"cannot run Levada 0.*: No module named 'levada'"):
+    with pytest.raises(LostTaskError, match=r"cannot run Levada 0.*: No module named 'levada'"):
         ask(root, away)

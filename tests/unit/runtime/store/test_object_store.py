@@ -18,14 +18,14 @@ from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, DamagedError, OvertakenError, UsageError
-from levada.runtime.store.reign.rollback import rollback
+from levada.runtime.store.reign.rollback import offer, rollback
 from levada.runtime.store.remote import packs
 from levada.runtime.store.remote.address import Address, folder_of
 from levada.runtime.store.remote.mirror import mirror_of
 from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.verify import verify
 from levada.sinks.files import FileSink
-from levada.testing.compare import read_ndjson
+from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.streams import write_lines
 from s3_server import BUCKET, KEY, SECRET, Server, without_conditions
 from turns import Turns, told
@@ -313,6 +313,29 @@ def test_what_is_damaged_there(tmp_path: Path, place: str) -> None:
         assert ("lacks" if harm == "deleted" else "cut short") in str(caught.value), harm
         objects.put(name, body)
     ran(data, tmp_path, place)
+
+
+def test_what_is_damaged_in_the_folder_is_brought_again(tmp_path: Path, place: str) -> None:
+    """Found: the commit of the next start said that it was gone, and it was deleted from the store,
+    too: the checkpoint could be opened nowhere any more.
+    """
+    data, alone = data_in(tmp_path / "data"), tmp_path / "alone"
+    ran(data, alone, str(alone / "ck"))
+    with engine_on(data, tmp_path, place) as engine:
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    state = sorted((folder_of(place) / "state").iterdir())
+    plans = sorted((folder_of(place) / "plans").iterdir())
+    assert len(state) >= 3
+    for i, path in enumerate([*state, *plans]):
+        was = path.read_bytes()
+        path.unlink()  # this process has maps of it
+        if i % 3:
+            path.write_bytes(was[:-9] if i % 3 == 1 else bytes(255 - byte for byte in was))
+    ran(data, tmp_path, place)
+    assert same_queries(reports(alone), reports(tmp_path)) is None
+    said = offer(folder_of(place))
+    assert f"Start again with --checkpoint {place}" in said
 
 
 def test_a_store_that_has_lost_everything(tmp_path: Path, place: str) -> None:

@@ -271,6 +271,16 @@ def ends(ck: Path) -> bytes:
     return (ck / "intentions" / "open").read_bytes()
 
 
+def test_without_the_newest_commit_nothing_is_offered(copy: Path) -> None:
+    """Found: it was, and then refused."""
+    ck = copy / "ck"
+    max((ck / "commits").iterdir(), key=lambda p: int(p.name)).unlink()
+    with pytest.raises(CheckpointError, match="the commit of epoch 6 is missing") as told:
+        run(copy, keep="1h")
+    assert "levada rollback" not in str(told.value)
+    is_refused(ck, "the commit of epoch 6 is missing")
+
+
 def test_nothing_to_go_back_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollback", str(tmp_path / "no")]) == 1
     assert "is not a checkpoint of Levada" in capsys.readouterr().err.replace("\n", " ")

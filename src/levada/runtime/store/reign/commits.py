@@ -66,14 +66,21 @@ class Driver:
         return f"process {self.pid} on {self.host}, at {when:%Y-%m-%dT%H:%M:%SZ}"
 
 
+class TurnError(CheckpointError):
+    """Who waited for its turn has not got it: somebody has committed since."""
+
+
 class Reign:
     """The reign of one driver over the checkpoint in ``root``, from its takeover on. ``last``: the
     last manifest, its own or one of before. ``mirror``: where the folder is kept, if that is an
-    object store: then its numbers count.
+    object store: then its numbers count. ``behind``: of one that has waited, the newest number
+    when it was its turn; of several that have, one gets it. Raises ``TurnError``.
     """
 
-    def __init__(self, root: Path, driver: Driver, mirror: Mirror | None = None) -> None:
-        self._mirror, self._by = mirror, ""
+    def __init__(
+        self, root: Path, driver: Driver, mirror: Mirror | None = None, behind: int | None = None
+    ) -> None:
+        self._mirror, self._by, self._behind = mirror, "", behind
         self._root = root.absolute()
         self._folder = self._root / FOLDER
         self._folder.mkdir(exist_ok=True)
@@ -94,6 +101,8 @@ class Reign:
         if self._mirror is not None:
             self._mirror.restore()
         at, entry = newest(self._root) or (0, None)
+        if self._behind not in (None, at):
+            raise TurnError(f"Another engine is at work on the checkpoint {self._root}.")
         reign = epoch = of = 0
         if isinstance(entry, Manifest):
             reign, epoch, of = entry.reign, entry.epoch, at
@@ -219,6 +228,11 @@ def read_commit(root: Path, number: int) -> Manifest | Takeover:
         return msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
+
+
+def newest_number(root: Path) -> int:
+    """The number of the newest commit; 0: there is none."""
+    return max(_numbers(root), default=0)
 
 
 def check_newest(root: Path, epoch: int) -> None:

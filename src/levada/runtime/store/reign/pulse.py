@@ -22,7 +22,7 @@ import msgspec
 
 from levada.prepared import prepared
 from levada.runtime.store.durable import hidden
-from levada.runtime.store.reign.commits import Driver
+from levada.runtime.store.reign.commits import Driver, last_takeover
 from levada.runtime.store.sealed import seal, unsealed
 
 INTERVAL = 1.0  # s
@@ -76,17 +76,23 @@ class Unchanged:
 
 class Watch:
     """Watches an engine's pulse, to take over when it has been silent for ``lease`` seconds, or
-    has left.
+    has left; from one that has taken over since, a pulse is awaited for as long.
     """
 
     def __init__(self, root: Path, lease: float, clock: Clock) -> None:
-        self._path, self._lease, self._seen = root / FILE, lease, Unchanged(clock)
+        self._root, self._lease = root, lease
+        self._seen, self._reigns = Unchanged(clock), Unchanged(clock)
 
     def is_due(self) -> bool:
         """Whether it is time to take over."""
-        data = read(self._path)
-        pulse = _decoded(data, Pulse)
-        return (pulse is not None and pulse.left) or self._seen.look(data) >= self._lease
+        data = read(self._root / FILE)
+        pulse, silent = _decoded(data, Pulse), self._seen.look(data) >= self._lease
+        if pulse is None or not (silent or pulse.left):
+            return silent
+        last = last_takeover(self._root)
+        if last is None or last.reign <= pulse.reign:
+            return True
+        return self._reigns.look(str(last).encode()) >= self._lease
 
 
 class Sign:

@@ -30,7 +30,8 @@ from levada.runtime.store.durable import replace_file
 from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
-from levada.runtime.store.reign.commits import newest
+from levada.runtime.store.reign.commits import check_newest, newest
+from levada.runtime.store.remote.mirror import kept_at
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.fingerprint import check_same
 from levada.sources.read import read_range
@@ -73,7 +74,10 @@ def offer(root: Path) -> str:
     either, or what was done since is not known.
     """
     with suppress(LevadaError, OSError, ValueError):
-        newest(root)  # going back is a commit behind it
+        if there := kept_at(root):
+            return f"Start again with --checkpoint {there}: it is brought from there anew."
+        found = newest(root)  # going back is a commit behind it
+        check_newest(root, 0 if found is None else found[1].epoch)
         last = max(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
         before, intention = _before(root, read_manifest(root / "manifests" / str(last)))
         _check(root, before, intention)

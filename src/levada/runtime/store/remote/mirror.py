@@ -11,7 +11,9 @@ what is new, one conditional put, and one list that says whether a later driver 
 are forgotten, so one that slept could create an old one anew.
 
 A start brings the folder to what the newest commit names, to the letter. If that is the folder's
-own newest commit it is left as it is: what came after it is what a crash leaves on a disk.
+own newest commit it is left as it is: what came after it is what a crash leaves on a disk. But what
+is never written over is brought again if it is not as it was; else the next commit would say that
+it is gone, or what it has become.
 
 Deleted is what the commit before named and the new one does not: nobody names it again. What died
 attempts have left goes at a start: listed, then looked at who reigns, then deleted.
@@ -19,7 +21,7 @@ attempts have left goes at a start: listed, then looked at who reigns, then dele
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
@@ -36,6 +38,8 @@ MARK = "object-store"
 APART = frozenset({"lock", "pulse", "engine.json", MARK})
 """Files of this machine's own."""
 _APART = frozenset({"standby", "requests", "tails"})
+_FIXED = frozenset({"state", "results", "side", "graph", "plans", "static"})
+"""Folders of which a name has one content for ever."""
 SWEPT = 16  # commits between two deletions
 COMMITS, DATA = "commits", "data"
 
@@ -71,10 +75,12 @@ class Mirror:
                 return
             self._packs.know(saved.pieces, saved.sizes)
             self._at = saved.number
-            if self._has(saved):
-                return
             try:
-                self._bring(saved)
+                if self._has(saved):
+                    fixed = [p for p in saved.pieces if PurePosixPath(p.path).parts[0] in _FIXED]
+                    self._fetch([p for p in fixed if not self._packs.is_whole(p)])
+                else:
+                    self._bring(saved)
                 return
             except AbsentError:
                 if self._newest_number() == saved.number:
@@ -168,10 +174,13 @@ class Mirror:
                 path.unlink(missing_ok=True)
             else:
                 del wanted[name]
-        missing = sorted(wanted.values(), key=lambda piece: (piece.object, piece.offset))
-        for _, pieces in groupby(missing, key=lambda piece: piece.object):
-            self._packs.bring([*pieces])
+        self._fetch(wanted.values())
         replace_file(self._root / COMMITS / str(saved.number), saved.data)
+
+    def _fetch(self, missing: Iterable[Piece]) -> None:
+        ordered = sorted(missing, key=lambda piece: (piece.object, piece.offset))
+        for _, pieces in groupby(ordered, key=lambda piece: piece.object):
+            self._packs.bring([*pieces])
 
     def _files(self, *, hidden: bool = False) -> Iterator[Path]:
         """What of the folder is kept; also what was being written, if ``hidden``."""
@@ -187,10 +196,7 @@ def mirror_of(root: Path, objects: Objects | None, who: str) -> Mirror | None:
     """What keeps a folder on an object store, from where it has been brought; None: it is kept
     nowhere else. Raises ``CheckpointError``, also if it should be and no ``objects`` are named.
     """
-    try:
-        there = (root / MARK).read_text().strip()
-    except OSError:
-        there = ""
+    there = kept_at(root)
     if objects is None and there:
         raise CheckpointError(
             f"{root} is where the checkpoint {there} is worked on.",
@@ -202,6 +208,14 @@ def mirror_of(root: Path, objects: Objects | None, who: str) -> Mirror | None:
     replace_file(root / MARK, f"{objects.address}\n".encode())
     mirror.restore()
     return mirror
+
+
+def kept_at(root: Path) -> str:
+    """The address where a folder is kept; "" if it is kept nowhere else."""
+    try:
+        return (root / MARK).read_text().strip()
+    except OSError:
+        return ""
 
 
 def _name(number: int) -> str:

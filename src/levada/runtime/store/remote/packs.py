@@ -96,6 +96,14 @@ class Packs:
             self._signs[name] = sign
         return piece
 
+    def is_whole(self, piece: Piece) -> bool:
+        """Whether the file is there as it was committed. It is read."""
+        path = self._root / piece.path
+        try:
+            return self._known(piece.path, path, _sign(path)) is not None
+        except OSError:
+            return False
+
     def _thin(self, kept: Sequence[Piece]) -> tuple[list[Piece], list[str]]:
         """What stays where it is, and the files to be written anew."""
         named: Counter[str] = Counter()

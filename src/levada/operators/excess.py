@@ -84,13 +84,18 @@ def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:
     found = np.full(len(node.members), getattr(limits.all, word) or _NONE, np.int64)
     if limits.own:
         at = node.known(_members)
-        own = [(at[q], getattr(of, word) or _NONE) for q, of in limits.own.items() if q in at]
-        found[[member for member, _ in own]] = [most for _, most in own]
+        for query, of in limits.own.items():
+            found[at.get(query, [])] = getattr(of, word) or _NONE
     return found
 
 
-def _members(node: PlanNode) -> dict[str, int]:
-    return {member.query: i for i, member in enumerate(node.members) if node.alive[i]}
+def _members(node: PlanNode) -> dict[str, list[int]]:
+    """The members of each query: two while it goes over to other operators."""
+    found: dict[str, list[int]] = {}
+    for i, member in enumerate(node.members):
+        if node.alive[i]:
+            found.setdefault(member.query, []).append(i)
+    return found
 
 
 def _check_most(found: Longs, most: Longs, what: str, node: PlanNode, op: Ints) -> None:

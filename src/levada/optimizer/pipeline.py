@@ -1,11 +1,11 @@
 """Algebra -> algebra: the rules in their order, and the one wrapper that runs each of them.
 
 What a query means comes first (entailment). Then the tree is brought into a form in which little is
-left to say: no empty groups, conjunctions flat, single rows as constants, filters where their
-variables are bound, all that commutes in one order, ORDER and LIMIT in one, what static data answer
-marked, the last rows of a key looked up where one comes. The order of joins and
-the places of exchanges are decided when the algebra is lowered (``plan.lowering``), where the facts
-about streams are known.
+left to say: one name for windows that are alike, no empty groups, conjunctions flat, single rows as
+constants, filters where their variables are bound, all that commutes in one order, ORDER and LIMIT
+in one, what static data answer marked, the last rows of a key looked up where one comes. The order
+of joins and the places of exchanges are decided when the algebra is lowered (``plan.lowering``),
+where the facts about streams are known.
 
 The wrapper skips a rule that is switched off, checks what it gives (``verify``), and keeps before,
 after and the time where somebody asks (``traced``). Every rule but entailment can be switched off
@@ -24,6 +24,7 @@ from levada.optimizer.rule import Context, Rule
 from levada.optimizer.rules.canonical_order import canonical_order
 from levada.optimizer.rules.drop_units import drop_units
 from levada.optimizer.rules.entail import entail_patterns
+from levada.optimizer.rules.equal_windows import equal_windows
 from levada.optimizer.rules.flatten_joins import flatten_joins
 from levada.optimizer.rules.hoist_static import hoist_static
 from levada.optimizer.rules.merge_slices import merge_slices
@@ -34,6 +35,7 @@ from levada.optimizer.verify import verify
 
 RULES: tuple[Rule, ...] = (
     Rule(entail_patterns, needed=True),
+    Rule(equal_windows),
     Rule(drop_units),
     Rule(flatten_joins),
     Rule(one_row_values),

@@ -15,7 +15,7 @@ from levada.optimizer.rule import Context, Rule
 from levada.optimizer.verify import is_well_formed, verify
 from levada.translation.cql.translate import translate_cql
 
-GROUP = """WINDOW :w { ?s :p ?v . ?s :q ?x } VALUES ?a { 1 } MINUS { }
+GROUP = """WINDOW :w { ?s :p ?v . ?s :q ?x } WINDOW :x { ?s :r ?y } VALUES ?a { 1 } MINUS { }
 { SELECT ?v { ?v :a ?b } ORDER BY ?b LIMIT 3 } FILTER(?v > 1 && ?x > 2)"""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from asking import STREAM, at, query, step
 from cases import Case
+from levada.engine.engine import Engine
 from levada.errors import DamagedError, UsageError
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
@@ -122,4 +123,7 @@ def test_executors_are_told_how_much(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv(VARIABLE, "lots")
     with pytest.raises(UsageError, match=r"LEVADA_HOST_CACHE is 'lots'\. Say a size"):
         session_settings("local[2]", {}, tmp_path)
+    with pytest.raises(UsageError, match="LEVADA_HOST_CACHE"):
+        Engine(spark=False, checkpoint=tmp_path / "ck")
+    assert not (tmp_path / "ck").exists()
     assert bytes_of({VARIABLE: "0"}) == bytes_of({}) == 0

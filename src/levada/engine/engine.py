@@ -42,7 +42,7 @@ from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
-from levada.engine.python.executors import check_classic, executor_of, paths_read
+from levada.engine.python.executors import check_surroundings, executor_of, paths_read
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
@@ -64,7 +64,6 @@ from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.published import Keep
 from levada.runtime.store.reign.rollback import offering
 from levada.runtime.store.remote.address import located
-from levada.runtime.store.remote.near import bytes_of
 from levada.runtime.store.remote.objects import Objects
 from levada.sinks import Sink
 
@@ -136,8 +135,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
-        check_classic(self._spark, master, os.environ)
-        bytes_of(os.environ)  # of copies of state: what is no size is told before anything runs
+        check_surroundings(self._spark, master, os.environ)
         self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)

@@ -14,6 +14,7 @@ from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor
 from levada.runtime.spark.bound import Processors
+from levada.runtime.store.remote.near import bytes_of
 
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession
@@ -50,6 +51,14 @@ def executor_of(
     held.callback(late.end)
     held.callback(spools.stop)
     return late
+
+
+def check_surroundings(spark: object, master: str, environ: Mapping[str, str]) -> None:
+    """Raises ``UsageError`` for what tasks could not go by, before anything runs: Spark Connect, a
+    room for copies of state that is no size.
+    """
+    check_classic(spark, master, environ)
+    bytes_of(environ)
 
 
 def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> None:

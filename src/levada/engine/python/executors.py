@@ -14,7 +14,7 @@ from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor
 from levada.runtime.spark.bound import Processors
-from levada.runtime.store.remote.near import bytes_of
+from levada.runtime.store.remote.host_copies import bytes_of
 
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession

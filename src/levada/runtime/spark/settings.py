@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from levada.runtime.spark.java import find_java
-from levada.runtime.store.remote.near import VARIABLE, bytes_of
+from levada.runtime.store.remote.host_copies import VARIABLE, bytes_of
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

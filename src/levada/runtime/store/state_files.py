@@ -23,7 +23,7 @@ from levada.errors import DamagedError, unreadable
 from levada.model.checked import MARKED, OTHER, mark, unpack_checked
 from levada.model.frame import Frame
 from levada.runtime.store.durable import unwritable
-from levada.runtime.store.remote.near import near
+from levada.runtime.store.remote.host_copies import host_copies
 from levada.runtime.store.sealed import seal
 
 VECTOR = 512  # buffers a call
@@ -89,7 +89,7 @@ class Opened:
     def __call__(self, name: str) -> tuple[Mapping[str, Frame], Any]:
         """The frames and meta of a file."""
         if name not in self._files:
-            self._files[name] = _map_near(self._root, name)
+            self._files[name] = _map_copy(self._root, name)
         return self._files[name]
 
     def keep(self, names: Collection[str]) -> None:
@@ -116,9 +116,9 @@ def open_(root: str, stage: int, partition: int, epoch: int) -> Opened:
     return found
 
 
-def _map_near(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
+def _map_copy(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
     """The same by a copy on this host, if those are kept."""
-    copies = near()
+    copies = host_copies()
     if copies is None:
         return map_(root, name)
     try:

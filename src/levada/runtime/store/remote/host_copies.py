@@ -34,7 +34,7 @@ LOOKS = 16  # a process looks at all copies whenever it has added such a part of
 
 
 @dataclass(slots=True)
-class Near:
+class HostCopies:
     """Copies below ``folder``, which have ``most`` bytes at most, give or take what each process of
     the host has added since it last looked.
     """
@@ -110,10 +110,10 @@ class Near:
 
 
 @cache
-def near() -> Near | None:
+def host_copies() -> HostCopies | None:
     """This host's copies, if there are to be any. Raises ``UsageError``."""
     most = bytes_of(os.environ)
-    return Near(cache_folder() / "state", most) if most else None
+    return HostCopies(cache_folder() / "state", most) if most else None
 
 
 def bytes_of(environ: Mapping[str, str]) -> int:

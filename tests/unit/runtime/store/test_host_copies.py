@@ -16,8 +16,8 @@ from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.runtime.spark.settings import session_settings
 from levada.runtime.store import state_files
-from levada.runtime.store.remote import near
-from levada.runtime.store.remote.near import LARGEST, LOOKS, VARIABLE, Near, bytes_of
+from levada.runtime.store.remote import host_copies
+from levada.runtime.store.remote.host_copies import LARGEST, LOOKS, VARIABLE, HostCopies, bytes_of
 from levada.testing.compare import same
 from stepped import run_case
 
@@ -29,9 +29,9 @@ def root(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Near:
-    found = Near(tmp_path / "cache", 100_000)
-    monkeypatch.setattr(state_files, "near", lambda: found)
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostCopies:
+    found = HostCopies(tmp_path / "cache", 100_000)
+    monkeypatch.setattr(state_files, "host_copies", lambda: found)
     return found
 
 
@@ -45,11 +45,11 @@ def read(root: str, name: str) -> list[int]:
     return found
 
 
-def kept(copies: Near) -> list[Path]:
+def kept(copies: HostCopies) -> list[Path]:
     return sorted(copies.folder.iterdir()) if copies.folder.exists() else []
 
 
-def test_a_file_is_read_once_from_where_it_is(root: str, copies: Near) -> None:
+def test_a_file_is_read_once_from_where_it_is(root: str, copies: HostCopies) -> None:
     name = write(root, "one")
     assert read(root, name) == [*range(100)]
     (copy,) = kept(copies)
@@ -58,7 +58,7 @@ def test_a_file_is_read_once_from_where_it_is(root: str, copies: Near) -> None:
     assert read(root, name) == [*range(100)]
 
 
-def test_what_was_used_longest_ago_goes(root: str, copies: Near) -> None:
+def test_what_was_used_longest_ago_goes(root: str, copies: HostCopies) -> None:
     names = [write(root, f"s{i}", 500) for i in range(60)]
     for name in names:
         assert read(root, name) == [*range(500)]
@@ -72,14 +72,16 @@ def test_what_was_used_longest_ago_goes(root: str, copies: Near) -> None:
     assert read(root, names[0]) == [*range(500)], "it was kept"
 
 
-def test_a_file_as_large_as_all_is_not_copied(root: str, copies: Near) -> None:
+def test_a_file_as_large_as_all_is_not_copied(root: str, copies: HostCopies) -> None:
     name = write(root, "large", copies.most // LARGEST // 8 + 100)
     assert len(read(root, name)) > 3000
     assert not kept(copies)
 
 
 @pytest.mark.parametrize("damage", [b"", b"rubbish", None])
-def test_a_damaged_copy_is_not_believed(root: str, copies: Near, damage: bytes | None) -> None:
+def test_a_damaged_copy_is_not_believed(
+    root: str, copies: HostCopies, damage: bytes | None
+) -> None:
     name, other = write(root, "one"), write(root, "two", 7)
     read(root, name)
     (copy,) = kept(copies)
@@ -87,20 +89,20 @@ def test_a_damaged_copy_is_not_believed(root: str, copies: Near, damage: bytes |
     assert read(root, name) == [*range(100)]
 
 
-def test_a_file_that_is_missing_is_named_and_no_copy_is(root: str, copies: Near) -> None:
+def test_a_file_that_is_missing_is_named_and_no_copy_is(root: str, copies: HostCopies) -> None:
     with pytest.raises(DamagedError, match="state/gone") as raised:
         read(root, "state/gone-0123456789abcdef")
     assert str(copies.folder) not in str(raised.value)
 
 
 def test_a_disk_that_is_full_is_told_once_and_all_is_read(
-    root: str, copies: Near, monkeypatch: pytest.MonkeyPatch
+    root: str, copies: HostCopies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(source: str, target: str) -> None:
         Path(target).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(near.shutil, "copyfile", full)
+    monkeypatch.setattr(host_copies.shutil, "copyfile", full)
     names = [write(root, f"s{i}") for i in range(3)]
     with pytest.warns(UserWarning, match=r"State cannot be kept in .*No space left") as told:
         assert [read(root, name) for name in names] == [[*range(100)]] * 3
@@ -108,7 +110,7 @@ def test_a_disk_that_is_full_is_told_once_and_all_is_read(
     assert not kept(copies)
 
 
-def test_an_engine_says_the_same_whose_host_keeps_copies(copies: Near) -> None:
+def test_an_engine_says_the_same_whose_host_keeps_copies(copies: HostCopies) -> None:
     elements = tuple(at(500 * i, f":s{i % 5} :p {i} ; :q {i % 3}") for i in range(60))
     asked = query("SELECT *", "WINDOW :w { ?s :p ?v . ?s :q ?x }", windows={"w": step(9000, 3000)})
     case = Case({STREAM: elements}, (asked,), 0)

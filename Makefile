@@ -18,6 +18,7 @@ SOAK    ?= 1h
 SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
 RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
+HAND_MADE := $(wildcard tests/property/test_hand_made_*.py)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 # an image may forbid to keep bytecode: each start of Levada would compile its modules anew, 1.5 s of CPU
@@ -45,8 +46,9 @@ test: setup  ## all tests but the long ones
 
 check: setup lint test  ## what CI runs
 
-long: setup  ## the long tests: half a minute of CPU each, for what shorter ones nearly say
+long: setup  ## the long tests: what shorter ones nearly say, and hand-made cases in four ways
 	@$(PYTEST) -m long
+	@LEVADA_CASES=24 $(PYTEST) $(HAND_MADE)
 
 lint: $(PACKAGES)
 	@$(PY) -m ruff check .

@@ -221,6 +221,7 @@ def test_the_policy_holds(opened: Any) -> None:
             listener.accept()
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_costs_no_row(run: Run, browser: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         listen = f"127.0.0.1:{free.getsockname()[1]}"

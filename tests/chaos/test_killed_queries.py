@@ -67,6 +67,7 @@ def go(root: Path, point: int, names: Sequence[str]) -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.long
 def test_queries_that_change_between_kills(tmp_path: Path, random_seed: int) -> None:
     rng = random.Random(random_seed)
     elements = [

@@ -240,6 +240,7 @@ def published(root: Path) -> dict[str, list[Report]]:
     return {name: sorted(reports, key=lambda r: r.time) for name, reports in found.items()}
 
 
+@pytest.mark.long
 def test_talk_to_an_engine_that_is_killed(tmp_path: Path, random_seed: int) -> None:
     talk = Talk(tmp_path, random.Random(random_seed))
     (tmp_path / "s").mkdir()

@@ -98,6 +98,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_signals_at_each_step(folder: Path, random_seed: int) -> None:
     _, [steps] = go(folder, "whole", 0, 1)
     right = published(folder / "whole0")

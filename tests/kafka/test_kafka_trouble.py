@@ -64,6 +64,7 @@ def published(root: Path) -> dict[str, list[Report]]:
     return read_ndjson(line for path in files for line in path.read_text().splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.timeout(PATIENCE * (KILLS + 3))
 def test_an_engine_that_is_killed_publishes_the_same(

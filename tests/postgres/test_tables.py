@@ -335,6 +335,7 @@ def _write(path: Path, at: int, n: int) -> int:
     return at + n
 
 
+@pytest.mark.long
 def test_a_run_that_waits_for_a_server_ends_by_a_signal(
     tmp_path: Path, password: str, server: Server
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asking import RANGE, RUNS, TUMBLING, at, query, triples, values
+from asking import RANGE, TUMBLING, at, query, runs_of, triples, values
 from cases import Case, CaseQuery, Clause
 from levada.optimizer.pipeline import without
 from levada.testing.compare import same
@@ -53,7 +53,7 @@ def check(
         ontology=triples(schema),
     )
     expected = case.expected()
-    for rows, partitions, off in RUNS:
+    for rows, partitions, off in runs_of(queries):
         with without(*off):
             got = run_case(case, epoch_rows=rows, partitions=partitions)
         for one in queries:

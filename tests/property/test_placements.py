@@ -34,7 +34,7 @@ from stepped import run_between
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 both = cases(most=2) | cql_cases(most=2) | cql_view_cases(most=1) | entailment_cases(most=2)
-FEW, RUNS = 25, 4  # cases in CI; runs of each, by another lot each
+FEW, RUNS = 12, 4  # cases in CI; runs of each, by another lot each
 
 
 def by_lot(rng: np.random.Generator, machines: int, streams: Iterable[str]) -> str:

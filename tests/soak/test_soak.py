@@ -197,6 +197,7 @@ def soak(tmp_path: Path, random_seed: int) -> Iterator[Soak]:
         soak.kill()
 
 
+@pytest.mark.long
 def test_soak(soak: Soak) -> None:
     soak.run()
     late = letters(soak.root, "late")

@@ -41,6 +41,7 @@ def expected() -> Counter[tuple[str, int, frozenset[tuple[str, str]]]]:
     return found
 
 
+@pytest.mark.long
 def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     tmp_path: Path, random_seed: int
 ) -> None:

@@ -11,6 +11,7 @@ from deadly import deadly, documents, letters, start
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
+@pytest.mark.long
 def test_a_file_that_ends_workers_is_set_aside_without_a_restart(tmp_path: Path) -> None:
     data = documents(tmp_path / "data")
     status, whole = start(tmp_path / "whole", data)

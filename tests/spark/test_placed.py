@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 MACHINES = 4
 HEAD = 125  # bytes that Spark and a blob's tail add to a blob
-PLANS = int(os.environ.get("LEVADA_CASES", "0")) or 6
+PLANS = int(os.environ.get("LEVADA_CASES", "0")) or 3
 QUERY = """PREFIX : <http://e/>
 SELECT ?k ?v ?w FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]
 WHERE { WINDOW :w { ?k :p ?v . ?k :q ?w } }"""

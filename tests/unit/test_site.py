@@ -52,6 +52,7 @@ def test_pages_are_given_captions_for_their_files() -> None:
     assert example("```python\n1\n```") == "```python\n1\n```"
 
 
+@pytest.mark.long
 def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     for part in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(part, reason="pip install 'levada[docs]'")

@@ -111,6 +111,7 @@ def test_static_data_are_joined_whether_they_may_be_replaced_or_not(
     assert ours["rows"] == open_["rows"] and ours["load_s"] > 0 and theirs["probes_per_cpu_s"] > 0
 
 
+@pytest.mark.long
 def test_each_client_of_the_server_has_each_report_once() -> None:
     told = bench("serve", "--scale", "0.005")["levada"]
     assert (told["clients"], told["count"]) == (5, 100)

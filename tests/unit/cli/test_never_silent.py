@@ -244,7 +244,13 @@ def test_a_server_is_not_silent_until_it_listens(folder: Path) -> None:
     assert most < most_allowed(), f"{most:.1f} CPU-s without a sign: {shown[-300:]!r}"
 
 
-@pytest.mark.parametrize("page", JUDGED, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(p, marks=[pytest.mark.long] * (p.name == "tutorial.md"), id=p.name)
+        for p in JUDGED
+    ],
+)
 def test_no_documented_command_is_silent(page: Path, tmp_path: Path) -> None:
     beside: list[Beside] = []
     try:

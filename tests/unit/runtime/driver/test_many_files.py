@@ -10,6 +10,8 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from awaiting import until
 from levada.engine.engine import Engine
 from levada.runtime.store.manifest import Manifest
@@ -84,6 +86,7 @@ def test_files_of_any_name_and_replaced_ones_are_read_once_over_new_starts(tmp_p
     assert len(position["files"]) < 60
 
 
+@pytest.mark.long
 def test_manifests_do_not_grow_with_files_that_may_grow(tmp_path: Path) -> None:
     """3,000 files that stay open while new ones come; who is silent holds no watermark back."""
     each, rounds = 100, 30

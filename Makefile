@@ -31,7 +31,7 @@ FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check long lint parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test check long lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,12 +50,18 @@ long: setup  ## the long tests: what shorter ones nearly say, and hand-made case
 	@$(PYTEST) -m long
 	@LEVADA_CASES=24 $(PYTEST) $(HAND_MADE)
 
-lint: $(PACKAGES)
+lint: types types-of-tests style  ## format, types, imports; at once with `make --jobs 2 lint`
+
+style: $(PACKAGES)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(PY) -m mypy
-	@$(PY) -m mypy --config-file tests/mypy.ini
 	@$(VENV)/bin/lint-imports
+
+types: $(PACKAGES)
+	@$(PY) -m mypy
+
+types-of-tests: $(PACKAGES)
+	@$(PY) -m mypy --config-file tests/mypy.ini --cache-dir .mypy_cache/tests
 
 cluster: setup  ## executors, workers and drivers come, leave and stand still on a standalone cluster of Spark
 	@LEVADA_CLUSTER=1 $(PY) -m pytest tests/spark/test_elastic.py

@@ -123,8 +123,8 @@ class Epochs:
         overtaken = {} if flush else self.sourcing.overtaken()
         rows = 0 if flush or last.behind else self.admission.admitted
         references, after = self.sourcing.take(last.positions, last.streams, rows)
-        root, before = self.checkpoint.root, self.checkpoint.plan_path(last.plan)
-        references += derived_streams.references(plan, last, root, before, self.planned)
+        known = (plan, last, self.checkpoint, self.planned, self.pace.cores)
+        references += derived_streams.references(*known)
         ended = self.sourcing.ended(after)
         newly_ended = self.sourcing.newly_ended(ended, last.streams)
         gone = {} if flush else self.sourcing.gone()

@@ -42,7 +42,7 @@ from levada.runtime.graph.task_graph import STATIC
 from levada.runtime.store import state_files
 from levada.runtime.task.accounting import accounted, told_beside
 from levada.runtime.task.closed import subjects_of
-from levada.runtime.task.derived_rows import made_config, made_triples
+from levada.runtime.task.derived_rows import made_config, made_triples, reports_told
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.stage_zero import local
 from levada.runtime.task.static import gather_static
@@ -189,6 +189,7 @@ class IntakeTask:
             some_reasons(reference, found.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
+            reports=reports_told(given, found),
         )
 
     def _read(

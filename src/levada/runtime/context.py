@@ -211,7 +211,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     stage: int
     partition: int
     # of a stage's: the state's file, if it is another than before; files that its partition needs
-    # and did not before, and those that it needed; or all (``store.names.told``)
+    # and did not before, and those that it needed (of readers: those of the job); or all (``told``)
     state: str | None = None
     files: list[str] = []
     gone: list[str] = []

@@ -26,7 +26,7 @@ import msgspec
 
 from levada.errors import CheckpointError, OvertakenError, unreadable
 from levada.prepared import prepared
-from levada.runtime.store.durable import unwritable, write_once
+from levada.runtime.store.durable import delete, unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.remote.mirror import Mirror
 from levada.runtime.store.sealed import read_sealed, seal
@@ -194,7 +194,7 @@ class Reign:
         kept = {self._at, self._began, self._of_last}
         for number in self._there:  # as it was when the last one was created
             if number < self._at and number not in kept:
-                (self._folder / str(number)).unlink(missing_ok=True)
+                delete(self._folder / str(number))
 
 
 def newest(root: Path) -> tuple[int, Manifest | Takeover] | None:

@@ -133,8 +133,7 @@ class Checkpoint:
             self._facts(seed)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
-            # before anything is deleted
-            self.reign = Reign(root, driver, mirror, behind)
+            self.reign = Reign(root, driver, mirror, behind)  # before anything is deleted
             self.facts = facts_of(root)
             self.reign.show()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
@@ -208,8 +207,9 @@ class Checkpoint:
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
         before = self.last
+        beside = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
         try:
-            self.reign.commit(manifest)
+            self.reign.commit(manifest, lambda: self.names.needed(manifest, *beside))
         finally:
             if self.last is manifest:  # also if something fails behind the commit
                 self.names.take(manifest)

@@ -105,8 +105,8 @@ class Turns:
         return started
 
     def _noted(self, commit: Any) -> Any:
-        def noted(reign: Reign, manifest: Any) -> None:
-            commit(reign, manifest)
+        def noted(reign: Reign, manifest: Any, *needed: Any) -> None:
+            commit(reign, manifest, *needed)
             self.committed.append((getattr(self._here, "number", -1), manifest.epoch))
 
         return noted

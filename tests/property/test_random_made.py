@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from test_random_cases import epochs, examples, partitions
 from cases import Case, CaseQuery, made_cases
 from cases.elements import arrival
 from levada.model.time import MIN, WindowKind
+from levada.runtime.driver import derived_streams
 from levada.testing.compare import same_queries
 from levada.testing.question import Report
 from stepped import run_case, run_in_two
@@ -22,9 +24,14 @@ made = made_cases(most=2)
 
 
 @examples(5)
-@given(made, epochs, partitions)
-def test_streams_made_by_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
-    assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
+@given(made, epochs, partitions, st.sampled_from((1, 3, derived_streams.EACH)))
+def test_streams_made_by_queries_equal_the_reference(
+    case: Case, rows: int, parts: int, each: int
+) -> None:
+    """Also where several tasks read them: another one for ``each`` solutions."""
+    with patch.object(derived_streams, "EACH", each):
+        found = run_case(case, epoch_rows=rows, partitions=parts)
+    assert same_queries(case.expected(), found) is None
 
 
 @examples(2)

@@ -55,28 +55,34 @@ def batch_of(
     query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener
 ) -> Batch | None:
     """A query's batch, if it has rows in these segments of an epoch; ``layout`` is its rows'."""
-    rows, pool = _rows_of(query, segments, opener)
-    return (
-        None
-        if rows is None
-        else _batch(query, layout, rows.take(np.lexsort((_change(rows), rows["r"]))), pool)
-    )
+    found, pool = _rows_of(query, segments, opener)
+    if not found:
+        return None
+    rows = concat(list(found.values()))
+    return _batch(query, layout, rows.take(np.lexsort((_change(rows), rows["r"]))), pool)
 
 
 def timed_statements(
-    plan: Plan, query: QueryPlan, segments: Iterable[str], opener: Opener
+    plan: Plan,
+    query: QueryPlan,
+    segments: Sequence[str],
+    opener: Opener,
+    before: Sequence[str] = (),
 ) -> bytes:
     """What a CONSTRUCT made in these segments of one epoch, as N-Triples with the report's time
-    behind each statement.
+    behind each statement, each once a report.
 
-    All rows of a report must be here. The work follows from the query's rows (and the segments'
-    tables of terms).
+    ``before``: the segments of the epoch that stand before these, if the template has blank nodes:
+    their solutions are counted, so that nodes are those of the whole report. The work follows from
+    the query's rows (and the segments' tables of terms).
     """
-    rows, pool = _rows_of(query, segments, opener)
-    if rows is None:
+    found, pool = _rows_of(query, (*before, *segments), opener)
+    if found.keys() <= set(before):
         return b""
+    rows, skipped = concat(list(found.values())), sum(found[n].n for n in before if n in found)
     texts = [column(rows, i, pool).texts() for i in range(len(plan.nodes[query.node].layout.slots))]
-    made = triples(rows["r"], query.template, _parts(query, rows["r"], texts))
+    parts = {name: own[skipped:] for name, own in _parts(query, rows["r"], texts).items()}
+    made = triples(rows["r"][skipped:], query.template, parts)
     return join_lines(
         made.select(
             pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))
@@ -86,9 +92,9 @@ def timed_statements(
 
 def _rows_of(
     query: QueryPlan, segments: Iterable[str], opener: Opener
-) -> tuple[Frame | None, Pool]:
-    """The rows of one query in segments, if there are any, with the texts that came with them."""
-    found: list[Frame] = []
+) -> tuple[dict[str, Frame], Pool]:
+    """The rows of one query in the segments that have any, with the texts that came with them."""
+    found: dict[str, Frame] = {}
     pool = Pool(0)
     for segment in segments:
         parts, _ = opener(segment)
@@ -97,9 +103,9 @@ def _rows_of(
             np.empty(0, np.int64) if frame is None else np.flatnonzero(frame["op"] == query.member)
         )
         if frame is not None and len(rows):
-            found.append(frame.take(rows))
+            found[segment] = frame.take(rows)
             pool.add(Terms.from_frames(parts, "terms"))
-    return (concat(found) if found else None), pool
+    return found, pool
 
 
 def _of_node(

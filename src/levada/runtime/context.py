@@ -129,7 +129,8 @@ class Control(msgspec.Struct, array_like=True):
     ``accounted``: of how many of the elements that the driver counted in the reference it is known
     what became of them. ``reaches``: the time that the partition's watermark follows, where it is
     beyond ``max_ts``, because its producer has said how far it is. ``other``: the host on which its
-    file is gone, or another one than was found.
+    file is gone, or another one than was found. ``reports``: of a made stream that several tasks
+    read, the times of its elements.
     """
 
     stream: int
@@ -150,9 +151,11 @@ class Control(msgspec.Struct, array_like=True):
     hits: dict[str, int] = {}  # pattern -> the triples that matched it
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
     other: str = ""
+    reports: str = ""
 
 
 _USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))
+_FOUND: dict[str, Any] = {"hits": {}, "side": [], "reasons": [], "reports": ""}
 
 
 def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:
@@ -164,7 +167,7 @@ def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:
 
 
 def _head(control: Control, *, whole: bool) -> list[Any]:
-    told = control if whole else msgspec.structs.replace(control, hits={}, side=[], reasons=[])
+    told = control if whole else msgspec.structs.replace(control, **_FOUND)
     found: list[Any] = msgspec.to_builtins(told)
     return found
 
@@ -208,7 +211,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     stage: int
     partition: int
     # of a stage's: the state's file, if it is another than before; files that its partition needs
-    # and did not before, and those that it needed; or all (``store.names.told``)
+    # and did not before, and those that it needed (of readers: those of the job); or all (``told``)
     state: str | None = None
     files: list[str] = []
     gone: list[str] = []
@@ -258,7 +261,7 @@ class Done(msgspec.Struct, omit_defaults=True):
         if len(marks := sorted(filter(None, before))) == 1:
             self.heard = marks[0]
             return
-        told = [msgspec.structs.replace(c, hits={}, side=[], reasons=[]) for c in controls]
+        told = [msgspec.structs.replace(c, **_FOUND) for c in controls]
         self.heard = xxh3_64_hexdigest(msgspec.json.encode([told, marks]))
 
 

@@ -60,8 +60,12 @@ class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
 
 
 class MadeReference(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
-    """What a query made in an epoch, as a stream: ``segments`` are files of the checkpoint with its
-    results, ``name`` is the query's, and ``path`` the file of the plan that it was in.
+    """What a query made in an epoch, as a stream, or a part of it: ``segments`` are files of the
+    checkpoint with its results, ``name`` is the query's, and ``path`` the file of the plan that it
+    was in.
+
+    ``parts``: how many references the epoch's results are. ``before``: the segments of the parts
+    before this one, where nodes are numbered through all of them.
     """
 
     stream: str
@@ -72,6 +76,8 @@ class MadeReference(msgspec.Struct, frozen=True, tag="made", tag_field="kind"):
     elements: int
     document: int
     start: int = 0
+    parts: int = 1
+    before: tuple[str, ...] = ()
 
     @property
     def partition(self) -> str:

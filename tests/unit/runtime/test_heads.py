@@ -4,6 +4,8 @@ go by.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ controls = st.builds(
     Control, counts, st.sampled_from(("", "a.csv")), times, counts, counts, counts, counts,
     accounted=counts, unit=st.sampled_from(("", "s")), reasons=st.lists(st.just("no"), max_size=1),
     nulls=counts, reaches=times, hits=st.dictionaries(st.just("p"), counts, max_size=1),
-    side=st.lists(st.just(("late", "f", 1)), max_size=1),
+    side=st.lists(st.just(("late", "f", 1)), max_size=1), reports=st.sampled_from(("", "AAAA")),
 )  # fmt: skip
 
 
@@ -32,7 +34,8 @@ def read(heads: list[list[object]]) -> list[Control]:
 def test_heads_lose_nothing_that_is_gone_by(found: list[Control]) -> None:
     assert read(heads_of(found, whole=True)) == found
     some = read(heads_of(found, whole=False))
-    assert some == [msgspec.structs.replace(c, hits={}, side=[], reasons=[]) for c in found]
+    less: dict[str, Any] = {"hits": {}, "side": [], "reasons": [], "reports": ""}
+    assert some == [msgspec.structs.replace(c, **less) for c in found]
     marks = [Done(1, partition) for partition in (0, 1)]
     for mark, own in zip(marks, (found, some), strict=True):
         mark.hear(own, {""})

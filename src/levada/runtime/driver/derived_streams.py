@@ -1,33 +1,45 @@
 """Streams that queries make, seen from the driver (docs/semantics.md#streams-that-queries-make).
 
-What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference, by a
-task: report r with a triple is an element of time r. So a made stream needs neither files of its
-own nor a position: the last manifest names what is to be read, and an epoch reads all of it. Epochs
-go on as long as one of these streams, that some query reads, has more to say.
+What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference: report r
+with a triple is an element of time r. So a made stream needs neither files of its own nor a
+position: the last manifest names what is to be read, and an epoch reads all of it. Epochs go on as
+long as one of these streams, that some query reads, has more to say.
+
+The tasks of the maker's last stage have written a segment each, and as many tasks read them, but no
+more than there are at once, and one for ``EACH`` solutions: each has a reference to some of the
+segments (``task.derived_rows`` says what they guarantee together).
 
 Watermark: no later report of the maker can be below it. After epoch N all reports r with r <= W_q
 are made (r < W_q where they are made once W_q > r), and in epoch N + 1 all of them are read: then
 the stream's watermark is W_q + 1 (or W_q), with the maker's W_q after epoch N. It ends one epoch
 after the last of its maker's streams.
 
-Cost: a reference for each made stream with results, a few comparisons for each other.
+Cost: references for each made stream with results, a look at the size of each segment once, a few
+comparisons for each other stream.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import cache, partial
+
+import msgspec
 
 from levada.kernels.text.ntriples_text import ENGINE
 from levada.model.names import is_derived
 from levada.model.query import Form
+from levada.model.term import Blank
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.context import StreamState
 from levada.runtime.reported import Reported
+from levada.runtime.store import state_files
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest, StreamRecord
+from levada.runtime.task.results import of_stage
 from levada.sources.reference import MadeReference
+
+EACH = 4_096  # solutions, some 5 ms: what another task has to be worth (``task_count.TASK``)
 
 
 def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
@@ -52,25 +64,57 @@ def _next_report(maker: QueryPlan, last: Manifest) -> int:
 
 
 def references(
-    plan: Plan, last: Manifest, root: Path, made_with: Path, before: Callable[[int], Plan]
+    plan: Plan, last: Manifest, checkpoint: Checkpoint, load: Callable[[int], Plan], tasks: int
 ) -> Iterator[MadeReference]:
-    """What the made streams say in the epoch after ``last``; ``made_with`` is the file of the plan
-    of ``last``, which ``before`` gives.
+    """What the made streams say in the epoch after ``last``, of whose plan ``load`` gives what it
+    was. ``tasks``: how many there are at once (0: one a partition).
 
     A stream that begins with this epoch says nothing of what its maker reported before.
     """
     if not plan.made or not len(last.counts):
         return
-    size, read, makers = -1, plan.read, before(last.plan).queries
-    for stream, maker in plan.made.items():
-        counts = last.counts.of_query(makers.get(maker))
-        if counts is None or stream not in read or stream not in last.streams:
+    made_by, read = load(last.plan), plan.read
+    size_of = cache(partial(state_files.size_of, str(checkpoint.root)))
+    path = str(checkpoint.plan_path(last.plan))
+    tasks = tasks or checkpoint.tables.load(last.groups).partitions
+    for stream, name in plan.made.items():
+        maker = made_by.queries.get(name)
+        counts = last.counts.of_query(maker)
+        if maker is None or counts is None or stream not in read or stream not in last.streams:
             continue
-        if size < 0:
-            size = sum(os.stat(root / name).st_size for name in last.segments)
-        yield MadeReference(
-            stream, maker, str(made_with), tuple(last.segments), size, counts[3], int(ENGINE)
+        whole = MadeReference(stream, name, path, (), 0, counts[3], int(ENGINE))
+        segments = of_stage(last.segments, made_by.nodes[maker.node].stage)
+        most = min(len(segments), tasks, -(-counts[0] // EACH))
+        yield from _parts(whole, segments, most, size_of, numbered=_has_nodes(maker))
+
+
+def _parts(
+    whole: MadeReference,
+    segments: Sequence[str],
+    parts: int,
+    size_of: Callable[[str], int],
+    *,
+    numbered: bool,
+) -> Iterator[MadeReference]:
+    """So many references, each to its share of the segments. ``numbered``: nodes are numbered
+    through all of them.
+    """
+    for i in range(parts):
+        first, stop = (len(segments) * at // parts for at in (i, i + 1))
+        own, before = tuple(segments[first:stop]), tuple(segments[:first]) if numbered else ()
+        yield msgspec.structs.replace(
+            whole,
+            segments=own,
+            size=sum(map(size_of, own)),
+            elements=whole.elements * (i + 1) // parts - whole.elements * i // parts,
+            parts=parts,
+            before=before,
         )
+
+
+def _has_nodes(maker: QueryPlan) -> bool:
+    """Whether the template of a query has blank nodes."""
+    return any(isinstance(p, Blank) for triple in maker.template for p in triple.positions)
 
 
 def unread(plan: Plan) -> Sequence[int]:

@@ -123,8 +123,8 @@ class Epochs:
         overtaken = {} if flush else self.sourcing.overtaken()
         rows = 0 if flush or last.behind else self.admission.admitted
         references, after = self.sourcing.take(last.positions, last.streams, rows)
-        root, before = self.checkpoint.root, self.checkpoint.plan_path(last.plan)
-        references += derived_streams.references(plan, last, root, before, self.planned)
+        known = (plan, last, self.checkpoint, self.planned, self.pace.cores)
+        references += derived_streams.references(*known)
         ended = self.sourcing.ended(after)
         newly_ended = self.sourcing.newly_ended(ended, last.streams)
         gone = {} if flush else self.sourcing.gone()
@@ -224,6 +224,8 @@ class Epochs:
         self.await_published()  # before it is asked what is due
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
+        self.checkpoint.unlink(self._gathered)
+        self._gathered = []
         self.checkpoint.commit(manifest)
         self.sourcing.told(intention.overtaken, intention.gone)
         self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
@@ -232,8 +234,6 @@ class Epochs:
             self.plan_is_new = False
         rest = self.publish(manifest)
         self.checkpoint.forget_before(manifest)
-        self.checkpoint.unlink(self._gathered)
-        self._gathered = []
         if self._swept != (before, manifest.setup):
             self._sweep(before, manifest.setup)
         self._see(intention)
@@ -361,6 +361,7 @@ class Epochs:
         plan = self.planned(intention.plan)
         last = going_on(self.last, plan.streams)
         controls, done = told_in(outcomes, intention.references, plan)
+        self._gathered += [name for told in done if not told.stage for name in told.gone]
         counts = totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)

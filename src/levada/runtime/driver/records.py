@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import msgspec
+import numpy as np
 
 from levada.errors import LostTaskError
 from levada.model.limits import TOLD
 from levada.model.names import is_derived, is_left
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.plan import Plan
-from levada.runtime.context import Context, Control, Done, advance, completed
+from levada.runtime.context import Context, Control, Done, advance, column_of, completed
 from levada.runtime.driver.unread_files import check_alike, reasons_of
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.placed import Placed, tell
@@ -98,12 +99,26 @@ def told_in(
     intake task answers otherwise if a file was written into meanwhile.
     """
     decoded = [_OUTCOMES.decode(outcome) for outcome in outcomes]
-    controls = [control for outcome in decoded for control in outcome.controls]
+    controls = _once([control for outcome in decoded for control in outcome.controls])
     done = [told for outcome in decoded for told in outcome.done]
     if len({told.heard for told in done if told.stage}) > 1:
         raise LostTaskError("A file was written into while tasks were begun again.")
     check_alike(controls, references, plan)
     return controls, done
+
+
+def _once(controls: list[Control]) -> list[Control]:
+    """Each report of a made stream is an element once, whichever tasks have read of it."""
+    told: dict[int, list[Control]] = {}
+    for control in controls:
+        if control.reports:
+            told.setdefault(control.stream, []).append(control)
+    for first, *others in told.values():
+        columns = [column_of(control.reports, 8) for control in (first, *others)]
+        first.elements = first.passed = len(np.unique(np.concatenate(columns)))
+        for control in others:
+            control.elements = control.passed = 0
+    return controls
 
 
 def _ahead(record: StreamRecord, lateness: int) -> dict[str, int]:

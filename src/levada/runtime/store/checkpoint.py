@@ -41,7 +41,7 @@ from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
-from levada.runtime.store.durable import replace_file, write_once
+from levada.runtime.store.durable import delete, replace_file, write_once
 from levada.runtime.store.group_tables import GroupTables
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.names.kept import Names
@@ -133,8 +133,7 @@ class Checkpoint:
             self._facts(seed)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
-            # before anything is deleted
-            self.reign = Reign(root, driver, mirror, behind)
+            self.reign = Reign(root, driver, mirror, behind)  # before anything is deleted
             self.facts = facts_of(root)
             self.reign.show()
             self.tables = GroupTables(root, self.facts.id, self.last.groups if self.last else 0)
@@ -169,7 +168,7 @@ class Checkpoint:
                 ) from error
         except OSError as error:
             raise CheckpointError(
-                f"The checkpoint {self.root} cannot be used: {error.strerror}."
+                f"The checkpoint {self.root} cannot be used: {error.filename}: {error.strerror}."
             ) from error
 
     def _facts(self, seed: int | None) -> Facts:
@@ -203,13 +202,14 @@ class Checkpoint:
         found += [self.root / "manifests" / str(epoch) for epoch in old]
         self.reign.check()
         for path in found:
-            path.unlink(missing_ok=True)
+            delete(path)
 
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
         before = self.last
+        beside = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
         try:
-            self.reign.commit(manifest)
+            self.reign.commit(manifest, lambda: self.names.needed(manifest, *beside))
         finally:
             if self.last is manifest:  # also if something fails behind the commit
                 self.names.take(manifest)
@@ -230,7 +230,7 @@ class Checkpoint:
     def forget_before(self, manifest: Manifest) -> None:
         """Deletes the manifest before the last two, unless a reader needs it (``names.kept``)."""
         if not self._is_kept(manifest.epoch - 2):
-            (self.root / "manifests" / str(manifest.epoch - 2)).unlink(missing_ok=True)
+            delete(self.root / "manifests" / str(manifest.epoch - 2))
 
     def _is_kept(self, epoch: int) -> bool:
         return self.kept_from is not None and epoch >= self.kept_from
@@ -238,7 +238,7 @@ class Checkpoint:
     def unlink(self, files: Iterable[str | Path]) -> None:
         """Deletes files of the checkpoint."""
         for name in files:
-            (self.root / name).unlink(missing_ok=True)
+            delete(self.root / name)
 
     def forget_plans(self, before: int) -> None:
         """Deletes the versions before this one, which nothing to be run or published names, and on
@@ -250,7 +250,7 @@ class Checkpoint:
         self._wholes = [version for version in self._wholes if version >= wholes[-1]]
         for path in (self.root / "plans").glob("[0-9]*"):
             if int(path.name.split("-", 1)[0]) < wholes[-1]:
-                path.unlink(missing_ok=True)
+                delete(path)
 
     def plan_path(self, version: int) -> Path:
         """The file of a sealed plan."""
@@ -346,7 +346,7 @@ class Checkpoint:
         for path in (self.root / "plans").glob("setup-*"):
             ours = int(path.name.rpartition("-")[2]) <= self.reign.number
             if ours and f"plans/{path.name}" not in kept:
-                path.unlink(missing_ok=True)
+                delete(path)
 
     def close(self) -> None:
         """Gives the checkpoint free."""

@@ -45,6 +45,14 @@ def replace_file(path: Path, data: bytes) -> None:
         raise unwritable(path.parent.parent, error) from error
 
 
+def delete(path: Path) -> None:
+    """Deletes a file of a folder of the checkpoint, if it is there. Raises ``CheckpointError``."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path.parent.parent, error) from error
+
+
 def _place(path: Path, data: bytes, place: Callable[[Path, Path], None]) -> None:
     """Writes a hidden file and places it. One that is gone by then was taken for what an engine of
     before has left, by one that has just begun: it is written again.
@@ -90,6 +98,11 @@ def unwritable(root: str | Path, error: OSError) -> CheckpointError:
         return CheckpointError(
             f"The checkpoint {root} is gone: it was deleted or moved while it was in use.",
             hint="Bring it back, or start anew in an empty folder.",
+        )
+    if folder := next((p for p in (error.filename2, error.filename) if p and os.path.isdir(p)), ""):
+        return CheckpointError(
+            f"The checkpoint's file {folder} cannot be written or deleted: it is a folder.",
+            hint="Take that away and start again.",
         )
     done = {
         **dict.fromkeys(_FULL, "Make room"),

@@ -137,7 +137,8 @@ def map_(root: str, name: str, copy: str = "") -> tuple[Mapping[str, Frame], Any
         with pa.memory_map(copy or path) as file:
             data = np.frombuffer(file.read_buffer(), np.uint8)
     except OSError as error:
-        raise unreadable(path, os.strerror(error.errno or 0)) from error
+        why = os.strerror(error.errno) if error.errno else "it is no file"
+        raise unreadable(path, why) from error
     found = unpack_checked(data, f"{path} (its copy {copy}, to be deleted)" if copy else path)
     suffix = name.rpartition("-")[2]
     if len(suffix) == 2 * SUFFIX and suffix[SUFFIX:] != mark(data[:MARKED].tobytes()):

@@ -3,13 +3,24 @@
     segments --the query's rows--> solutions --its template--> N-Triples with times --the byte
     kernel--> columns
 
-All of an epoch's results of a query are read by one task: triples are one a report, and a
-template's blank nodes number the solutions of a report that look alike. Blank nodes keep their
-names: a node of the input that comes through is still itself, and one of the template is another in
-every solution.
+An epoch's results of a query are read by as many tasks as there are segments with them, or by one
+where they are few (``driver.derived_streams``). What one task guaranteed holds for several:
+
+- A report is one element, and told once: a task tells the reports that its triples are of, and the
+  driver counts each of them once (``driver.records``).
+- A triple is once in a report, for whoever asks: rows of several tasks meet behind an exchange, and
+  equal triples of one time are one occurrence there (``operators.interval.occur``), also where they
+  are counted (``windows.element_times``). In what a stream is said to have had (``levada status``)
+  a triple that two segments have counts twice.
+- Blank nodes keep their names: a node of the input that comes through is still itself, and one of
+  the template is another in every solution, the one that is published. Those of a report that look
+  alike are numbered through all segments: such a task reads the solutions of the segments before
+  its own, too.
+- There is no order among the elements of an epoch, and no late one: how far the stream is complete
+  follows from its maker, and not from what was read.
 
 Cost: per triple what writing and reading a line costs (about 1 us), per segment a look at the rows
-of queries of the shape.
+of queries of the shape; where the template has blank nodes, a text for each solution before.
 """
 
 from __future__ import annotations
@@ -17,10 +28,11 @@ from __future__ import annotations
 from functools import lru_cache, partial
 
 from levada.emission.segments import timed_statements
+from levada.intake.elements import Elements
 from levada.intake.parse.ntriples import Triples, parse
-from levada.runtime.context import Context, load_plan
+from levada.runtime.context import Context, load_plan, text_of
 from levada.runtime.store import state_files
-from levada.sources.reference import MadeReference, Reference
+from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
 
@@ -43,7 +55,14 @@ def made_triples(reference: MadeReference, context: Context) -> tuple[Triples, R
         plan.queries[reference.name],
         reference.segments,
         partial(state_files.map_, context.root),
+        reference.before,
     )
     triples = parse(text, quads=False, timed=True, seed=context.seed, document=reference.document)
     assert not triples.bad, f"a query makes well-formed triples: {triples.bad[:1]}"
     return triples, reference.text(len(text), DERIVED)
+
+
+def reports_told(reference: AnyReference, found: Elements) -> str:
+    """The reports that the elements of a part are, for the driver; "" where it is the only one."""
+    several = isinstance(reference, MadeReference) and reference.parts > 1
+    return text_of(found.times) if several else ""

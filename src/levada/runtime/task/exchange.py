@@ -44,9 +44,9 @@ from levada.runtime.graph.group_counts import CHECKS, Counter
 from levada.runtime.graph.send_graph import AT, FROM
 from levada.runtime.homes import executor_here
 from levada.runtime.task.addresses import Address, What
+from levada.runtime.task.beside.listed import IN_FILES, Times
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
-from levada.windows import element_times
 
 NOBODY = frozenset[int]()
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
@@ -287,19 +287,12 @@ class Exchange:
         controls: Sequence[Control],
         done: Sequence[Done],
         source: int,
-        times: Mapping[int, Sequence[Frame]],
+        times: Times,
     ) -> list[tuple[int, bytes]]:
         """One blob per target. Earlier stages' outcomes go to one, controls once from source 0, the
         mark of what the task goes by, whose outcome is the last one, to all.
         """
-        seen = (
-            {
-                Address(What.TIMES, i).name: element_times.together(parts)
-                for i, parts in times.items()
-            }
-            if source == 0
-            else {}
-        )
+        seen, files = times.sent(self.stage) if source == 0 else ({}, [])
         out = []
         for target in range(self.context.partitions):
             meta: dict[str, Any] = {
@@ -308,6 +301,7 @@ class Exchange:
                 FROM: self.name,
                 AT: self.at,
                 "heard": done[-1].heard,
+                IN_FILES: files,
             }
             meta = {key: value for key, value in meta.items() if value}
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}

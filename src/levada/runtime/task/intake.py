@@ -41,8 +41,9 @@ from levada.runtime.context import Context, Control, Done, load_plan, load_setup
 from levada.runtime.graph.task_graph import STATIC
 from levada.runtime.store import state_files
 from levada.runtime.task.accounting import accounted, told_beside
+from levada.runtime.task.beside.listed import Times, listed_streams
 from levada.runtime.task.closed import subjects_of
-from levada.runtime.task.derived_rows import made_config, made_triples
+from levada.runtime.task.derived_rows import made_config, made_triples, reports_told
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.stage_zero import local
 from levada.runtime.task.static import gather_static
@@ -82,7 +83,7 @@ class IntakeTask:
         self.env = Env.of_rows(self.pool)
         self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[Control] = []
-        self.times: dict[int, list[Frame]] = {}
+        self.times = Times(context)
         self.side: dict[str, list[dict[str, Any]]] = {}
         self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
 
@@ -96,6 +97,7 @@ class IntakeTask:
             last[stream].hits = dict(hits)
         cpu, met = time.thread_time() - began, self.exchange.met.told()
         told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told())
+        told.gone = self.times.write_apart()
         if self.context.counted:
             self.exchange.name = told.reader = payload.reader or STATIC
             told.sent = self.exchange.counted()
@@ -189,6 +191,7 @@ class IntakeTask:
             some_reasons(reference, found.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
+            reports=reports_told(given, found),
         )
 
     def _read(
@@ -314,24 +317,22 @@ class IntakeTask:
         """The distinct times of elements, where some query's reports follow from them; which
         triples, where these are counted.
         """
-        listed = _listed_streams(self.context.plan)
+        listed = listed_streams(self.context.plan)
         if listed.get(stream):
             terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
-            self.times.setdefault(stream, []).append(
-                element_times.occurrences(found.ts[found.keep], terms)
-            )
+            self.times.add(stream, element_times.occurrences(found.ts[found.keep], terms))
         elif stream in listed:
-            self.times.setdefault(stream, []).append(element_times.times(found.times))
+            self.times.add(stream, element_times.times(found.times))
 
     def _see_tuples(self, stream: int, found: Tuples) -> None:
-        listed = _listed_streams(self.context.plan)
+        listed = listed_streams(self.context.plan)
         if stream in listed:
             seen = (
                 element_times.occurrences(found.ts)
                 if listed[stream]
                 else element_times.times(found.times)
             )
-            self.times.setdefault(stream, []).append(seen)
+            self.times.add(stream, seen)
 
     def _aside(
         self,
@@ -383,13 +384,3 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
 def _of_stream(node: PlanNode, name: str) -> Bools:
     """The members of a node that read a stream."""
     return np.array([own == (name,) for own in node.members.each_stream()], np.bool_)
-
-
-@lru_cache(maxsize=8)
-def _listed_streams(plan: str) -> dict[int, bool]:
-    """Streams whose times decide some query's reports, and whether occurrences are counted."""
-    sealed = load_plan(plan)
-    listed = [n for n in sealed.nodes.values() if n.step.needs_reports]
-    schedules = {d for n in listed for d in n.schedules.distinct}
-    counted = element_times.counted_streams(schedules)
-    return {i: i in counted for d in schedules for i in d.streams}

@@ -8,7 +8,7 @@ and publication reads them (``emission``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -108,6 +108,15 @@ class Results:
         return self.pool.pick(
             np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
         )
+
+
+def of_stage(segments: Sequence[str], stage: int) -> list[str]:
+    """Those of an epoch's segments that tasks of a stage have written, by their names.
+
+    >>> of_stage(["results/7-1-0-d0", "results/7-2-0-d1", "results/7-2-1-d2"], 2)
+    ['results/7-2-0-d1', 'results/7-2-1-d2']
+    """
+    return [name for name in segments if int(name.rpartition("/")[2].split("-")[1]) == stage]
 
 
 def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:

@@ -52,6 +52,7 @@ from levada.runtime.store.names import told
 from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
+from levada.runtime.task.beside.listed import Times
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
 from levada.runtime.task.memory.held import Held
 from levada.runtime.task.report_steps import Arrived, expanding, in_steps
@@ -83,7 +84,7 @@ class StageTask:
         self.partials: dict[int, list[Frame]] = {}  # panes folded where rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls, self.done, self.heard = list[Control](), list[Done](), set[str]()
-        self.times: dict[int, list[Frame]] = {}
+        self.times = Times(context)
         self.results = Results(plan, self.pool)
         self.nodes, self.touched = nodes_of(context.plan, stage), 0
         self.held = Held(self.context.memory)
@@ -197,6 +198,7 @@ class StageTask:
             self.controls += msgspec.convert(meta.get("controls", []), list[Control])
             self.done += msgspec.convert(meta.get("done", []), list[Done])
             self.heard.add(meta.get("heard", ""))
+            self.times.hear(meta)
             rows = 0
             for name, frame in frames.items():
                 match Address.of(name):
@@ -209,7 +211,7 @@ class StageTask:
                     case Address(What.CLOSED, stream):
                         self.closed.setdefault(stream, []).append(frame)
                     case Address(What.TIMES, stream):
-                        self.times.setdefault(stream, []).append(frame)
+                        self.times.add(stream, frame)
             self.arrivals.count(meta, rows, blob)
             if "terms.id" in frames:
                 arrived.append(Terms.from_frames(frames, "terms"))
@@ -273,7 +275,7 @@ class StageTask:
         counted = element_times.counted_streams(of_families)
         known: dict[int, Seen] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
-            fresh, w = self.times.get(i, []), int(self.progress.new[i])
+            fresh, w = self.times.of(i), int(self.progress.new[i])
             times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
             known[i] = times.seen
             if fresh or self.progress.moved:

@@ -244,9 +244,9 @@ def test_a_second_engine_that_evaded_the_lock_takes_over(
 ) -> None:
     commit = Reign.commit
 
-    def late(reign: Reign, manifest: Any) -> None:
+    def late(reign: Reign, manifest: Any, *needed: Any) -> None:
         open_and_close(ck)
-        commit(reign, manifest)
+        commit(reign, manifest, *needed)
 
     monkeypatch.setattr(Checkpoint, "lock", lambda self, patience, needed: None)
     monkeypatch.setattr(Reign, "commit", late)

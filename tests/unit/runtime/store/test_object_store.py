@@ -17,7 +17,8 @@ from asking import S, T, element, judge, query, register, step
 from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
-from levada.errors import CheckpointError, DamagedError, OvertakenError, UsageError
+from levada.errors import CheckpointError, DamagedError, LevadaError, OvertakenError, UsageError
+from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.reign.rollback import offer, rollback
 from levada.runtime.store.remote import packs
 from levada.runtime.store.remote.address import Address, folder_of
@@ -336,6 +337,52 @@ def test_what_is_damaged_in_the_folder_is_brought_again(tmp_path: Path, place: s
     assert same_queries(reports(alone), reports(tmp_path)) is None
     said = offer(folder_of(place))
     assert f"Start again with --checkpoint {place}" in said
+
+
+def test_what_is_deleted_while_it_runs_is_brought_again(tmp_path: Path, place: str) -> None:
+    """Found: the next commit said that it was gone, and its object was deleted."""
+    data, alone = data_in(tmp_path / "data"), tmp_path / "alone"
+    ran(data, alone, str(alone / "ck"))
+    deleted = set()
+    with engine_on(data, tmp_path, place) as engine:
+        commit, root = engine._open().commit, folder_of(place)
+
+        def deleting(manifest: Manifest) -> None:
+            for folder in ("state", "plans") if manifest.epoch == 3 else ():
+                for path in (root / folder).iterdir():
+                    if folder == "plans" or int(path.name.partition("-")[0]) < 3:
+                        deleted.add(path.relative_to(root).as_posix())
+                        path.unlink()
+            commit(manifest)
+            assert manifest.epoch != 3 or any((root / name).exists() for name in deleted)
+
+        engine._open().commit = deleting
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    assert {name.partition("/")[0] for name in deleted} == {"state", "plans"}
+    shutil.rmtree(folder_of(place))
+    ran(data, tmp_path, place)
+    assert same_queries(reports(alone), reports(tmp_path)) is None
+
+
+def test_what_is_deleted_before_its_commit_is_told(tmp_path: Path, place: str) -> None:
+    data, alone = data_in(tmp_path / "data"), tmp_path / "alone"
+    ran(data, alone, str(alone / "ck"))
+    with engine_on(data, tmp_path, place) as engine:
+        commit, root = engine._open().commit, folder_of(place)
+
+        def deleting(manifest: Manifest) -> None:
+            if manifest.epoch == 3:
+                for path in (root / "state").glob("3-*"):
+                    path.unlink()
+            commit(manifest)
+
+        engine._open().commit = deleting
+        engine.start(once=True)
+        with pytest.raises(LevadaError, match=r"/state/3-.* deleted before it was committed"):
+            engine.await_end()
+    ran(data, tmp_path, place)
+    assert same_queries(reports(alone), reports(tmp_path)) is None
 
 
 def test_a_store_that_has_lost_everything(tmp_path: Path, place: str) -> None:

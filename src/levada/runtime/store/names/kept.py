@@ -191,6 +191,16 @@ class Names:
         gone = [name for name, by in more.items() if by < 0 and many[name] + by == 0]
         return Change(lists, more, come, gone, state, lost)
 
+    def needed(self, manifest: Manifest, plan: Path, groups: Path) -> set[str]:
+        """What there must be when the manifest that has been told last is committed: what it names,
+        its plan with the catalog, and its group table.
+        """
+        assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
+        _, change, since = self._ahead
+        named = ({*self._many, *change.new} - {*change.gone}) | {*manifest.segments}
+        plans = {f"plans/{path.name}" for path in (plan, plan.with_suffix(".catalog"), groups)}
+        return named | plans | {*filter(None, (since.inventory, manifest.setup)), "levada.json"}
+
     def take(self, manifest: Manifest) -> None:
         """The manifest that has been told last is committed."""
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"

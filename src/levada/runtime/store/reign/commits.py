@@ -26,9 +26,9 @@ import msgspec
 
 from levada.errors import CheckpointError, OvertakenError, unreadable
 from levada.prepared import prepared
-from levada.runtime.store.durable import unwritable, write_once
+from levada.runtime.store.durable import delete, unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
-from levada.runtime.store.remote.mirror import Mirror
+from levada.runtime.store.remote.mirror import Mirror, Needed
 from levada.runtime.store.sealed import read_sealed, seal
 
 FOLDER = "commits"
@@ -127,10 +127,12 @@ class Reign:
         assert isinstance(found, Manifest), "a takeover names a manifest"
         return found
 
-    def commit(self, manifest: Manifest) -> None:
-        """The commit of an epoch. Raises ``OvertakenError``: nothing of it counts."""
+    def commit(self, manifest: Manifest, needed: Needed = frozenset) -> None:
+        """The commit of an epoch, to which the files that are ``needed`` belong. Raises
+        ``OvertakenError``: nothing of it counts.
+        """
         manifest.reign = self.number
-        if not self._create(self._at + 1, encode_manifest(manifest)):
+        if not self._create(self._at + 1, encode_manifest(manifest), needed):
             self._by = "" if self._mirror is None else self._mirror.newer()
             raise self.overtaken() or CheckpointError(
                 f"Epoch {manifest.epoch} of the checkpoint {self._root} cannot be committed: its "
@@ -141,9 +143,9 @@ class Reign:
         self.show()
         self._forget()
 
-    def _create(self, number: int, data: bytes) -> bool:
+    def _create(self, number: int, data: bytes, needed: Needed = frozenset) -> bool:
         """Creates a number; False if it is not the next one."""
-        if self._mirror is not None and not self._mirror.create(number, data):
+        if self._mirror is not None and not self._mirror.create(number, data, needed()):
             return False
         path = self._folder / str(number)
         if not write_once(path, data) and not _holds(path, data):
@@ -194,7 +196,7 @@ class Reign:
         kept = {self._at, self._began, self._of_last}
         for number in self._there:  # as it was when the last one was created
             if number < self._at and number not in kept:
-                (self._folder / str(number)).unlink(missing_ok=True)
+                delete(self._folder / str(number))
 
 
 def newest(root: Path) -> tuple[int, Manifest | Takeover] | None:

@@ -26,7 +26,7 @@ import msgspec
 from levada.errors import CheckpointError, DamagedError, LevadaError
 from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, facts_of
-from levada.runtime.store.durable import replace_file
+from levada.runtime.store.durable import delete, replace_file
 from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
@@ -61,9 +61,9 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         again = msgspec.structs.replace(intention, references=sure)
         (root / TOLD).touch()  # there is nothing to be found out about it
         replace_file(root / OPEN, seal(msgspec.json.encode(again)))
-        (root / "manifests" / str(last.epoch)).unlink(missing_ok=True)
+        delete(root / "manifests" / str(last.epoch))
         checkpoint.reign.commit(before)
-        (root / DONE).unlink(missing_ok=True)
+        delete(root / DONE)
         return before.epoch
     finally:
         checkpoint.close()

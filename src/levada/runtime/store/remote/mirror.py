@@ -21,7 +21,7 @@ attempts have left goes at a start: listed, then looked at who reigns, then dele
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
@@ -42,6 +42,8 @@ _FIXED = frozenset({"state", "results", "side", "graph", "plans", "static"})
 """Folders of which a name has one content for ever."""
 SWEPT = 16  # commits between two deletions
 COMMITS, DATA = "commits", "data"
+Needed = Callable[[], Set[str]]
+"""Names of files of the folder."""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -86,12 +88,16 @@ class Mirror:
                 if self._newest_number() == saved.number:
                     raise
 
-    def create(self, number: int, data: bytes) -> bool:
+    def create(self, number: int, data: bytes, needed: Set[str] = frozenset()) -> bool:
         """The commit of this number, with all that the folder holds; False if another driver has
-        one as late. Raises ``CheckpointError``.
+        one as late. What is ``needed`` and was deleted by others is brought again. Raises
+        ``CheckpointError``, also if that was not committed yet.
         """
         before = self._packs.objects()
         pieces, sizes = self._packs.save(number, self._files())
+        if missing := needed - {piece.path for piece in pieces}:
+            self._fetch(self._packs.committed(missing))
+            pieces, sizes = self._packs.save(number, self._files())
         body = seal(msgspec.msgpack.encode(Saved(number, data, self._who, pieces, sizes)))
         name = _name(number)
         if not self._objects.create(name, body) and self._objects.get(name) != body:

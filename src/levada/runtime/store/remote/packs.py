@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 import xxhash
 
-from levada.errors import DamagedError
+from levada.errors import DamagedError, unreadable
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.remote.objects import Objects
 
@@ -95,6 +95,13 @@ class Packs:
                 return None
             self._signs[name] = sign
         return piece
+
+    def committed(self, names: Iterable[str]) -> list[Piece]:
+        """Where these files are in the last commit. Raises ``DamagedError`` if one is not."""
+        for name in names:
+            if name not in self._pieces:
+                raise unreadable(self._root / name, "it was deleted before it was committed")
+        return [self._pieces[name] for name in names]
 
     def is_whole(self, piece: Piece) -> bool:
         """Whether the file is there as it was committed. It is read."""

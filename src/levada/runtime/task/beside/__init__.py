@@ -1,0 +1,1 @@
+"""What goes to partitions beside rows."""

@@ -11,7 +11,7 @@ import gzip
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ PREDICATES = ("p", "q", "r", "kind")
 VALUES = (
     '"1"^^<http://www.w3.org/2001/XMLSchema#integer>',
     '"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>',
-    f'"{2**70}"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    f'"{2**60}"^^<http://www.w3.org/2001/XMLSchema#integer>',
     '"text"',
     '"Wort"@de',
 )
@@ -79,7 +79,7 @@ def solutions(report: Report) -> Counter[frozenset]:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[tuple[str, int]]]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
     """How often tasks have read each file from each place on."""
     found: Counter[tuple[str, int]] = Counter()
     plain = reader.chunks

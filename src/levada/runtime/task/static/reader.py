@@ -4,9 +4,10 @@ an imprint.
     parts --triples--> chunks of the source, or of its imprint
           --finish--->  what was read, and the files of new imprints
 
-A file of imprints holds those of one task, of as many sources as these are; its meta says of each
-which source it is of and what that was (``Source``). Such a file is written as soon as it is large,
-so a task holds no more of it than ``LARGE`` bytes and a chunk. It means nothing until a manifest
+A file of imprints holds those of one task, of as many sources as these are, but for such as may be
+replaced, which have files of their own and so go with them; its meta says of each which source it
+is of and what that was (``Source``). Such a file is written as soon as it is large, so a task holds
+no more of it than ``LARGE`` bytes and a chunk. It means nothing until a manifest
 names it, as all files of the checkpoint.
 """
 
@@ -121,8 +122,12 @@ class StaticReader:
             yield triples
         self._told.size += size
         check_seen(file, part.seen)
+        if part.press and file.replaceable:
+            self._write()
 
     def _begin(self, part: StaticPart, file: StaticFile, size: int) -> None:
+        if file.replaceable and self._sources:
+            self._write()
         self._sources.append(Source(*key_of(file), part.seen, 0, size))
 
     def _press(self, triples: Triples) -> None:

@@ -60,54 +60,47 @@ def pressed(triples: Triples, name: str) -> dict[str, Frame]:
     """
     of, first_of = group(triples.p.x, triples.p.y)
     order = np.argsort(of.astype(np.uint16) if len(first_of) <= _FEW else of, kind="stable")
-    sides = [triples.s.take(order), triples.o.take(order), triples.p.take(first_of)]
-    if triples.g is not None:
-        sides.append(triples.g.take(order))
-    code, first = group(*(np.concatenate([getattr(c, half) for c in sides]) for half in "xy"))
-    ends = np.cumsum([len(c.x) for c in sides])
-    s, o, p, *g = np.split(code, ends[:-1])
-    every = _joined(sides)
-    length = every.len[first].astype(np.int64)
-    _, data = gather(first, every.off.astype(np.int64), every.len.astype(np.int64), triples.buffer)
-    rows = {"s": s, "o": o, **({"g": g[0]} if g else {})}
+    places = [triples.s, triples.o, *([triples.g] if triples.g else [])]
+    columns = [*places, triples.p.take(first_of)]
+    code, first = group(*(np.concatenate([getattr(c, half) for c in columns]) for half in "xy"))
+    n = triples.n
+    rows = {
+        word: code[i * n : (i + 1) * n].take(order)
+        for i, word in zip(range(len(places)), "sog", strict=False)
+    }
+    ends = np.cumsum(np.bincount(of, minlength=len(first_of)))
+    # those that came first in each column
+    own = np.split(first, np.searchsorted(first, n * np.arange(1, len(columns))))
+    at = [rows - n * i for i, rows in enumerate(own)]
+    x, y, off, length, kind = (
+        np.concatenate([getattr(c, part).take(r) for c, r in zip(columns, at, strict=True)])
+        for part in ("x", "y", "off", "len", "kind")
+    )
+    _, data = gather(
+        np.arange(len(first)), off.astype(np.int64), length.astype(np.int64), triples.buffer
+    )
     return {
-        f"{name}.rows": Frame(rows, triples.n),
-        f"{name}.runs": Frame({"p": p, "end": np.cumsum(np.bincount(of, minlength=len(p)))}),
-        f"{name}.terms": Frame(
-            {
-                "x": every.x[first],
-                "y": every.y[first],
-                "kind": every.kind[first],
-                "len": length.astype(np.int32),
-            }
-        ),
-        f"{name}.values": _values(sides[1], first - triples.n),
+        f"{name}.rows": Frame(rows, n),
+        f"{name}.runs": Frame({"p": code[len(places) * n :], "end": ends}),
+        f"{name}.terms": Frame({"x": x, "y": y, "kind": kind, "len": length}),
+        f"{name}.values": _values(triples.o, at[1], len(own[0])),
         f"{name}.text": Frame({"data": _packed(data)}),
     }
 
 
-def _joined(sides: list[TermColumn]) -> TermColumn:
-    """Several columns as one, without values."""
-    return TermColumn(
-        *(np.concatenate([getattr(c, n) for c in sides]) for n in ("x", "y", "off", "len", "kind"))
-    )
-
-
-def _values(o: TermColumn, row: Longs) -> Frame:
-    """The values of terms that came first as the object ``row``; others have none: what has a value
-    is a literal, and stands nowhere else.
+def _values(o: TermColumn, row: Longs, before: int) -> Frame:
+    """The values of the terms from place ``before`` on that came first as these objects; others
+    have none: what has a value is a literal, and stands nowhere else.
     """
     assert o.dbl is not None and o.man is not None and o.scale is not None, "objects have values"
-    own = np.flatnonzero((row >= 0) & (row < len(o.x)))
-    at = row[own]
-    filled = (o.dbl[at].view(np.int64) != 0) | (o.man[at] != 0) | (o.scale[at] != 0)
-    own, at = own[filled], at[filled]
+    dbl, man, scale = o.dbl.take(row), o.man.take(row), o.scale.take(row)
+    own = np.flatnonzero((dbl.view(np.int64) != 0) | (man != 0) | (scale != 0))
     return Frame(
         {
-            "at": own.astype(np.int32),
-            "dbl": o.dbl[at],
-            "man": o.man[at],
-            "scale": o.scale[at],
+            "at": (own + before).astype(np.int32),
+            "dbl": dbl[own],
+            "man": man[own],
+            "scale": scale[own],
         },
         len(own),
     )

@@ -25,6 +25,23 @@ class Loaded(msgspec.Struct, array_like=True):
     epoch: int = 0
 
 
+def told(loaded: Loaded) -> str:
+    """What was read, for people.
+
+    >>> told(Loaded(pieces=2, taken=7, cpu=0.5, epoch=3))
+    'Static data, read last in epoch 3: 7 triples of 2 imprints, in 0.50 s of CPU.'
+    """
+    found = [f"{loaded.triples:,} triples of {loaded.opened:,} pieces of files, {loaded.size:,} B"]
+    found = found if loaded.opened else []
+    found += [f"{loaded.taken:,} triples of {loaded.pieces:,} imprints"] if loaded.pieces else []
+    made = f" Imprints were made, {loaded.pressed:,} B." if loaded.imprints else ""
+    what = ", ".join(found) or "nothing"
+    return (
+        f"Static data, read last in epoch {loaded.epoch:,}: {what}, in {loaded.cpu:.2f} s of CPU."
+        f"{made}"
+    )
+
+
 def together(all_: Iterable[Loaded]) -> Loaded:
     """What several tasks have read.
 

@@ -12,6 +12,8 @@ import pytest
 from asking import STREAM, element, feed
 from awaiting import until_engine
 from levada import Engine
+from levada.engine.telling.status import read_status
+from levada.runtime.loaded import told
 from levada.runtime.store.reign.rollback import rollback
 from levada.runtime.store.state_files import map_
 from levada.runtime.task.static import reader
@@ -173,6 +175,9 @@ def test_other_queries_that_come_later_open_no_file(tmp_path: Path, opened: list
             running.register(OTHERS[name], name=name)
             room.feed(running)
     assert sorted(opened) == sorted([*DATA, "3.nt"])
+    static = read_status(tmp_path / "all" / "c").static
+    assert static is not None and static.pieces and static.taken and not static.opened
+    assert f"{static.taken} triples of {static.pieces} imprints" in told(static)
     del opened[:]
     for i, name in enumerate(came):
         expected = alone(tmp_path / name, name, len(came), i)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.progress import DownloadColumn as BytesColumn
@@ -34,6 +35,8 @@ from levada.engine.telling.status import (
 )
 from levada.engine.telling.summary import table
 from levada.model.time import MAX, MIN, instant
+from levada.runtime.loaded import Loaded
+from levada.runtime.loaded import told as read_of
 from levada.runtime.store import verify as store
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.reign.rollback import rollback as back
@@ -125,9 +128,15 @@ def tell(status: Status) -> dict[str, object]:
         "away": [asdict(one) for one in status.away],
         "balance": None if status.balance is None else asdict(status.balance),
         "carried": None if status.carried is None else asdict(status.carried),
+        "static": None if status.static is None else _read(status.static),
         "executors": None if status.executors is None else asdict(status.executors),
         "epochs": None if status.costs is None else asdict(status.costs),
     }
+
+
+def _read(static: Loaded) -> dict[str, object]:
+    """What was read of static data, with the number of new files of imprints."""
+    return msgspec.structs.asdict(static) | {"imprints": len(static.imprints)}
 
 
 def _time(ms: int) -> int | str | None:
@@ -180,6 +189,7 @@ def show(status: Status) -> RenderableType:
     if status.forms:
         heads = ("join", "of", "form", "changed", "one step, us", "two at a time, us")
         parts.append(table(heads, [_formed(one) for one in status.forms]))
+    parts += [Text(read_of(one)) for one in [status.static] if one is not None]
     if status.executors is not None:
         parts.append(Text(executors(status.executors)))
     parts += [Text(sentence) for sentence in places(status)]

@@ -28,6 +28,7 @@ from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
+from levada.runtime.loaded import Loaded
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import FINEST
 from levada.streams.feed import FeedConfig
@@ -252,6 +253,7 @@ class Done(msgspec.Struct, omit_defaults=True):
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster
     heard: str = ""  # a stage's: a mark of what it goes by, from the intake on
+    loaded: Loaded | None = None  # an intake's: what it has read of static data
     most_held: int = 0  # the most bytes of rows that it held, where memory is bounded
 
     def hear(self, controls: Sequence[Control], before: Collection[str]) -> None:

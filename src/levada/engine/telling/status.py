@@ -32,6 +32,7 @@ from levada.model.names import is_derived, is_left, shown
 from levada.model.time import MAX, MIN, WindowKind, instant
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.runtime.loaded import Loaded
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRecord
@@ -148,7 +149,7 @@ class Status:
     and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
     joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
     ``carried``: how blobs went from task to task. ``goes_over``: the queries that go over to
-    another order of joins.
+    another order of joins. ``static``: what was read of static data last.
     """
 
     epoch: int
@@ -172,6 +173,7 @@ class Status:
     forms: tuple[FormStatus, ...] = ()
     carried: CarriedStatus | None = None
     goes_over: tuple[str, ...] = ()
+    static: Loaded | None = None
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -246,7 +248,7 @@ def status_of(
         pinned=_pinned(manifest.bound),
         executors=None if manifest.homes is None else ExecutorsStatus(**asdict(manifest.homes)),
         relaxed=tuple(relaxed(manifest.met)), forms=tuple(forms(manifest.forms, plan)),
-        carried=carried_status(manifest.carried),
+        carried=carried_status(manifest.carried), static=manifest.loaded,
         goes_over=tuple(plan.nodes[node].members.query_at(own) for node, own in plan.muted),
     )  # fmt: skip
 

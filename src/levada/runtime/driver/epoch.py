@@ -22,12 +22,13 @@ from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Replacement, Setup, encode, moves
-from levada.runtime.driver import derived_streams, load_static, totals
+from levada.runtime.driver import derived_streams, totals
 from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.costs.degree import Degrees
 from levada.runtime.driver.costs.flows import tell_counts
 from levada.runtime.driver.costs.room import TooLarge, smaller
 from levada.runtime.driver.limit import Limit
+from levada.runtime.driver.loading.load_static import StaticLoads
 from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.records import (
@@ -53,9 +54,7 @@ from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Bound, Intention, Manifest
 from levada.runtime.store.totals import kept
-from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import rehearse
-from levada.runtime.task.static.static_rows import parts, to_read
 
 Publish = Callable[[Manifest], Rest | None]
 
@@ -94,7 +93,7 @@ class Epochs:
         self.plan_is_new = False
         self.statics = statics
         self._saved: Setup | None = None
-        self._setup, self._swept, self._gathered = "", ("", ""), list[str]()
+        self._setup, self._swept, self.loads = "", ("", ""), StaticLoads(checkpoint)
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
 
     @property
@@ -227,6 +226,7 @@ class Epochs:
         self.checkpoint.unlink(self._gathered)
         self._gathered = []
         self.checkpoint.commit(manifest)
+        self.loads.take()
         self.sourcing.told(intention.overtaken, intention.gone)
         self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
         self.limit = self.limit.after(behind=manifest.behind)
@@ -244,15 +244,14 @@ class Epochs:
         if intention.epoch <= self.last.epoch:
             return intention
         context = self._context(intention)
-        static = parts(context, self.planned(intention.plan), load_static.PIECE)
-        return without_deadly(intention, context, [part for part in static if not part.before])
+        static = self.loads.of_files(context, self.planned(intention.plan))
+        return without_deadly(intention, context, static)
 
     def rehearse(self, intention: Intention) -> None:
         """Runs an epoch in a process apart. Raises ``EngineError`` if that dies."""
         context = self._context(intention)
         died = rehearse(self._job(intention, context))
-        self.checkpoint.unlink(self._gathered)
-        self._gathered = []
+        self.loads.forget_rows()
         if died is not None:
             raise ended_twice(self.planned(intention.plan), intention.epoch, *died)
 
@@ -334,24 +333,14 @@ class Epochs:
         readers = choice.readers if self.placed is None else context.partitions
         payloads = bundles(references, readers, apart=bool(context.counted), placed=self.placed)
         if intention.static or intention.replacement is not None:
-            static = self._static_payloads(intention, context)
+            plan, last = self.planned(intention.plan), intention.ended
+            static = self.loads.payloads(context, plan, self.executor, last=last)
             fused, light = fused and len(static) == 1, False
             payloads += static
         encoded = [msgspec.json.encode(p) for p in payloads]
         job = Job(encode(context), encoded, stages, context.partitions, fused=fused, light=light)
         read = [p.references for p in payloads]
         return job if self.placed is None else self.placed.prefer(job, read, self.tally)
-
-    def _static_payloads(self, intention: Intention, context: Context) -> list[Payload]:
-        """Constants, and static data: in one task, or gathered before by a job of its own where
-        they are large.
-        """
-        plan = self.planned(intention.plan)
-        pieces, size = to_read(context, plan)
-        load_static.check_copies(context, plan, pieces)
-        self._gathered = load_static.gather(context, plan, size, self.executor)
-        first = Payload(constants=True, static=[] if self._gathered else pieces)
-        return [first, *(Payload(gathered=name) for name in self._gathered)]
 
     @collection_paused()  # what outcomes are decoded as has no cycles, and lives no longer
     def _manifest(
@@ -396,5 +385,6 @@ class Epochs:
         tell_counts(manifest, last, done, plan)
         manifest.costs = self.degrees.costs(intention, done, last, self.admission.told)
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
-        self.checkpoint.names.follow(manifest, done, needed_beside(manifest))
+        manifest.loaded = self.loads.told(context, done, last.loaded)
+        self.checkpoint.names.follow(manifest, done, needed_beside(manifest) | self.loads.needed)
         return manifest

@@ -97,8 +97,10 @@ class Statics:
             if file.replaceable:
                 file = self._copied(file)
             elif not file.path:  # also where no line was given
-                file = replace(file, path=str(self.folder / f"{i}.nt"), lines=())
-                replace_file(Path(file.path), "".join(self.files[i].lines).encode())
+                path, data = self.folder / f"{i}.nt", "".join(file.lines).encode()
+                if not (path.exists() and path.read_bytes() == data):  # else its time is another
+                    replace_file(path, data)
+                file = replace(file, path=str(path), lines=())
             placed.append(file)
         self.files = tuple(placed)
 

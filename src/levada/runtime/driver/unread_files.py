@@ -23,7 +23,7 @@ from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Intention
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.probe import deaths
-from levada.runtime.task.static.static_rows import StaticPart
+from levada.runtime.task.static.reader import StaticPart
 from levada.sources.fingerprint import check_same
 from levada.sources.read import read_range
 from levada.sources.reference import AnyReference, Reference

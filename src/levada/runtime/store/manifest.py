@@ -21,6 +21,7 @@ from levada.prepared import prepared
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed
+from levada.runtime.loaded import Loaded
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import Slicing, slicing_of
 from levada.runtime.store.sealed import read_sealed, seal
@@ -315,6 +316,7 @@ class Manifest(msgspec.Struct):
     flows: dict[str, list[int]] = {}
     # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
     forms: dict[str, list[int]] = {}
+    loaded: Loaded | None = None  # in the last epoch that read static data
     gone: list[str] = []  # files of the inventory that are named no more
     inventory: str = ""
 

@@ -47,7 +47,8 @@ from levada.runtime.task.derived_rows import made_config, made_triples, reports_
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.stage_zero import local
 from levada.runtime.task.static import gather_static
-from levada.runtime.task.static.static_rows import StaticPart, matching, settled
+from levada.runtime.task.static.reader import StaticPart, StaticReader
+from levada.runtime.task.static.static_rows import matching, settled
 from levada.sources.faults import faults_of
 from levada.sources.messages.texts import Messages
 from levada.sources.reader import FromOutside, beside_of, read
@@ -85,6 +86,7 @@ class IntakeTask:
         self.controls: list[Control] = []
         self.times = Times(context)
         self.side: dict[str, list[dict[str, Any]]] = {}
+        self.static = StaticReader(context.root, context.epoch, context.seed)
         self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
@@ -98,6 +100,7 @@ class IntakeTask:
         cpu, met = time.thread_time() - began, self.exchange.met.told()
         told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told())
         told.gone = self.times.write_apart()
+        told.loaded = self.static.finish() if payload.static else None
         if self.context.counted:
             self.exchange.name = told.reader = payload.reader or STATIC
             told.sent = self.exchange.counted()
@@ -308,7 +311,8 @@ class IntakeTask:
 
     def _static(self, parts: Sequence[StaticPart]) -> None:
         """The rows of static patterns."""
-        for number, frame in matching(self.context, self.plan, self.pool, parts).items():
+        found = matching(self.context, self.plan, self.pool, parts, self.static)
+        for number, frame in found.items():
             node = self.plan.nodes[number]
             self.pool.spent.rows += frame.n
             local(self.plan, self.env, self.exchange, node, settled(self.context, node, frame))

@@ -10,7 +10,7 @@ import pytest
 
 from asking import S
 from levada.engine.engine import Engine
-from levada.runtime.driver import load_static
+from levada.runtime.driver.loading import load_static
 from levada.testing.question import Element
 from levada.testing.streams import write_lines
 

@@ -13,6 +13,9 @@ from asking import S, T, element, query, step
 from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
+from levada.runtime.store.checkpoint import newest_manifest
+from levada.runtime.store.manifest import read_manifest
+from levada.runtime.store.names.inventory import names_of
 from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.reference import evaluate
@@ -47,6 +50,11 @@ QUERIES = [
     ),
 ]
 ONCE = "PREFIX : <http://e/>\nSELECT ?a ?k { ?a :kind ?k }"
+LATE = "PREFIX : <http://e/>\nSELECT ?a ?r { ?a :rank ?r }"
+RANKS = [
+    "<http://e/a1> <http://e/rank> <http://e/first>",
+    "<http://e/a2> <http://e/rank> <http://e/none>",
+]
 OLD = tuple(f"<http://e/a{i}> <http://e/kind> <http://e/old>" for i in range(3))
 NEW = (OLD[0], *(f"<http://e/a{i}> <http://e/kind> <http://e/new>" for i in range(1, 3)))
 
@@ -66,6 +74,9 @@ def attempt(root: Path, part: int, fate: Fate | None = None, kills: int | None =
     for q in QUERIES:
         engine.register(q.text, name=q.name)
     engine.register(ONCE, name="once")
+    engine.static(RANKS)
+    if part:
+        engine.register(LATE, name="after")  # over the imprint that the first run has made
     return survived(engine, kills, fate, keep_open=not part)
 
 
@@ -83,6 +94,7 @@ def test_without_a_kill_it_is_what_the_reference_says(tmp_path: Path) -> None:
         for q in QUERIES
     }
     assert len(got.pop("once")) == 2
+    assert [len(r.solutions) for r in got.pop("after")] == [2]
     for reports in got.values():
         reports.sort(key=lambda r: r.time)
     assert same_queries(expected, got) is None
@@ -103,4 +115,17 @@ def test_killed_before_changes_of_the_disk(tmp_path: Path, fate: Fate) -> None:
         assert not attempt(root, 1, fate, k), f"the kill before call {k} came"
         assert attempt(root, 1), f"after a kill before call {k}"
         assert published(root) == published(whole), f"after a kill before call {k}"
-        assert len(list((root / "ck" / "static").iterdir())) == 1, f"after a kill before call {k}"
+        copies = [p for p in (root / "ck" / "static").iterdir() if len(p.stem) == 32]
+        assert len(copies) == 1, f"after a kill before call {k}"
+        assert imprints(root) == imprints(whole), f"after a kill before call {k}"
+
+
+def imprints(root: Path) -> int:
+    """How many files of imprints lie in a checkpoint, which are all that it names."""
+    last = newest_manifest(root / "ck")
+    assert last is not None
+    named = names_of(root / "ck", last).files
+    found = {f"state/{p.name}" for p in (root / "ck" / "state").glob("*-imprint-*")}
+    before = read_manifest(root / "ck" / "manifests" / str(last.epoch - 1))
+    assert found <= named | names_of(root / "ck", before).files
+    return len(found)

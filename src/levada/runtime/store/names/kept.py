@@ -111,6 +111,11 @@ class Names:
         return BEFORE in self._lists
 
     @property
+    def all(self) -> Collection[str]:
+        """All files that the last manifest names, but for the inventory."""
+        return self._many.keys()
+
+    @property
     def of_last_two(self) -> set[str]:
         """All files that the last manifest names, or the one before it."""
         return {*self._many, *self._left, *filter(None, [self._since.inventory])}

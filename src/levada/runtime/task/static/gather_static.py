@@ -1,4 +1,4 @@
-"""Large static files, read by many tasks: what the tasks of ``runtime.driver.load_static`` do.
+"""Large static files, read by many tasks: what those of ``driver.loading.load_static`` do.
 
     pieces of files --gather--> rows, by the hash of the whole row --settle--> a file a partition,
     in which each row is once
@@ -20,9 +20,11 @@ from levada.model.frame import Frame, concat, pack, unpack
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, decode_context, load_plan
+from levada.runtime.loaded import Loaded, together
 from levada.runtime.store import state_files
 from levada.runtime.task.exchange import text_identities
-from levada.runtime.task.static.static_rows import StaticPart, matching, settled
+from levada.runtime.task.static.reader import StaticPart, StaticReader
+from levada.runtime.task.static.static_rows import matching, settled
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
@@ -31,7 +33,10 @@ def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads some pieces; a blob of rows for each partition."""
     decoded = decode_context(context)
     plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
-    found = matching(decoded, plan, pool, msgspec.json.decode(payload, type=list[StaticPart]))
+    reader = StaticReader(decoded.root, decoded.epoch, decoded.seed)
+    own = msgspec.json.decode(payload, type=list[StaticPart])
+    found = matching(decoded, plan, pool, own, reader)
+    loaded = msgspec.to_builtins(reader.finish())
     boxes: list[dict[int, Frame]] = [{} for _ in range(decoded.partitions)]
     table = np.arange(decoded.partitions, dtype=np.int16)
     for number, rows in found.items():
@@ -39,35 +44,31 @@ def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
         order, offsets = scatter_order(partition_of(h, table), decoded.partitions)
         for target, box in enumerate(boxes):
             box[number] = rows.take(order[offsets[target] : offsets[target + 1]])
-    return [(target, pack(_frames(plan, pool, box))) for target, box in enumerate(boxes)]
+    return [
+        (target, pack(_frames(plan, pool, box), None if target else loaded))
+        for target, box in enumerate(boxes)
+    ]
 
 
 def settle(
     context: bytes, number: int, partition: int, blobs: Sequence[Any]
 ) -> list[tuple[int, Any]]:
-    """Writes the rows of a partition, each once."""
+    """Writes the rows of a partition, each once; the first one tells what was read, too."""
     decoded = decode_context(context)
     plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
     rows: dict[int, list[Frame]] = {}
+    loaded: list[Loaded] = []
     for blob in blobs:
-        for node, frame in _rows(plan, pool, unpack(blob)[0]):
+        frames, meta = unpack(blob)
+        loaded += [] if meta is None else [msgspec.convert(meta, Loaded)]
+        for node, frame in _rows(plan, pool, frames):
             rows.setdefault(node.id, []).append(frame)
     whole = {
         node: settled(decoded, plan.nodes[node], concat(frames)) for node, frames in rows.items()
     }
     data = checked_parts(_frames(plan, pool, whole))
-    return [
-        (
-            -1,
-            msgspec.json.encode(
-                [
-                    state_files.write(
-                        decoded.root, "state", f"{decoded.epoch}-static-{partition}", data
-                    )
-                ]
-            ),
-        )
-    ]
+    name = state_files.write(decoded.root, "state", f"{decoded.epoch}-static-{partition}", data)
+    return [(-1, msgspec.json.encode((name, together(loaded))))]
 
 
 def read(context: Context, plan: Plan, pool: Pool, name: str) -> Iterator[tuple[PlanNode, Frame]]:

@@ -11,44 +11,47 @@ has changed; a replacement reads both contents.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
+from levada.intake.imprint import Wanted
 from levada.intake.matching.first_rows import match_
 from levada.intake.matching.patterns import Patterns, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import Triples
-from levada.intake.static_files import StaticFile, chunks, cut, of_graphs
-from levada.intake.static_stamps import check_seen, seen_of
+from levada.intake.static_files import StaticFile, cut, of_graphs
+from levada.intake.static_stamps import seen_of
 from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.match import RECORD, SHAPE
 from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
 from levada.operators.interval.static_side import ALWAYS
-from levada.operators.rows.edges import key_of
+from levada.operators.rows.edges import key_of as row_key
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, load_setup
+from levada.runtime.task.static.reader import StaticPart, StaticReader, key_of
 from levada.terms.term_pool import Pool
 
 Graphs = tuple[str | None, ...]
+_PREDICATE = 2  # in the shape of a pattern: that is a constant
 
 
-class StaticPart(msgspec.Struct, array_like=True):
-    """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before``
-    the replacement; ``seen``: the file's size (bytes) and time (ns) when the job was made, so that
-    all tasks read the same.
+Find = Callable[[StaticFile], "Pieces | None"]
+"""The imprint of a file; None: there is none of what it is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The imprint of a source: of each piece the file of imprints, its number in that, and the
+    bytes of the source that it stands for.
     """
 
-    before: bool
-    file: int
-    start: int = 0
-    stop: int | None = None
-    seen: tuple[int, int] = (0, 0)
+    of: tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,41 +85,70 @@ def readings(context: Context, plan: Plan) -> list[Reading]:
     return found
 
 
-def parts(context: Context, plan: Plan, size: int) -> list[StaticPart]:
-    """All that is to be read, in pieces of about ``size`` bytes."""
-    return [
-        StaticPart(reading.sign < 0, number, start, stop, seen)
-        for reading in readings(context, plan)
-        for wanted in [reading.wanted(plan)]
-        for number, file in enumerate(reading.files)
-        if file.graphs & wanted
-        for seen in [seen_of(file)]
-        for start, stop in cut(file, size)
-    ]
+def parts(context: Context, plan: Plan, size: int, find: Find, *, press: bool) -> list[StaticPart]:
+    """All that is to be read, in pieces of about ``size`` bytes: the imprints that there are, and
+    of other files the files, of which imprints are made if ``press``, each once.
+    """
+    out, made = list[StaticPart](), set[tuple[str, str, str]]()
+    for reading in readings(context, plan):
+        wanted, before = reading.wanted(plan), reading.sign < 0
+        for number, file in enumerate(reading.files):
+            if not file.graphs & wanted:
+                continue
+            pieces, fresh = find(file), press and not before and key_of(file) not in made
+            if pieces is not None:
+                out += [
+                    StaticPart(before, number, imprint=name, source=source, size=stands_for)
+                    for name, source, stands_for in pieces.of
+                ]
+                continue
+            made.add(key_of(file))
+            seen = seen_of(file)
+            out += [
+                StaticPart(before, number, start, stop, seen, fresh)
+                for start, stop in cut(file, size)
+            ]
+    return out
 
 
-def to_read(context: Context, plan: Plan) -> tuple[list[StaticPart], int]:
+def to_read(
+    context: Context, plan: Plan, find: Find, *, press: bool
+) -> tuple[list[StaticPart], int]:
     """All that is to be read, each file whole, and its size in bytes as it is on the disk."""
-    found = parts(context, plan, 1 << 62)
-    of = readings(context, plan)
-    return found, sum(os.path.getsize(of[part.before].files[part.file].path) for part in found)
+    found = parts(context, plan, 1 << 62, find, press=press)
+    return found, sum(part.size if part.imprint else part.seen[0] for part in found)
 
 
 def matching(
-    context: Context, plan: Plan, pool: Pool, own: Sequence[StaticPart]
+    context: Context, plan: Plan, pool: Pool, own: Sequence[StaticPart], reader: StaticReader
 ) -> dict[int, Frame]:
     """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
     found: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
+        wanted = _wanted([patterns for _, patterns in tables])
         for part in (p for p in own if p.before == (reading.sign < 0)):
             file = reading.files[part.file]
-            for triples in chunks(file, context.seed, part.start, part.stop):
+            for triples in reader.triples(part, file, wanted):
                 for node, frame in _match_(file, triples, tables, context.seed, pool):
                     signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
                     found.setdefault(node.id, []).append(signed)
-            check_seen(file, part.seen)
     return {number: concat(frames) for number, frames in found.items()}
+
+
+def _wanted(tables: Sequence[Patterns]) -> Wanted:
+    """What these patterns want of imprints."""
+    every = [t for table in tables for t in (table, table.lasting) if t is not None]
+    records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
+    bound = (records[:, SHAPE] & _PREDICATE) != 0
+    layouts = [n.layout for t in every for n, _, _ in t.nodes]
+    layouts += [ways.node.layout for t in every for ways in t.entailed]
+    facets = [facet for layout in layouts for facet in layout.slots]
+    return Wanted(
+        np.unique(records[:, 2].view(np.uint64)) if bound.all() else None,
+        any(Facet.TEXT in facet for facet in facets),
+        any(Facet.NUM in facet for facet in facets),
+    )
 
 
 def _match_(
@@ -176,7 +208,7 @@ def settled(context: Context, node: PlanNode, rows: Frame) -> Frame:
     """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
     at all where it stays.
     """
-    codes, first = group(*key_of(rows, range(len(node.layout.slots))))
+    codes, first = group(*row_key(rows, range(len(node.layout.slots))))
     sign = rows[col.SIGN]
     plain = rows.drop(col.SIGN)
     if not node.layout.windows:

@@ -271,6 +271,8 @@ def _lines(elements: Sequence[Element | Row]) -> Iterator[str]:
 
 
 def _cell(value: Value | None) -> str:
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -290,7 +292,7 @@ def _count(engine: Engine, shared: Counter[str]) -> None:
             node = topology.nodes[number]
             step = node.shape.step
             shared["needed"] += isinstance(step, Join)
-            shared["relaxed"] += isinstance(step, Join) and bool(step.sides)
+            shared["relaxed"] += isinstance(step, Join) and step.relaxed
             waiting += zip(node.inputs, node.members[member].inputs, strict=True)
     for node in topology.nodes.values():
         if isinstance(node.shape.step, Join | Pick):

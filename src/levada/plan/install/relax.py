@@ -32,12 +32,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from levada.algebra.template import substituted
-from levada.model.expression import Function
+from levada.model.expression import Expression, Function, show
 from levada.model.term import Term
 from levada.model.time import Window
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting, joins, makes_set
+from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.kinds import JoinKind
@@ -58,10 +59,13 @@ WHOLE = (
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What a query wants of a block: the terms of its keys, its comparisons, its windows."""
+    """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
+    comparisons, conditions of other forms; its windows.
+    """
 
-    terms: tuple[tuple[Term, ...], ...]
+    terms: tuple[tuple[int, tuple[Term, ...]], ...]
     tests: tuple[tuple[int, Function, Term], ...]
+    rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
 
@@ -78,11 +82,12 @@ class Block:
     relaxed: Op
     keys: tuple[p.Key, ...]
     tests: tuple[p.Comparison, ...]
+    rest: tuple[Expression, ...]
     wants: Wants
 
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
-        spec = p.Pick(self.keys, self.tests)
+        spec = p.Pick(self.keys, self.tests, self.rest)
         return replace(self.join, spec=spec, inputs=(self.relaxed,), exchange=(None,))
 
 
@@ -273,13 +278,14 @@ def _grouped(op: Op) -> Iterator[Block]:
     no row is told.
     """
     assert op.windows is not None, "rows with event times"
-    lifting = Lifting(op.windows, patterns=False)
+    lifting = Lifting(op.windows, joined=False)
     relaxed = lifting.lift(op, (0,))
     if lifting.found and len(lifting.ranges) <= 1:
         yield _block(op, relaxed, lifting, ())
 
 
 def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -> Block:
+    names = relaxed.variables
     keys = tuple([p.Key(one.name, one.terms, one.source) for one in lifting.keys])
     tests = tuple(
         [
@@ -288,9 +294,20 @@ def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -
             for function, term in sorted(one.tests, key=str)
         ]
     )
-    wanted = tuple([(test.range, test.function, test.term) for test in tests])
-    wants = Wants(tuple([key.terms for key in keys]), wanted, windows)
-    return Block(op, relaxed, keys, tests, wants)
+    # in an order that follows neither from texts nor, before all else, from constants
+    rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _told_by(one, names))
+    wants = Wants(
+        tuple([(names.index(key.name), key.terms) for key in keys]),
+        tuple([(names.index(test.name), test.function, test.term) for test in tests]),
+        tuple([by_slots(one, names) for one in rest]),
+        windows,
+    )
+    return Block(op, relaxed, keys, tests, tuple(rest), wants)
+
+
+def _told_by(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
+    own, terms = parametrise(condition, names)
+    return show(own), " ".join(map(str, terms))
 
 
 def beside(op: Op) -> tuple[Op, ...]:

@@ -116,6 +116,7 @@ def parts(block: Block) -> Iterator[str]:
     yield from _parts(block.relaxed)
     yield from ("a comparison with a number" for _ in dict.fromkeys(t.range for t in block.tests))
     yield from ("a condition on a term" for key in block.keys if not key.source)
+    yield from (_NAME.sub("?", show(condition)) for condition in block.rest)
 
 
 def _parts(op: Op) -> Iterator[str]:

@@ -277,7 +277,9 @@ def _cell(value: Value | None) -> str:
 
 
 def _count(engine: Engine, shared: Counter[str]) -> None:
-    """Counts the joins that queries need, of these the relaxed ones, and those that there are."""
+    """Counts the joins that queries need, of these the relaxed ones, and those that there are; the
+    picks, and of these those that no index tells.
+    """
     while engine._registry.changed:
         assert not engine.await_end(0.002), "a plan follows each change"
     assert engine._driver is not None and engine._driver._catalog._topology is not None
@@ -298,3 +300,5 @@ def _count(engine: Engine, shared: Counter[str]) -> None:
         if isinstance(node.shape.step, Join | Pick):
             kind = "there" if isinstance(node.shape.step, Join) else "picked"
             shared[kind] += len(node.members.index)
+        if isinstance(node.shape.step, Pick) and node.shape.step.rest:
+            shared["asked"] += len(node.members.index)

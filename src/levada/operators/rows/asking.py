@@ -34,6 +34,7 @@ def true_of(
     rows: Frame,
     row: Longs,
     member: Longs | Ints,
+    *,
     pool: Pool,
 ) -> Bools:
     """Of which pairs the condition is true; it is over the slots of ``rows`` and the constants of
@@ -101,7 +102,8 @@ class Asking(NamedTuple):
             lacking = (found & self.every) != self.every if all_of else found == 0
             at = np.flatnonzero((turn >= low) & (turn < high) & lacking[row])
             own = owner[at] - self.first
-            true = true_of(self.pick, self.condition, rows, row[at], self.members[own], pool)
+            asked = self.members[own]
+            true = true_of(self.pick, self.condition, rows, row[at], asked, pool=pool)
             np.bitwise_or.at(found, row[at[true]], self.bits[own[true]])
 
 

@@ -72,7 +72,7 @@ def route(
     condition, left = node.step.condition, _unsure(node.step, sure)
     if condition is not None and left.any():
         keep = ~left
-        keep[left] = true_of(node, condition, rows, row[left], member[left], pool)
+        keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
         row, member = row[keep], member[keep]
     found = rows.take(row).with_(op=member.astype(np.int32))
     if found.n and mixed:

@@ -18,9 +18,9 @@ it, times included, so nothing above can tell.
     when a block is relaxed       when another query that is there differs; alone a query pays for
                                   no column that nobody reads. Where the whole is not, the joins
                                   within it are blocks of their own
-    what is not                   what is entailed, static, in count windows or sessions, in paths,
-                                  in what decides on others (OPTIONAL, MINUS, EXISTS); joins without
-                                  a key; rows with weights
+    what is not                   what is entailed, static, in count windows or sessions, in paths;
+                                  joins without a key; rows with weights. Joins on the right of
+                                  OPTIONAL, MINUS and EXISTS are blocks of their own
 
 Cost: linear in the operators of the queries that have such joins; a walk for the others.
 """
@@ -41,7 +41,6 @@ from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
 
@@ -243,12 +242,14 @@ def sub_blocks(
     waiting = [join]
     while waiting:
         above = waiting.pop(0)
-        for op in above.inputs:
-            while isinstance(op.spec, p.Filter | p.Extend) and op.spec.draw is None:
-                (op,) = op.inputs
+        below = list(above.inputs)
+        while below:
+            op = below.pop(0)
             if joins(op):
                 yield from ((id(above), block) for block in _joined(op, windows))
                 waiting.append(op)
+            else:
+                below += beside(op)
 
 
 def _joined(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
@@ -311,12 +312,10 @@ def _told_by(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def beside(op: Op) -> tuple[Op, ...]:
-    """The inputs in which there may be blocks: not what decides on other rows."""
-    if isinstance(op.spec, WHOLE):
-        return ()
-    if isinstance(op.spec, p.ReportJoin) and op.spec.kind is not JoinKind.INNER:
-        return op.inputs[:1]
-    return op.inputs
+    """The inputs in which there may be blocks. What decides on other rows may have some, too: a
+    newcomer's rows are those from its start on by when they are reported, there as elsewhere.
+    """
+    return () if isinstance(op.spec, WHOLE) else op.inputs
 
 
 def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op:

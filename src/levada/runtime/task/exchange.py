@@ -84,6 +84,7 @@ class Exchange:
                     yield at, frame
                 else:
                     self._put(at, frame)
+        self.met.close(node.id)
 
     def _sliced(
         self, node: PlanNode, out: Frame

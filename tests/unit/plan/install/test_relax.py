@@ -14,6 +14,7 @@ from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shares import shares_of
+from levada.plan.sealed.steps import Join
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.cql.translate import translate_cql
@@ -131,9 +132,6 @@ def test_names_and_the_order_of_patterns_keep_nothing_apart(one: str) -> None:
 @pytest.mark.parametrize(
     "group",
     [
-        "WINDOW :w {{ ?x :q ?z OPTIONAL {{ ?x :p {} . ?x :r ?y }} }}",
-        "WINDOW :w {{ ?x :q ?z }} FILTER EXISTS {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }}",
-        "WINDOW :w {{ ?x :q ?z }} MINUS {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }}",
         "WINDOW :w {{ ?x :q ?z . {} :p :d }}",
         "WINDOW :w {{ ?x :q ?z . ?y :p {} }}",
         "WINDOW :w {{ ?x :p {} }}",
@@ -144,6 +142,24 @@ def test_what_is_not_relaxed(group: str) -> None:
     found = relaxing()
     add(found, group.format(":a"), group.format(":b"))
     assert "Pick" not in members(found)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "WINDOW :w {{ ?x :q ?z OPTIONAL {{ ?x :p {} . ?x :r ?y }} }}",
+        "WINDOW :w {{ ?x :q ?z }} FILTER EXISTS {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }}",
+        "WINDOW :w {{ ?x :q ?z }} MINUS {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }}",
+        "WINDOW :w {{ {{ ?x :p {} . ?x :r ?y }} UNION {{ ?x :q ?y }} }}",
+        "WINDOW :w {{ {{ ?x :p {} . ?x :r ?y }} UNION {{ ?x :q ?y }} ?x :s ?z }}",
+        "WINDOW :w {{ ?x :q ?z }} {{ SELECT ?x ?y {{ WINDOW :w {{ ?x :p {} . ?x :r ?y }} }} }}",
+    ],
+)
+def test_joins_wherever_they_stand_are_relaxed(group: str) -> None:
+    found = relaxing()
+    add(found, group.format(":a"), group.format(":b"))
+    joins = [node.shape.step for node in found.nodes.values() if isinstance(node.shape.step, Join)]
+    assert sum(step.relaxed for step in joins) and members(found)["Pick"] == 2
 
 
 FORMS = (

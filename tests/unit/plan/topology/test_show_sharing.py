@@ -130,8 +130,6 @@ def test_another_mode_is_the_reason() -> None:
         ("?x :p :c . ?y :q ?z", why_not.PRODUCT),
         ("[TRIPLES 4] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
         ("[SESSION PT1S] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
-        ("?x :q ?z OPTIONAL { ?x :p :c . ?x :r ?y }", why_not.DECIDES),
-        ("?x :q ?z MINUS { ?x :p :c . ?x :r ?y }", why_not.DECIDES),
     ],
 )
 def test_what_could_not_be_shared_says_why(group: str, why: str) -> None:

@@ -95,7 +95,11 @@ class Wanted(NamedTuple):
 
 
 def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool) -> Frame:
-    """The rows of input ``i`` that some pick wants. Raises ``ExcessError``."""
+    """The rows of input ``i`` that some pick wants; static ones all, since they do not come again
+    for a newcomer. Raises ``ExcessError``.
+    """
+    if not node.input_layouts[i].windows:
+        return rows
     wanted = node.known(_wanted, i, shares, pool.seed)
     if not wanted.sift or not rows.n:
         return rows
@@ -108,6 +112,8 @@ def ends(
     """When rows of input ``i``, which end by then, have left the windows of all that want them.
     Raises ``ExcessError``.
     """
+    if not node.input_layouts[i].windows:
+        return end
     wanted = node.known(_wanted, i, shares, pool.seed)
     several = np.flatnonzero(wanted.mixed[rows["op"]])
     if not len(several):

@@ -16,7 +16,8 @@ each query has one term in both. A condition below the join is taken out part by
 
 What a condition says of a row is the same above the joins if its variables are always bound: what
 is not joins with any value, and has that above. So whose are not stays where it is, as does what
-goes by chance or the time, and what only says that something is bound. Columns of tuples may be
+goes by chance or the time, what only says that something is bound, and what is of static rows.
+Columns of tuples may be
 NULL: what is NULL joins with nothing. On the way up each part keeps the names that its variables
 have there, for which projections keep all that there is below: what queries ask of it or not, the
 join is the same.
@@ -92,7 +93,11 @@ class Lifting:
     hidden: int = 0
 
     def lift(self, op: Op, way: tuple[int, ...]) -> Op:
-        """The operator with what is below it lifted; ``way``: the inputs that lead to it."""
+        """The operator with what is below it lifted; ``way``: the inputs that lead to it. Static
+        rows come once, so that a newcomer would not find those that nobody wanted before.
+        """
+        if not op.windows:
+            return op
         match op.spec:
             case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)

@@ -154,3 +154,16 @@ def test_candidates_say_what_only_one_has(one: str, other: str, difference: str)
 def test_equal_queries_say_whose_join_they_have() -> None:
     _, telling = told(Sharing.RELAX, dict.fromkeys("ab", "?x :p :c . ?x :q ?z"))
     assert telling.not_relaxed == {"a": EQUAL.format("b"), "b": EQUAL.format("a")}
+
+
+def test_who_asks_nothing_that_others_ask_wants_any() -> None:
+    join = "?x :p ?y . ?x :q ?z "
+    conditions = {"a": "", "b": "FILTER(?y > 5)", "c": 'FILTER(?y != "5" && ?z = :a)'}
+    _, telling = told(Sharing.RELAX, {name: join + one for name, one in conditions.items()})
+    (relaxed,) = telling.relaxed
+    assert relaxed.differ == (("term 1", 2), ("range 1", 2), ("condition", 2))
+    assert {pick.queries: pick.wants for pick in relaxed.picks} == {
+        ("a",): ("any", "any", "any"),
+        ("b",): ("any", "> 5", "any"),
+        ("c",): ("<http://e/a>", "any", '(!= ? "5")'),
+    }

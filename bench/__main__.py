@@ -35,6 +35,7 @@ class Name(StrEnum):
     KATTS = "katts"
     RLAS = "rlas"
     SHARING = "sharing"
+    FORMS = "forms"
     STREAMREUSE = "streamreuse"
     SLICES = "slices"
     LSBENCH = "lsbench"

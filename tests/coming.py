@@ -271,11 +271,15 @@ def _lines(elements: Sequence[Element | Row]) -> Iterator[str]:
 
 
 def _cell(value: Value | None) -> str:
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _count(engine: Engine, shared: Counter[str]) -> None:
-    """Counts the joins that queries need, of these the relaxed ones, and those that there are."""
+    """Counts the joins that queries need, of these the relaxed ones, and those that there are; the
+    picks, and of these those that no index tells.
+    """
     while engine._registry.changed:
         assert not engine.await_end(0.002), "a plan follows each change"
     assert engine._driver is not None and engine._driver._catalog._topology is not None
@@ -290,9 +294,11 @@ def _count(engine: Engine, shared: Counter[str]) -> None:
             node = topology.nodes[number]
             step = node.shape.step
             shared["needed"] += isinstance(step, Join)
-            shared["relaxed"] += isinstance(step, Join) and bool(step.sides)
+            shared["relaxed"] += isinstance(step, Join) and step.relaxed
             waiting += zip(node.inputs, node.members[member].inputs, strict=True)
     for node in topology.nodes.values():
         if isinstance(node.shape.step, Join | Pick):
             kind = "there" if isinstance(node.shape.step, Join) else "picked"
             shared[kind] += len(node.members.index)
+        if isinstance(node.shape.step, Pick) and node.shape.step.rest:
+            shared["asked"] += len(node.members.index)

@@ -61,9 +61,19 @@ CONDITIONS = (
     "?v < 5 && ?y = :a", "?v IN (1, 2.5)", "?v > 4 || ?v < 2", "sameTerm(?v, 1)", "?y != :a",
     "?v > 1 && ?v > 1.5 && ?v < 5", "?u < ?v",
 )  # fmt: skip
+ASKED = (
+    None, "?v != 1", "?v NOT IN (1, 5)", "?v + 1 > 3", "ISIRI(?y)", "?v > 1 && ?v != 2.5",
+    '?v != 1 && CONTAINS(STR(?y), "a")', "?v > 4 || ?v < 2", "?y NOT IN (:b, ?x)", "?y != :a",
+)  # fmt: skip
+"""Conditions that no index tells, and none."""
 OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM")
 FORMS = ("select", "select", "star", "distinct", "ask", "construct", "count", "sum")
-MORE = ("", " OPTIONAL { ?x :r ?o }", " MINUS { ?x :q :c }", " FILTER EXISTS { ?x :p ?e }")
+MORE = (
+    "", " OPTIONAL { ?x :r ?o }", " MINUS { ?x :q :c }", " FILTER EXISTS { ?x :p ?e }",
+    *(f" OPTIONAL {{ ?x :q ?o . ?o :p ?e {told}}}" for told in ("", "FILTER(?e > 1) ")),
+    *(f" MINUS {{ ?x :q ?o . ?o :p ?e {told}}}" for told in ("", "FILTER(?e != 1) ")),
+    *(f" FILTER EXISTS {{ ?x :q ?o . ?o :p ?e {told}}}" for told in ("", "FILTER(?e < 5) ")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -184,9 +194,13 @@ def swapped(draw: st.DrawFn, sketch: Sketch) -> Sketch:
 @st.composite
 def differing(draw: st.DrawFn, sketch: Sketch) -> Sketch:
     """A query that wants other rows of the same join."""
-    match draw(st.integers(0, 3)):
+    match draw(st.integers(0, 5)):
         case 0:
             return replace(sketch, condition=draw(st.sampled_from(CONDITIONS)))
+        case 4:
+            return replace(sketch, condition=draw(st.sampled_from(ASKED)))
+        case 5:
+            return replace(sketch, more=draw(st.sampled_from(MORE)))
         case 1:
             second = sketch.second and draw(st.sampled_from(WINDOWS[:-2]))
             clause, options = draw(st.sampled_from(WINDOWS[:-2])), draw(st.sampled_from(OPTIONS))

@@ -9,7 +9,7 @@ a shape, so that queries that differ in constants are one operator and a table o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -160,6 +160,18 @@ def variables(expression: Expression) -> Iterator[str]:
 
 RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE))
 PER_REPORT = RANDOM | {Function.NOW}
+
+
+def both(conditions: Sequence[Expression]) -> Expression | None:
+    """The condition that all of these are true; None if there are none.
+
+    >>> show(both([Var("a"), Var("b"), Var("c")]))
+    '(&& (&& ?a ?b) ?c)'
+    """
+    whole: Expression | None = None
+    for one in conditions:
+        whole = one if whole is None else Call(Function.AND, (whole, one))
+    return whole
 
 
 def random(expression: Expression) -> bool:

@@ -243,12 +243,10 @@ class Done(msgspec.Struct, omit_defaults=True):
     sent: list[Counted] = []
     # where it counts which executors send to which: the same by the executor of the sender
     came: dict[str, list[int]] = {}
-    # what it got from other processes: [blobs by file, their bytes, blobs through the shuffle,
-    # their bytes]
+    # what it got from other processes: blobs by file, their bytes, blobs by shuffle, their bytes
     carried: list[int] = []
     seconds: float = 0.0  # of a stage's: that passed, of which ``cpu``
-    # where load is measured: ``rows_in`` by group, and of these what joins were given in which
-    # groups may be divided
+    # where load is measured: ``rows_in`` by group; what of these joins got where groups may divide
     given: Counted | None = None
     joined: Counted | None = None
     at: str = ""  # the executor by which it ran, on a cluster

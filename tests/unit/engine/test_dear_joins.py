@@ -44,7 +44,7 @@ def joins(engine: Engine) -> list[bool]:
     assert engine._driver is not None and engine._driver._catalog._topology is not None
     nodes = engine._driver._catalog._topology.nodes.values()
     return [
-        bool(node.shape.step.sides)
+        node.shape.step.relaxed
         for node in nodes
         if isinstance(node.shape.step, Join)
         for _ in node.members.index

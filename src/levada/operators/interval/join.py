@@ -132,8 +132,8 @@ def _side(
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
-    if step.sides and env.shares is not None:
-        end = sift.ends(node, i, frame, end, shares=env.shares, seed=env.pool.seed)
+    if step.relaxed and env.shares is not None:
+        end = sift.ends(node, i, frame, end, shares=env.shares, pool=env.pool)
     frame = _show(frame, node, step, i)
     rows, ends = runs.keyed(frame, key, start, end, whole), by_weight(table)
     both = None
@@ -267,7 +267,7 @@ def _counting(node: PlanNode[s.Join], joined: Frame) -> Frame:
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined
     rows, layout = unhidden(node, joined), node.layout
-    if node.step.sides and _outlasts(node):
+    if node.step.relaxed and _outlasts(node):
         # an earlier coming that hides a row as long as the longest window may hide it from nobody
         seen = [(rows[col.earlier(j)], rows[col.least(j)])
                 for j, span in enumerate(layout.windows) if span.prev]  # fmt: skip

@@ -62,8 +62,8 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     side = f"{node.id}.0"
     rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
-    if node.step.sides and env.shares is not None:
-        e = sift.ends(node, 0, rows, e, shares=env.shares, seed=env.pool.seed)
+    if node.step.relaxed and env.shares is not None:
+        e = sift.ends(node, 0, rows, e, shares=env.shares, pool=env.pool)
     stored = rows.select(("op", col.PLACE))
     key = pick(key, kept)
     new = runs.keyed(stored, key, s, e, key[1])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.model.arrays import Longs
+from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame
 from levada.plan.sealed.joins import GIVEN, MADE, PICKED, WANTED
 
@@ -21,20 +21,27 @@ class Met:
     """By the node and the member of a join."""
 
     counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    _wanted: dict[int, tuple[Frame, Bools]] = field(default_factory=dict)
 
     def give(self, node: int, frame: Frame) -> None:
         """Rows for a join."""
         self._add(node, GIVEN, frame["op"])
 
     def pick(self, node: int, rows: Frame, row: Longs) -> None:
-        """The rows of a join, and of these the numbers of those that picks take, one after the
-        other.
+        """Rows of a join, and the numbers of those that picks of a node take, one after the other;
+        picks of other nodes take of the same rows, until all have (``close``).
         """
-        wanted = np.zeros(rows.n, np.bool_)
-        wanted[row] = True
-        self._add(node, MADE, rows["op"])
-        self._add(node, WANTED, rows["op"][wanted])
+        if node not in self._wanted:
+            self._add(node, MADE, rows["op"])
+            self._wanted[node] = rows, np.zeros(rows.n, np.bool_)
+        self._wanted[node][1][row] = True
         self._add(node, PICKED, rows["op"][row])
+
+    def close(self, node: int) -> None:
+        """All picks have taken what they want of rows of a join."""
+        if node in self._wanted:
+            rows, wanted = self._wanted.pop(node)
+            self._add(node, WANTED, rows["op"][wanted])
 
     def told(self) -> dict[str, list[int]]:
         """The counts, by node and member as a text."""

@@ -82,15 +82,15 @@ def _count(node: PlanNode[s.Join], found: Iterable[Pairs], env: Env) -> None:
 
 
 def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: Env) -> ExcessError:
-    if node.step.sides and env.shares is not None:
+    if node.step.relaxed and env.shares is not None:
         some = pairs.a.take(pairs.i[:MOST_PAIRS])
-        return sift.blame(node, some, env.limits, shares=env.shares, seed=env.pool.seed)
+        return sift.blame(node, some, env.limits, shares=env.shares, pool=env.pool)
     return too_many(node, pairs.a["op"][pairs.i], env.limits)
 
 
 def _picked(node: PlanNode[s.Join], env: Env) -> bool:
     """Whether picks alone read the pairs: what these want of them is counted, and not the rest."""
-    if not node.step.sides or env.shares is None:
+    if not node.step.relaxed or env.shares is None:
         return False
     nodes = env.shares.plan.nodes
     return all(isinstance(nodes[c.node].step, s.Pick) for c in node.consumers)

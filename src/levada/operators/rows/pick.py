@@ -20,6 +20,7 @@ from levada.model.frame import Frame
 from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
+from levada.operators.rows.asking import true_of
 from levada.operators.rows.compute import keep_rows, scope
 from levada.operators.rows.edges import along
 from levada.operators.rows.met import Met
@@ -68,12 +69,12 @@ def route(
     once = replace(consumer, fan=FanOut(every, every[:-1], True))
     rows = along(out, once, source)
     row, member, sure = node.known(_finder, pool.seed).found(rows)
-    found = rows.take(row).with_(op=member.astype(np.int32))
-    left = _unsure(node.step, sure)
-    if left.any():
+    condition, left = node.step.condition, _unsure(node.step, sure)
+    if condition is not None and left.any():
         keep = ~left
-        keep[left] = _true(node, found.where(left), pool)
-        found, row = found.where(keep), row[keep]
+        keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
+        row, member = row[keep], member[keep]
+    found = rows.take(row).with_(op=member.astype(np.int32))
     if found.n and mixed:
         keep = _counting(node, found)
         found, row = found.where(keep), row[keep]
@@ -93,6 +94,8 @@ def unhidden(node: PlanNode, rows: Frame) -> Frame:
 
 def _unsure(step: s.Pick, sure: Bools) -> Bools:
     """The pairs of which keys and one interval do not say all."""
+    if step.rest:
+        return np.ones(len(sure), np.bool_)
     if not step.tests:
         return np.zeros(len(sure), np.bool_)
     several = any(test.range for test in step.tests)

@@ -5,17 +5,21 @@ kept. One that is wanted is kept until it has left the windows of all that want 
 of others: rows of one constant over a month beside all others over seconds are kept no longer for
 that (STREAMREUSE, minimal relaxation; CQELS Cloud keeps the longest window for all).
 
-Of several ranges below one input each is looked at by itself, so a row may stay that satisfies
-another query's condition in each, and no query's in all. Of more than ``CLASSES`` different windows
-those that are about as long count as the longest of them.
+Who tells rows by the same slots has one index (``Told``). Of several ranges below one input each is
+looked at by itself, so a row may stay that satisfies another query's condition in each, and no
+query's in all. Who has conditions that no index tells is asked, but only of rows that nobody else
+wants as long (``asking``). Of more than ``CLASSES`` different windows those that are about as long
+count as the longest of them.
 
-Cost: a look-up and a search for each row and range; for ends a step more for each class.
+Cost: a look-up and a search for each row, range and set of slots; for ends a step more for each
+class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -23,71 +27,114 @@ from levada.errors import ExcessError
 from levada.kernels.time.interval import Params, leave
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
+from levada.model.expression import Call, Expression, Param, Var, both, variables
 from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, Times, Window
 from levada.operators.excess import most_of
+from levada.operators.rows.asking import Asking, by_other_slots
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.plan.sealed.shares import At, Shares, longest
+from levada.plan.sealed.shares import At, Shares, Standing, longest
+from levada.terms.term_pool import Pool
 
 CLASSES = 48
 Relaxed = s.Join | s.Occur
 
 
-class Wanted(NamedTuple):
-    """Who wants what of an input: the finders of its ranges, and of each leaf of theirs the classes
-    of windows that its owners have. ``mixed``: members whose picks have several.
+class Told(NamedTuple):
+    """Those who tell rows by the same slots: the finders of their ranges, and of each leaf the
+    classes of windows that its owners have.
     """
 
     finders: tuple[Finder, ...]
     masks: tuple[tuple[Longs, Longs], ...]
+
+    def bits(self, rows: Frame) -> Longs:
+        """The classes of those that want each row; 0: nobody does."""
+        found = np.full(rows.n, -1, np.int64)
+        for finder, masks in zip(self.finders, self.masks, strict=True):
+            own = np.zeros(rows.n, np.int64)
+            for leaves, of in zip(finder.leaves(rows), masks, strict=True):
+                there = leaves >= 0
+                if there.any():
+                    own[there] |= of[leaves[there]]
+            found &= own
+        return found
+
+
+class Wanted(NamedTuple):
+    """Who wants what of an input: by indexes, by conditions that are asked. ``sift``: rows come
+    that nobody wants. ``mixed``: members whose picks have several classes of windows.
+    """
+
+    told: tuple[Told, ...]
+    asked: tuple[Asking, ...]
+    sift: bool
     classes: tuple[Params, ...]
     mixed: Bools
     owners: tuple[At, ...]
 
+    def bits(self, rows: Frame, pool: Pool, *, all_of: bool) -> Longs:
+        """The classes of those that want each row; not ``all_of``: 0 if nobody does, else some."""
+        found = np.zeros(rows.n, np.int64)
+        for told in self.told:
+            found |= told.bits(rows)
+        for asking in self.asked:
+            asking.add(found, rows, pool, all_of=all_of)
+        return found
 
-def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, seed: int) -> Frame:
-    """The rows of input ``i`` that some pick wants."""
-    wanted = node.known(_wanted, i, shares, seed)
-    keep = np.ones(rows.n, np.bool_)
-    for finder, masks in zip(wanted.finders, wanted.masks, strict=True):
-        keep &= _bits(finder, masks, rows) != 0
-    return rows.where(keep)
+    def counts(self, rows: Frame) -> Longs:
+        """How many of these rows each owner wants, as far as indexes tell."""
+        found = np.zeros(len(self.owners), np.int64)
+        for finder in (*(told.finders[0] for told in self.told), *(a.finder for a in self.asked)):
+            _, owner, _ = finder.found(rows)
+            found += np.bincount(owner, minlength=len(found))
+        return found
+
+
+def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool) -> Frame:
+    """The rows of input ``i`` that some pick wants; static ones all, since they do not come again
+    for a newcomer. Raises ``ExcessError``.
+    """
+    if not node.input_layouts[i].windows:
+        return rows
+    wanted = node.known(_wanted, i, shares, pool.seed)
+    if not wanted.sift or not rows.n:
+        return rows
+    return rows.where(wanted.bits(rows, pool, all_of=False) != 0)
 
 
 def ends(
-    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, seed: int
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, pool: Pool
 ) -> Times:  # fmt: skip
-    """When rows of input ``i``, which end by then, have left the windows of all that want them."""
-    wanted = node.known(_wanted, i, shares, seed)
+    """When rows of input ``i``, which end by then, have left the windows of all that want them.
+    Raises ``ExcessError``.
+    """
+    if not node.input_layouts[i].windows:
+        return end
+    wanted = node.known(_wanted, i, shares, pool.seed)
     several = np.flatnonzero(wanted.mixed[rows["op"]])
     if not len(several):
         return end
     some = rows.take(several)
-    left = np.full(some.n, MAX, np.int64)
-    for finder, masks in zip(wanted.finders, wanted.masks, strict=True):
-        bits = _bits(finder, masks, some)
-        one = np.full(some.n, MIN, np.int64)
-        for number, params in enumerate(wanted.classes):
-            at = np.flatnonzero(bits >> number & 1)
-            if len(at):
-                one[at] = np.maximum(one[at], _left(params, some, at))
-        np.minimum(left, one, out=left)
+    bits, left = wanted.bits(some, pool, all_of=True), np.full(some.n, MIN, np.int64)
+    for number, params in enumerate(wanted.classes):
+        at = np.flatnonzero(bits >> number & 1)
+        if len(at):
+            left[at] = np.maximum(left[at], _left(params, some, at))
     out = end.copy()
     out[several] = np.minimum(end[several], left)
     return out
 
 
 def blame(
-    node: PlanNode[Relaxed], rows: Frame, limits: QueryLimits, *, shares: Shares, seed: int
+    node: PlanNode[Relaxed], rows: Frame, limits: QueryLimits, *, shares: Shares, pool: Pool
 ) -> ExcessError:  # fmt: skip
     """The error of the pick that wants most of these rows of input 0, which are too many."""
-    wanted = node.known(_wanted, 0, shares, seed)
-    _, owner, _ = wanted.finders[0].found(rows)
-    counts = np.bincount(owner, minlength=len(wanted.owners))
-    number, member = wanted.owners[int(counts.argmax())]
+    wanted = node.known(_wanted, 0, shares, pool.seed)
+    number, member = wanted.owners[int(wanted.counts(rows).argmax())]
     error = most_of(node, np.bincount(rows["op"]), limits)
     error.node, error.member = number, member
     return error
@@ -103,55 +150,122 @@ def _left(params: Params, rows: Frame, at: Longs) -> Times:
     return found
 
 
-def _bits(finder: Finder, masks: tuple[Longs, Longs], rows: Frame) -> Longs:
-    """The classes of those that want each row; 0: nobody does."""
-    found = np.zeros(rows.n, np.int64)
-    for leaves, of in zip(finder.leaves(rows), masks, strict=True):
-        there = leaves >= 0
-        if there.any():
-            found[there] |= of[leaves[there]]
-    return found
-
-
 def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wanted:
     """What the living picks want of input ``i``."""
-    side = node.step.sides[i]
-    members = np.flatnonzero(node.alive).tolist()
-    pairs = [(own, at) for own in members for at in shares.above.get((node.id, own), ())]
-    places = [node.step.places[k] for k, pair in enumerate(node.step.windows) if pair[i] >= 0]
+    forms = [Form.of_side(one, i, k) for k, one in _numbered(node, shares)]
+    owners = [
+        (f.of.pick.id, m) for f in forms for m in f.of.members.tolist()
+    ]  # in the order of their numbers
     order = np.argsort([pair[i] for pair in node.step.windows if pair[i] >= 0])
-    picks = shares.plan.nodes
-    windows = [
-        tuple([picks[at[0]].members[at[1]].windows[places[k]] for k in order]) for _, at in pairs
-    ]
+    places = [node.step.places[k] for k, pair in enumerate(node.step.windows) if pair[i] >= 0]
+    read = {form.of.pick.id: form.of.pick.members for form in forms}
+    every = [read[number].windows_at(member) for number, member in owners]
+    windows = [tuple([own[places[k]] for k in order]) for own in every]
     of_class, classes = _classes(windows)
-    mixed = np.zeros(len(node.members), np.bool_)
-    for own in members:
-        mixed[own] = len({w for (m, _), w in zip(pairs, windows, strict=True) if m == own}) > 1
-    finders = []
-    for number, slot in side.ranges or ((0, None),):
-        wants = _entries(shares, pairs, [key for key, _ in side.keys], number, seed)
-        finders.append(Finder.of(wants, [at for _, at in side.keys], slot))
     bits = np.left_shift(1, of_class)
-    masks = tuple([finder.spread(bits) for finder in finders])
     return Wanted(
-        tuple(finders), masks, tuple(map(Params.of, classes)), mixed, tuple([at for _, at in pairs])
+        tuple(_told([form for form in forms if form.condition is None], seed, bits)),
+        tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
+        any(form.sifts for form in forms) and not _whole(node, forms),
+        tuple(map(Params.of, classes)),
+        _mixed(node, forms, of_class),
+        tuple(owners),
     )
 
 
-def _entries(
-    shares: Shares, pairs: Sequence[tuple[int, At]], keys: Sequence[int], number: int, seed: int
-) -> Entries:
-    """What the picks of these pairs want, by their places in the sequence."""
-    parts = []
-    for pick in dict.fromkeys(at[0] for _, at in pairs):
-        own = [(k, op, at[1]) for k, (op, at) in enumerate(pairs) if at[0] == pick]
-        owner, op, members = (np.array(column) for column in zip(*own, strict=True))
-        node = shares.plan.nodes[pick].of(s.Pick)
-        assert node is not None, "a pick"
-        asked = Asked(members.astype(np.int32), op.astype(np.int32), owner.astype(np.int64))
-        parts.append(entries(node, asked, keys, number, seed))
-    return Entries.together(parts)
+def _numbered(node: PlanNode[Relaxed], shares: Shares) -> Iterator[tuple[int, Standing]]:
+    """Where a node stands, each with the number of its first owner."""
+    first = 0
+    for one in shares.standing.get(node.id, ()):
+        yield first, one
+        first += len(one.members)
+
+
+def _whole(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
+    """Whether of each member somebody wants all rows."""
+    all_ = [form.of.own for form in forms if not (form.keys or form.ranges or form.condition)]
+    return bool(np.isin(np.flatnonzero(node.alive), np.concatenate([[], *all_])).all())
+
+
+def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], of_class: Longs) -> Bools:
+    """Members of a join whose picks have several classes."""
+    found = np.zeros(len(node.members), np.bool_)
+    own = np.concatenate([np.empty(0, np.int64), *(form.of.own for form in forms)])
+    pairs = np.unique(np.stack([own, of_class]), axis=1)
+    found[np.flatnonzero(np.bincount(pairs[0], minlength=len(found)) > 1)] = True
+    return found
+
+
+def _told(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
+    """Those whom indexes tell, by the slots by which they are told."""
+    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Form]] = {}
+    for form in forms:
+        alike.setdefault((tuple(form.keys), tuple(form.ranges)), []).append(form)
+    for (keys, ranges), own in alike.items():
+        finders = [
+            Finder.of(Entries.together([form.entries(slot, seed) for form in own]), keys, slot)
+            for slot in ranges or (None,)
+        ]
+        yield Told(tuple(finders), tuple([finder.spread(bits) for finder in finders]))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Form:
+    """By which slots of an input what picks want can be told there: the keys and ranges of the
+    picks by slots, in their order; a condition that must be asked, if there is one. ``first``: the
+    number of the first owner. ``sifts``: what comes is not all wanted.
+    """
+
+    of: Standing
+    first: int
+    keys: dict[int, int]
+    ranges: dict[int, int]
+    condition: Expression | None
+    sifts: bool
+
+    @staticmethod
+    def of_side(one: Standing, i: int, first: int) -> Form:
+        """That of a join as it stands below picks."""
+        step, slots = one.pick.step, one.sides[i]
+        keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
+        ranges = {slots[test.slot]: test.range for test in step.tests if test.slot in slots}
+        rest = [each for each in step.rest if all(int(v) in slots for v in variables(each))]
+        patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, (*one.way, i))}
+        told = {slot for slot, _, key in keys}
+        sifts = bool(ranges or rest) or (len(patterns) > 1 and len(told) > 1)
+        sifts = sifts or any(not key.source for _, _, key in keys)
+        condition = None
+        if rest:
+            tests = [
+                Call(t.function, (Var(str(t.slot)), Param(t.param)))
+                for t in step.tests
+                if t.slot in slots
+            ]
+            condition = by_other_slots(cast(Expression, both((*tests, *rest))), slots)
+        by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
+        return Form(one, first, by_slot, dict(sorted(ranges.items())), condition, sifts)
+
+    def entries(self, slot: int | None, seed: int) -> Entries:
+        """What is wanted, by keys and the range of this slot."""
+        own = self.of
+        owner = np.arange(self.first, self.first + len(own.members))
+        asked = Asked(own.members.astype(np.int32), own.own.astype(np.int32), owner)
+        number = 0 if slot is None else self.ranges[slot]
+        return entries(own.pick, asked, list(self.keys.values()), number, seed)
+
+    def asking(self, seed: int, bits: Longs) -> Asking:
+        """Those who must be asked."""
+        assert self.condition is not None, "a condition"
+        slot = next(iter(self.ranges), None)
+        finder = Finder.of(self.entries(slot, seed), list(self.keys), slot)
+        own = bits[self.first : self.first + len(self.of.members)]
+        every = int(np.bitwise_or.reduce(own, initial=0))
+        return Asking(self.of.pick, finder, self.condition, self.first, self.of.members, own, every)
+
+
+def _within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:
+    """Whether a pattern of which a key was lifted is at the end of a way or below."""
+    return bool(source) and source[: len(way)] == way
 
 
 def _classes(

@@ -86,7 +86,6 @@ VALUES: dict[str, type] = STEPS | {
     "aggregate": s.Aggregate,
     "key": s.Key,
     "comparison": s.Comparison,
-    "side": s.Side,
     "manner": Manner,
 }
 RECORDS: dict[str, type] = {

@@ -16,8 +16,10 @@ Cost of a query: linear in its operators, and in the families of its blocks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from levada.model.expression import Function
 from levada.model.term import XSD, Literal, Term
@@ -84,40 +86,29 @@ def _of_family(op: Op, leader: str) -> Op:
     """A relaxed join whose joins are this family's alone."""
     inputs = tuple([_of_family(child, leader) for child in op.inputs])
     spec = op.spec
-    if isinstance(spec, p.Join) and spec.sides:
+    if isinstance(spec, p.Join) and spec.relaxed:
         spec = replace(spec, family=leader)
     return replace(op, spec=spec, inputs=inputs)
 
 
 def contains(whole: Block, part: Block) -> bool:
     """Whether the rows of a block are surely among those of another that is alike."""
-    terms = _terms(part)
+    wider, own = whole.wants, part.wants
     return (
-        all(at in terms and {*terms[at]} <= {*own} for at, own in _terms(whole).items())
-        and all(
-            any(_implies(own, test) for own in _tests(part).get(at, ()))
-            for at, tests in _tests(whole).items()
-            for test in tests
+        all(
+            any(other == at and {*some} <= {*terms} for other, some in own.terms)
+            for at, terms in wider.terms
         )
-        and all(map(_covers, whole.wants.windows, part.wants.windows))
+        and all(
+            any(at == other and _implies(test, bound) for at, *test in own.tests)
+            for other, *bound in wider.tests
+        )
+        and {*wider.rest} <= {*own.rest}
+        and all(map(_covers, wider.windows, own.windows))
     )
 
 
-def _terms(block: Block) -> dict[int, tuple[Term, ...]]:
-    """The terms of its keys, by their columns."""
-    names = block.relaxed.variables
-    return {names.index(key.name): key.terms for key in block.keys}
-
-
-def _tests(block: Block) -> dict[int, list[tuple[Function, Term]]]:
-    """Its comparisons, by their columns."""
-    names, found = block.relaxed.variables, dict[int, list[tuple[Function, Term]]]()
-    for test in block.tests:
-        found.setdefault(names.index(test.name), []).append((test.function, test.term))
-    return found
-
-
-def _implies(own: tuple[Function, Term], other: tuple[Function, Term]) -> bool:
+def _implies(own: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether what satisfies one comparison surely satisfies another of the same variable.
 
     >>> five, seven = (Literal(n, XSD + "integer") for n in "57")

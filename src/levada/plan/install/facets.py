@@ -161,8 +161,9 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
     match spec:
         case p.Filter(condition, draw):
             return [merge(out, expression_needs(condition), _drawn(draw))]
-        case p.Pick(keyed, tests):
-            told = merge(*(expression_needs(test.condition) for test in tests))
+        case p.Pick(keyed, tests, others):
+            asked = (*(test.condition for test in tests), *others)
+            told = merge(*map(expression_needs, asked))
             return [merge(out, _ids(tuple([key.name for key in keyed])), told)]
         case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}

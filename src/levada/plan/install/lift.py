@@ -6,21 +6,39 @@
 
 A pattern's subject or object becomes a variable: one of its own, or that of the same term in
 another pattern, so that joins above compare the two and no rows of two queries' terms meet where
-each query has one term in both. Of a condition below the join those
-parts are taken out that compare one variable, which is always bound, with constants: ``<``, ``>``,
-``=`` with a number or an instant, told by its value (a *range*); ``=``, ``IN`` with IRIs and plain
-strings, ``sameTerm``, which are told by identity, since nothing else equals these (a *key*), and
-``IN`` with integers of an integer column, which has one text for each value. Columns of tuples may
-be NULL: what is NULL satisfies no comparison and joins with nothing. Whatever else a condition says
-stays where it is. On the way up each keeps the name that its variable has there.
+each query has one term in both. A condition below the join is taken out part by part:
+
+    range    ``<``, ``>``, ``=`` of one variable with a number or an instant, told by its value
+    key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``, told by identity, since
+             nothing else equals these; ``IN`` with integers of an integer column, which has one
+             text for each value
+    rest     any other form; told by asking it of the rows that an index finds
+
+What a condition says of a row is the same above the joins if its variables are always bound: what
+is not joins with any value, and has that above. So whose are not stays where it is, as does what
+goes by chance or the time, what only says that something is bound, and what is of static rows.
+Columns of tuples may be
+NULL: what is NULL joins with nothing. On the way up each part keeps the names that its variables
+have there, for which projections keep all that there is below: what queries ask of it or not, the
+join is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from levada.model.expression import Call, Const, Expression, Function, Var
+from levada.model.expression import (
+    PER_REPORT,
+    Call,
+    Const,
+    Expression,
+    Function,
+    Var,
+    both,
+    calls,
+    variables,
+)
 from levada.model.query import TriplePattern
 from levada.model.term import XSD, Literal, Term, equals_itself_alone
 from levada.plan.physical import operators as p
@@ -36,6 +54,9 @@ _TURNED = {
     Function.EQUAL: Function.EQUAL,
     Function.SAME_TERM: Function.SAME_TERM,
 }
+_PLACED = PER_REPORT | {Function.EVENT_TIME}
+"""What these say follows from where they stand."""
+_ALWAYS = {Function.BOUND}
 _VALUES = {
     XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
 }
@@ -44,29 +65,41 @@ _VALUES = {
 @dataclass(slots=True)
 class Lifted:
     """A key (``terms``) or a range (``tests``): the name of its variable where the walk has come
-    to, and where a key was lifted of a pattern.
+    to, and where a key was lifted of a pattern; or a part of another form (``rest``), likewise.
     """
 
-    name: str
+    name: str = ""
     terms: tuple[Term, ...] = ()
     tests: tuple[tuple[Function, Term], ...] = ()
     source: tuple[int, ...] = ()
+    rest: Expression | None = None
+
+    def go_by(self, names: Mapping[str, str]) -> None:
+        """Its variables have other names from here on."""
+        self.name = names.get(self.name, self.name)
+        if self.rest is not None:
+            self.rest = _renamed(self.rest, names)
 
 
 @dataclass(slots=True)
 class Lifting:
     """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted.
-    ``patterns``: their terms are, too.
+    ``joined``: below a join, where terms of patterns are, too, and conditions of any form.
     """
 
     windows: tuple[int, ...]
     found: list[Lifted] = field(default_factory=list)
-    patterns: bool = True
+    joined: bool = True
+    hidden: int = 0
 
     def lift(self, op: Op, way: tuple[int, ...]) -> Op:
-        """The operator with what is below it lifted; ``way``: the inputs that lead to it."""
+        """The operator with what is below it lifted; ``way``: the inputs that lead to it. Static
+        rows come once, so that a newcomer would not find those that nobody wanted before.
+        """
+        if not op.windows:
+            return op
         match op.spec:
-            case p.Match(pattern, stream) if self.patterns and stream and not op.weighted:
+            case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)
             case p.Rename(sources):
                 return self._rename(op, sources, way)
@@ -91,6 +124,11 @@ class Lifting:
     def ranges(self) -> list[Lifted]:
         """Those that are ranges."""
         return [one for one in self.found if one.tests]
+
+    @property
+    def rest(self) -> list[Expression]:
+        """The parts of conditions that are neither."""
+        return [one.rest for one in self.found if one.rest is not None]
 
     def _pattern(
         self, op: Op, spec: p.Match, pattern: TriplePattern, way: tuple[int, ...]
@@ -119,83 +157,66 @@ class Lifting:
         return ""
 
     def _rename(self, op: Op, sources: tuple[str, ...], way: tuple[int, ...]) -> Op:
-        """A projection, which keeps what was lifted below it; it is no step of the way."""
+        """A projection, which keeps all that is below it; it is no step of the way."""
         first = len(self.found)
         child = self.lift(op.inputs[0], way)
-        hidden: dict[str, str] = {}
-        for i, one in enumerate(self.found[first:], first):
-            if one.name in sources:
-                one.name = op.variables[sources.index(one.name)]
-            else:
-                own = one.name if one.name.startswith(".c") else f".c{i}"
-                one.name = hidden.setdefault(one.name, own)
-        if child is op.inputs[0]:
+        hidden = {v: self._hidden(v) for v in child.variables if v not in sources}
+        shown = dict(zip(reversed(sources), reversed(op.variables), strict=True))
+        for one in self.found[first:]:
+            one.go_by(hidden | shown)
+        if child is op.inputs[0] and not hidden:
             return op
         typed = op.typed | {name for source, name in hidden.items() if source in child.typed}
         names = (*op.variables, *hidden.values())
         spec = p.Rename((*sources, *hidden))
         return replace(op, spec=spec, inputs=(child,), variables=names, typed=typed)
 
+    def _hidden(self, name: str) -> str:
+        """The name above of a variable that a projection does not have: no query has such a one."""
+        if name.startswith("."):
+            return name
+        self.hidden += 1
+        return f".h{self.hidden}"
+
     def _filters(self, op: Op, way: tuple[int, ...]) -> Op:
-        """Conditions, one over the other, without those that can be lifted."""
+        """Conditions, one over the other, without those that can be lifted; of which nothing is
+        left are no step of the way.
+        """
         told: dict[tuple[str, bool], Lifted] = {}
-        found = self._filter(op, way, told)
+        rest: list[Expression] = []
+        left: list[Expression] = []
+        child, parts = op, 0
+        while isinstance(child.spec, p.Filter) and child.spec.draw is None:
+            (below,) = child.inputs
+            for part in conjuncts(child.spec.condition):
+                parts += 1
+                if not _told(part, below, told):
+                    (rest if self.joined and _stays_true(part, below) else left).append(part)
+            child = below
+        found = self.lift(child, (*way, 0) if left else way)
         order = {v: i for i, v in enumerate(op.variables)}
         self.found += [told[at] for at in sorted(told, key=lambda at: (order[at[0]], at[1]))]
-        return found
-
-    def _filter(
-        self, op: Op, way: tuple[int, ...], told: dict[tuple[str, bool], Lifted]
-    ) -> Op:  # fmt: skip
-        """One of them; one of which nothing is left is no step of the way."""
-        assert isinstance(op.spec, p.Filter), "a condition"
-        (child,) = op.inputs
-        parts = list(conjuncts(op.spec.condition))
-        left = [part for part in parts if not _told(part, child, told)]
-        way = (*way, 0) if left else way
-        again = isinstance(child.spec, p.Filter) and child.spec.draw is None
-        below = self._filter(child, way, told) if again else self.lift(child, way)
-        if not left:
-            return below
-        if len(left) == len(parts):
-            return _over(op, (below,), _new(below, child))
-        whole = left[0]
-        for part in left[1:]:
-            whole = Call(Function.AND, (whole, part))
-        return _over(op, (below,), _new(below, child), p.Filter(whole))
+        self.found += [Lifted(rest=part) for part in rest]
+        condition = both(left)
+        if condition is None:
+            return found
+        kept = None if len(left) == parts and child is op.inputs[0] else p.Filter(condition)
+        return _over(op, (found,), _new(found, child), kept)
 
     def _join(self, op: Op, spec: p.Join, way: tuple[int, ...]) -> Op:
-        """A join, which says what was lifted below each input."""
-        ends = [len(self.found)]
-        inputs = []
-        for i, child in enumerate(op.inputs):
-            inputs.append(self.lift(child, (*way, i)))
-            ends.append(len(self.found))
-        sides = tuple([self._side(ends[i], ends[i + 1]) for i in range(len(inputs))])
+        """A join, by whose windows picks tell their own."""
+        inputs = tuple([self.lift(child, (*way, i)) for i, child in enumerate(op.inputs)])
         assert op.windows is not None, "event times"
         places = tuple(map(self.windows.index, op.windows))
         new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b)]
         once = tuple(dict.fromkeys(new))
         keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
-        return _over(op, tuple(inputs), once, replace(spec, keys=keys, sides=sides, places=places))
+        return _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
 
     def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
         """A set, whose rows are told apart by all that they have."""
-        first = len(self.found)
         child = self.lift(op.inputs[0], (*way, 0))
-        side = self._side(first, len(self.found))
-        return _over(op, (child,), _new(child, op.inputs[0]), replace(spec, sides=(side,)))
-
-    def _side(self, first: int, end: int) -> p.Side:
-        """What was lifted from one number to another."""
-        own = self.found[first:end]
-        keys = [(self.keys.index(one), one.name) for one in own if one.terms]
-        ranges = [(self.ranges.index(one), one.name) for one in own if one.tests]
-        patterns = {one.source[:-1] for one in own if one.terms}
-        several = len(patterns - {()}) > 1 and len({one.name for one in own if one.terms}) > 1
-        return p.Side(tuple(keys), tuple(ranges), bool(ranges) or several or any(
-            one.terms and not one.source for one in own
-        ))  # fmt: skip
+        return _over(op, (child,), _new(child, op.inputs[0]), replace(spec, relaxed=True))
 
 
 def joins(op: Op) -> bool:
@@ -251,6 +272,26 @@ def _add_key(name: str, terms: tuple[Term, ...], told: dict[tuple[str, bool], Li
         return False
     told[name, True] = Lifted(name, tuple(dict.fromkeys(terms)))
     return True
+
+
+def _stays_true(part: Expression, rows: Op) -> bool:
+    """Whether what a part says of a row is the same above the joins, and worth asking there."""
+    names = {*variables(part)}
+    if not names or calls(part, _PLACED) or (isinstance(part, Call) and part.function in _ALWAYS):
+        return False
+    return all(
+        v in rows.variables and v not in rows.mixed and not _may_lack(rows, v) for v in names
+    )
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    match expression:
+        case Var(name):
+            return Var(names.get(name, name))
+        case Call(function, args):
+            return Call(function, tuple([_renamed(arg, names) for arg in args]))
+        case _:
+            return expression
 
 
 def _may_lack(rows: Op, name: str) -> bool:

@@ -18,9 +18,9 @@ it, times included, so nothing above can tell.
     when a block is relaxed       when another query that is there differs; alone a query pays for
                                   no column that nobody reads. Where the whole is not, the joins
                                   within it are blocks of their own
-    what is not                   what is entailed, static, in count windows or sessions, in paths,
-                                  in what decides on others (OPTIONAL, MINUS, EXISTS); joins without
-                                  a key; rows with weights
+    what is not                   what is entailed, static, in count windows or sessions, in paths;
+                                  joins without a key; rows with weights. Joins on the right of
+                                  OPTIONAL, MINUS and EXISTS are blocks of their own
 
 Cost: linear in the operators of the queries that have such joins; a walk for the others.
 """
@@ -32,15 +32,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from levada.algebra.template import substituted
-from levada.model.expression import Function
+from levada.model.expression import Expression, Function, show
 from levada.model.term import Term
 from levada.model.time import Window
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting, joins, makes_set
+from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
 
@@ -58,10 +58,13 @@ WHOLE = (
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What a query wants of a block: the terms of its keys, its comparisons, its windows."""
+    """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
+    comparisons, conditions of other forms; its windows.
+    """
 
-    terms: tuple[tuple[Term, ...], ...]
+    terms: tuple[tuple[int, tuple[Term, ...]], ...]
     tests: tuple[tuple[int, Function, Term], ...]
+    rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
 
@@ -78,11 +81,12 @@ class Block:
     relaxed: Op
     keys: tuple[p.Key, ...]
     tests: tuple[p.Comparison, ...]
+    rest: tuple[Expression, ...]
     wants: Wants
 
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
-        spec = p.Pick(self.keys, self.tests)
+        spec = p.Pick(self.keys, self.tests, self.rest)
         return replace(self.join, spec=spec, inputs=(self.relaxed,), exchange=(None,))
 
 
@@ -238,12 +242,14 @@ def sub_blocks(
     waiting = [join]
     while waiting:
         above = waiting.pop(0)
-        for op in above.inputs:
-            while isinstance(op.spec, p.Filter | p.Extend) and op.spec.draw is None:
-                (op,) = op.inputs
+        below = list(above.inputs)
+        while below:
+            op = below.pop(0)
             if joins(op):
                 yield from ((id(above), block) for block in _joined(op, windows))
                 waiting.append(op)
+            else:
+                below += beside(op)
 
 
 def _joined(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
@@ -273,13 +279,14 @@ def _grouped(op: Op) -> Iterator[Block]:
     no row is told.
     """
     assert op.windows is not None, "rows with event times"
-    lifting = Lifting(op.windows, patterns=False)
+    lifting = Lifting(op.windows, joined=False)
     relaxed = lifting.lift(op, (0,))
     if lifting.found and len(lifting.ranges) <= 1:
         yield _block(op, relaxed, lifting, ())
 
 
 def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -> Block:
+    names = relaxed.variables
     keys = tuple([p.Key(one.name, one.terms, one.source) for one in lifting.keys])
     tests = tuple(
         [
@@ -288,18 +295,27 @@ def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -
             for function, term in sorted(one.tests, key=str)
         ]
     )
-    wanted = tuple([(test.range, test.function, test.term) for test in tests])
-    wants = Wants(tuple([key.terms for key in keys]), wanted, windows)
-    return Block(op, relaxed, keys, tests, wants)
+    # in an order that follows neither from texts nor, before all else, from constants
+    rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _told_by(one, names))
+    wants = Wants(
+        tuple([(names.index(key.name), key.terms) for key in keys]),
+        tuple([(names.index(test.name), test.function, test.term) for test in tests]),
+        tuple([by_slots(one, names) for one in rest]),
+        windows,
+    )
+    return Block(op, relaxed, keys, tests, tuple(rest), wants)
+
+
+def _told_by(condition: Expression, names: tuple[str, ...]) -> tuple[str, str]:
+    own, terms = parametrise(condition, names)
+    return show(own), " ".join(map(str, terms))
 
 
 def beside(op: Op) -> tuple[Op, ...]:
-    """The inputs in which there may be blocks: not what decides on other rows."""
-    if isinstance(op.spec, WHOLE):
-        return ()
-    if isinstance(op.spec, p.ReportJoin) and op.spec.kind is not JoinKind.INNER:
-        return op.inputs[:1]
-    return op.inputs
+    """The inputs in which there may be blocks. What decides on other rows may have some, too: a
+    newcomer's rows are those from its start on by when they are reported, there as elsewhere.
+    """
+    return () if isinstance(op.spec, WHOLE) else op.inputs
 
 
 def with_wide_sets(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Op:

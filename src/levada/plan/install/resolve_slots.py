@@ -53,22 +53,6 @@ def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, 
     return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)
 
 
-def by_sides(sides: tuple[p.Side, ...], ins: list[tuple[str, ...]]) -> tuple[s.Side, ...]:
-    """What is known of the inputs of a relaxed join, by slots."""
-
-    def slots(named: tuple[tuple[int, str], ...], own: tuple[str, ...]) -> tuple[
-        tuple[int, int], ...
-    ]:  # fmt: skip
-        return tuple([(number, own.index(name)) for number, name in named])
-
-    return tuple(
-        [
-            s.Side(slots(side.keys, own), slots(side.ranges, own), side.sift)
-            for side, own in zip(sides, ins, strict=False)
-        ]
-    )
-
-
 def picked(
     spec: p.Pick, names: tuple[str, ...], own: tuple[str, ...], tuples: bool
 ) -> tuple[s.Pick, tuple[Term, ...]]:
@@ -84,5 +68,8 @@ def picked(
         slot = own.index(test.name)
         tests.append(s.Comparison(test.range, slot, test.function, len(constants)))
         constants.append(test.term)
+    lifted = [Const(term) for term in constants]
+    rest = tuple([by_slots(lift(one, lifted), own) for one in spec.rest])
     kept = tuple(map(own.index, names))
-    return s.Pick(tuple(keys), tuple(tests), kept, tuples), tuple(constants)
+    pick = s.Pick(tuple(keys), tuple(tests), rest, kept, tuples)
+    return pick, tuple([one.term for one in lifted])

@@ -19,7 +19,6 @@ from levada.model.time import MIN, WindowKind
 from levada.plan.install.facets import lift
 from levada.plan.install.leaves import Leaf, is_static, leaf, positions
 from levada.plan.install.resolve_slots import (
-    by_sides,
     by_slots,
     draw_slots,
     key_sides,
@@ -93,7 +92,7 @@ class Steps:
         timed = (
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
-        loose = (isinstance(op.spec, p.Join) and bool(op.spec.sides)) or is_wide(op)
+        loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
         key = (op.windows or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
@@ -153,8 +152,8 @@ class Steps:
                 return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
-            case p.Occur(wide, sides):
-                return s.Occur(wide, by_sides(sides, ins)), self._windows(op)
+            case p.Occur(wide, relaxed):
+                return s.Occur(wide, relaxed), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
             case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
@@ -213,8 +212,8 @@ class Steps:
             return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
         sides, out, fills = key_sides(spec.keys, names, ins)
         pairs = tuple([(left, right) for left, right in windows])
-        known = by_sides(spec.sides, ins)
-        return s.Join(*sides, out, fills, pairs, spec.raw, spec.negative, known, spec.places)
+        known = spec.relaxed, spec.places
+        return s.Join(*sides, out, fills, pairs, spec.raw, spec.negative, *known)
 
     def _above(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]

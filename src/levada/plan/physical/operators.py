@@ -46,7 +46,6 @@ from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
 from levada.plan.physical.relaxed import Comparison as Comparison
 from levada.plan.physical.relaxed import Key as Key
 from levada.plan.physical.relaxed import Pick as Pick
-from levada.plan.physical.relaxed import Side as Side
 from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.layout import NOTHING, Facet
 
@@ -109,12 +108,12 @@ class Applied(t.Plain):
 @dataclass(frozen=True, slots=True)
 class Occur(t.WholeRows):
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged
-    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length; ``sides``: of one that
-    picks share, in what they differ below.
+    (docs/architecture.md#a-querys-way). ``wide``: for windows of any length; ``relaxed``: picks
+    share it, which differ in what they want.
     """
 
     wide: bool = False
-    sides: tuple[Side, ...] = ()
+    relaxed: bool = False
 
     def makes_set(self, i: int) -> bool:
         """It does."""
@@ -131,14 +130,14 @@ class Join(t.Pairing):
     """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
 
     ``negative``: the pairs count less than nothing; they take back what a union of both sides
-    counts twice. ``sides``, ``places``: of a join that picks share, what they differ in below each
-    input, and where its windows stand among theirs; ``family``: of a join that only some share.
+    counts twice. ``relaxed``: picks share it, which differ in what they want; ``places``: where its
+    windows stand among theirs; ``family``: of a join that only some share.
     """
 
     keys: tuple[str, ...]
     raw: tuple[bool, bool]
     negative: bool = False
-    sides: tuple[Side, ...] = ()
+    relaxed: bool = False
     places: tuple[int, ...] = ()
     family: str = ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from levada.model.expression import Call, Const, Function, Var
+from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.term import Term
 from levada.plan.physical import traits as t
 
@@ -36,19 +36,11 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What was lifted below an input of a relaxed join: (number, variable) of keys and of ranges.
-    ``sift``: rows come that no pick wants.
-    """
-
-    keys: tuple[tuple[int, str], ...]
-    ranges: tuple[tuple[int, str], ...]
-    sift: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Pick(t.Traits):
-    """Of a join that others share, the rows that satisfy these and that count in the windows."""
+    """Of a join that others share, the rows that satisfy these and that count in the windows.
+    ``rest``: conditions of any other form.
+    """
 
     keys: tuple[Key, ...]
     tests: tuple[Comparison, ...]
+    rest: tuple[Expression, ...] = ()

@@ -1,11 +1,11 @@
 """Joins, and picking: which rows of a join that many queries share are one's
 (``plan/install/relax``).
 
-What queries differ in below such a join are *keys*, where they want terms, and *ranges*, where they
-want numbers; both have numbers in the order in which they were lifted. A pick says which terms and
-numbers it wants and from which slots of the join it tells; the joins below it say by which slots of
-their inputs they can tell the same of a row there, so that no row stays that no pick wants
-(``shares``).
+What queries differ in below such a join are *keys*, where they want terms, *ranges*, where they
+want numbers, and the *rest*: conditions of other forms. A pick says what it wants and from which
+slots of the join it tells; a join says nothing of that, so that queries with other conditions, or
+none, share it. By which slots of a join's inputs the same can be told of a row there follows from
+how slots hang together (``shares``), so that no row stays that no pick wants.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from levada.model.expression import Call, Expression, Function, Param, Var
+from levada.model.expression import Call, Expression, Function, Param, Var, both
 from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.traits import OwnWindows, Places, Sides, Traits
 
@@ -55,23 +55,12 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What can be told of the rows of an input of a relaxed join: (number, slot) of the keys and of
-    the ranges of the picks above. ``sift``: rows come that no pick wants.
-    """
-
-    keys: tuple[tuple[int, int], ...]
-    ranges: tuple[tuple[int, int], ...]
-    sift: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Join(Traits):
     """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
     be unbound.
 
-    ``negative``: pairs have the weight -1 of what they would have. ``sides``: of a relaxed join,
-    whose windows are those of the picks above it; ``places``: of its windows among theirs.
+    ``negative``: pairs have the weight -1 of what they would have. ``relaxed``: its rows are those
+    of any pick above, and its windows theirs; ``places``: of its windows among theirs.
     """
 
     left: tuple[int, ...]
@@ -82,7 +71,7 @@ class Join(Traits):
     windows: tuple[tuple[int, int], ...]
     raw: tuple[bool, bool]
     negative: bool = False
-    sides: tuple[Side, ...] = ()
+    relaxed: bool = False
     places: tuple[int, ...] = ()
 
     def row_windows(self, i: int, width: int) -> Places:
@@ -166,23 +155,21 @@ class Recent(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Pick(OwnWindows):
-    """Rows that are the member's by all keys and tests and that count in its windows; ``kept``
-    input slots form the output. ``tuples``: as in ``Extend``.
+    """Rows that are the member's by all keys, tests and the ``rest``, and that count in its
+    windows; ``kept`` input slots form the output. ``tuples``: as in ``Extend``.
     """
 
     keys: tuple[Key, ...]
     tests: tuple[Comparison, ...]
+    rest: tuple[Expression, ...]
     kept: tuple[int, ...]
     tuples: bool = False
 
     @property
     def condition(self) -> Expression | None:
-        """The tests, as a condition over slots and parameters."""
-        whole: Expression | None = None
-        for test in self.tests:
-            one = Call(test.function, (Var(str(test.slot)), Param(test.param)))
-            whole = one if whole is None else Call(Function.AND, (whole, one))
-        return whole
+        """The tests and the rest, as a condition over slots and parameters."""
+        tests = [Call(t.function, (Var(str(t.slot)), Param(t.param))) for t in self.tests]
+        return both((*tests, *self.rest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,10 @@ Windows of a relaxed join are *loose* as members have them. In a sealed plan the
 picks above, if these agree, else one that has the rows of all: an element leaves it when it has
 left each of theirs (CQELS Cloud, shared joins), and each row when it has left those of the picks
 that want it (``operators/rows/sift``).
+
+By which slots of a join's inputs a pick's conditions can be told follows from where the pick's
+slots come from, down to there: one that is a key of a join comes from both sides. What a join fills
+in where a side lacks it is told above alone.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
+from levada.model.arrays import Longs
 from levada.model.term import Term
 from levada.model.time import MAX, Window, WindowKind
 from levada.plan.sealed import steps as s
@@ -27,6 +32,25 @@ At = tuple[int, int]
 """A node and a member of it."""
 Terms = dict[At, tuple[tuple[Term, ...], ...]]
 """What patterns stand for: the terms at their lifted positions, once for each triple of these."""
+
+Slots = Mapping[int, int]
+"""Where slots of a pick's input stand further down."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Standing:
+    """A relaxed join or set (``node``) as it stands below the picks of a node: ``way``, the inputs
+    that lead there; which ``members`` of the pick are above which of it (``own``). ``sides``: the
+    slots of each of its inputs.
+    """
+
+    pick: PlanNode[s.Pick]
+    way: tuple[int, ...]
+    node: int
+    members: Longs
+    own: Longs
+    sides: tuple[Slots, ...]
+
 
 LOOSE = frozenset(
     (
@@ -53,12 +77,23 @@ class Shares:
     plan: Plan
 
     @cached_property
+    def standing(self) -> Mapping[int, tuple[Standing, ...]]:
+        """Below which picks each relaxed join or set stands, and where."""
+        found: dict[int, list[Standing]] = {}
+        for node in self.plan.nodes.values():
+            if (pick := node.of(s.Pick)) is not None:
+                for one in _standing(self.plan, pick):
+                    found.setdefault(one.node, []).append(one)
+        return {number: tuple(each) for number, each in found.items()}
+
+    @cached_property
     def above(self) -> Mapping[At, tuple[At, ...]]:
         """The picks above each member of a relaxed join."""
         found: dict[At, dict[At, None]] = {}
-        for pick in _picks(self.plan):
-            for at in _joins_below(self.plan, pick):
-                found.setdefault(at, {})[pick] = None
+        for each in self.standing.values():
+            for one in each:
+                for own, member in zip(one.own.tolist(), one.members.tolist(), strict=True):
+                    found.setdefault((one.node, own), {})[one.pick.id, member] = None
         return {at: tuple(picks) for at, picks in found.items()}
 
     @cached_property
@@ -103,7 +138,9 @@ def widened(plan: Plan) -> Plan:
     its sets for windows of any length.
     """
     shares = Shares(plan)
-    loose = [join for node in plan.nodes.values() if (join := node.of(s.Join)) and join.step.sides]
+    loose = [
+        join for node in plan.nodes.values() if (join := node.of(s.Join)) and join.step.relaxed
+    ]
     wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
     sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
     wide |= _wide_sets(plan, sets)
@@ -156,24 +193,53 @@ def _picks(plan: Plan) -> Iterator[At]:
                 yield number, member
 
 
-def _joins_below(plan: Plan, pick: At) -> Iterator[At]:
-    """The relaxed joins of the block below a pick, or its set."""
-    waiting = list(_below(plan, pick))
+def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
+    """The relaxed joins of the block below picks, or their set."""
+    members = np.flatnonzero(pick.alive)
+    every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
+    way: tuple[int, ...] = (0,)
+    waiting = [(way, *_below(plan, pick, 0, members, every))]
     while waiting:
-        at = waiting.pop()
-        step = plan.nodes[at[0]].step
-        if isinstance(step, s.Join) and step.sides:
-            yield at
-            waiting += _below(plan, at)
-        elif isinstance(step, s.Occur) and step.sides:
-            yield at
-        elif isinstance(step, s.Filter | s.Extend):
-            waiting += _below(plan, at)
+        way, node, own, slots = waiting.pop()
+        if (join := node.of(s.Join)) is not None and join.step.relaxed:
+            sides = tuple([_of_side(join.step, slots, i) for i in (0, 1)])
+            yield Standing(pick, way, node.id, members, own, sides)
+            for i, side in enumerate(sides):
+                waiting.append(((*way, i), *_below(plan, node, i, own, side)))
+        elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
+            yield Standing(pick, way, node.id, members, own, (slots,))
+        elif isinstance(node.step, s.Filter | s.Extend):
+            kept = node.step.kept
+            side = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
+            waiting.append(((*way, 0), *_below(plan, node, 0, own, side)))
 
 
-def _below(plan: Plan, at: At) -> Iterator[At]:
-    node = plan.nodes[at[0]]
-    yield from zip(node.inputs, node.members.inputs_at(at[1]), strict=True)
+def _below(
+    plan: Plan, node: PlanNode, i: int, own: Longs, slots: Slots
+) -> tuple[PlanNode, Longs, Slots]:
+    """An input of a node, the members of it that these read, and where slots of the edge stand
+    there.
+    """
+    below = plan.nodes[node.inputs[i]]
+    edges = (c.edge for c in below.consumers if c.node == node.id and c.input == i)
+    edge = next(edges)
+    there = {at: edge.slots[slot] for at, slot in slots.items() if edge.slots[slot] >= 0}
+    return below, node.members.inputs[i][own].astype(np.int64), there
+
+
+def _of_side(join: s.Join, slots: Slots, i: int) -> Slots:
+    """Where slots of a join's rows stand among those of an input."""
+    found: dict[int, int] = {}
+    filled = {pair[0] for pair in join.fills}
+    for at, slot in slots.items():
+        side, own = join.out[slot]
+        if side == 0 and own in filled:
+            continue
+        if side == i:
+            found[at] = own
+        elif own in (keys := (join.left, join.right)[side]):
+            found[at] = (join.left, join.right)[i][keys.index(own)]
+    return found
 
 
 def picked(plan: Plan, number: int, member: int) -> Terms:

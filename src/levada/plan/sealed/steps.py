@@ -24,7 +24,6 @@ from levada.plan.sealed.joins import MultiwayJoin as MultiwayJoin
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
-from levada.plan.sealed.joins import Side as Side
 from levada.plan.sealed.kinds import Shown
 from levada.plan.sealed.leaves import Constant as Constant
 from levada.plan.sealed.leaves import Entailed as Entailed
@@ -133,14 +132,14 @@ class Union(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Occur(OwnWindows):
-    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows. ``sides``: of a
-    set that picks share, as of a join; ``windows`` and ``places`` are as there.
+    """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows. ``relaxed``:
+    picks share it, as they do a join; ``windows`` and ``places`` are as there.
     """
 
     windows: ClassVar[tuple[tuple[int], ...]] = ((0,),)
     places: ClassVar[tuple[int, ...]] = (0,)
     wide: bool = False
-    sides: tuple[Side, ...] = ()
+    relaxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,7 @@ def _exchange(edge: Edge) -> str:
 
 def _own(member: Member, step: Step) -> Member:
     """A member without the windows of a relaxed join, which are those of who picks of it."""
-    return member._replace(windows=()) if isinstance(step, Join) and step.sides else member
+    return member._replace(windows=()) if isinstance(step, Join) and step.relaxed else member
 
 
 def _detail(member: Member) -> str:

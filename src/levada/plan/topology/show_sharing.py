@@ -20,15 +20,18 @@ Operators are members of the topology's nodes, by the names that ``show`` gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from levada.model.expression import Expression, show
 from levada.model.term import Literal, Term
 from levada.plan.install.lift import joins
 from levada.plan.install.locality.sites import Chosen
 from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
+from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
 from levada.plan.topology.show import SharedMember, describe
@@ -37,6 +40,7 @@ from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.plan.topology.why_not import Candidate, candidates, reason
 
+ANY = "any"
 ALONE = "no other query has its join with other constants, conditions or windows"
 EQUAL = "its join is that of {}, with nothing different"
 MODE = "sharing is {}"
@@ -56,7 +60,7 @@ class Shared:
 @dataclass(frozen=True, slots=True)
 class Picked:
     """What queries pick of a relaxed join: the rows with these terms, of which these comparisons
-    are true, in these windows.
+    and conditions are true, in these windows; "any" where they ask nothing that others ask.
     """
 
     wants: tuple[str, ...]
@@ -163,33 +167,55 @@ def _relaxed(topology: Topology) -> Iterator[Relaxed]:
                 found.setdefault((node.inputs[0], member.inputs[0]), []).append((number, at))
     for (join, _), picks in found.items():
         wants = [dict(_wants(topology, pick)) for pick in picks]
-        counts = {kind: len({own[kind] for own in wants}) for kind in wants[0]}
+        kinds = sorted({kind for own in wants for kind in own})
+        counts = {kind: len({own.get(kind, ANY) for own in wants}) for kind in kinds}
         differ = {kind: count for kind, count in counts.items() if count > 1}
         users = [{m.number: m.queries for m in nodes[n].members}[at] for n, at in picks]
         yield Relaxed(
             nodes[join].name,
-            tuple(differ.items()),
+            tuple([(_named(kind, kinds), count) for kind, count in differ.items()]),
             tuple(
-                Picked(tuple(own[kind] for kind in differ), queries)
+                Picked(tuple(own.get(kind, ANY) for kind in differ), queries)
                 for own, queries in zip(wants, users, strict=True)
             ),
         )
 
 
-def _wants(topology: Topology, pick: At) -> Iterator[tuple[str, str]]:
-    """What a pick wants, by where that is told."""
+_Kind = tuple[int, int, str]
+"""A pattern, a column's terms, its numbers, conditions, times; which column; the pattern's text."""
+
+
+def _named(kind: _Kind, kinds: Sequence[_Kind]) -> str:
+    """What queries differ in, as it is told."""
+    which, _, text = kind
+    alike = [other for other in kinds if other[0] == which]
+    return text or f"{('', 'term', 'range')[which]} {alike.index(kind) + 1}"
+
+
+def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
+    """What a pick wants, by where that is told: a pattern, a column, all of them, times."""
     node = topology.nodes[pick[0]]
     member, step = node.members[pick[1]], node.shape.step
     assert isinstance(step, Pick), "a pick"
-    for number, key in enumerate(step.keys):
-        where = _pattern(topology, *pick, key.source) if key.source else f"term {number + 1}"
+    columns = node.shape.inputs[0][1].slots
+    for key in step.keys:
+        pattern = _pattern(topology, *pick, key.source) if key.source else ""
+        where = (0, 0, pattern) if pattern else (1, columns[key.slot], "")
         yield where, " ".join(str(member.constants[i]) for i in key.params)
     for number in sorted({test.range for test in step.tests}):
         own = [test for test in step.tests if test.range == number]
         told = [f"{test.function.value} {_short(member.constants[test.param])}" for test in own]
-        yield f"range {number + 1}", " and ".join(told)
+        yield (2, columns[own[0].slot], ""), " and ".join(told)
+    if step.rest:
+        yield (3, 0, "condition"), " and ".join(_condition(one, member) for one in step.rest)
     windows = dict.fromkeys(window.describe() for window in member.windows)
-    yield "window", " ".join(windows)
+    yield (4, 0, "window"), " ".join(windows)
+
+
+def _condition(condition: Expression, member: Member) -> str:
+    """A condition with the member's constants."""
+    text = re.sub(r"\?\d+", "?", show(condition))
+    return re.sub(r"\$(\d+)", lambda m: str(member.constants[int(m[1])]), text)
 
 
 def _short(term: Term | None) -> str:

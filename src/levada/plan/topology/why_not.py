@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from levada.model.expression import Var, show
 from levada.plan.install.lift import joins
-from levada.plan.install.relax import WHOLE, Block, Relaxations, beside
+from levada.plan.install.relax import WHOLE, Block, Relaxations
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.kinds import JoinKind
@@ -27,7 +27,6 @@ from levada.plan.sealed.kinds import JoinKind
 MOST = 3
 """So many candidates are told."""
 NOTHING = "it has no join"
-DECIDES = "its join decides on other rows (OPTIONAL, MINUS, EXISTS)"
 INSIDE = "its join is in a path, a sub-select or an aggregate below others"
 STATIC = "its join is of static data, which are read once"
 TOGETHER = "its join is one step of all its parts, which others share if it is equal"
@@ -61,13 +60,10 @@ def _reasons(op: Op, outer: str) -> Iterator[str]:
         yield outer or TOGETHER
     if isinstance(op.spec, p.ReportJoin) and op.spec.kind is JoinKind.INNER:
         yield outer or REPORTS
-    within = beside(op)
+    inner = outer
+    if isinstance(op.spec, WHOLE):
+        inner = outer or (STATIC if isinstance(op.spec, p.StaticSubplan) else INSIDE)
     for child in op.inputs:
-        inner = outer
-        if isinstance(op.spec, WHOLE):
-            inner = outer or (STATIC if isinstance(op.spec, p.StaticSubplan) else INSIDE)
-        elif not any(child is other for other in within):
-            inner = outer or DECIDES
         yield from _reasons(child, inner)
 
 
@@ -116,6 +112,7 @@ def parts(block: Block) -> Iterator[str]:
     yield from _parts(block.relaxed)
     yield from ("a comparison with a number" for _ in dict.fromkeys(t.range for t in block.tests))
     yield from ("a condition on a term" for key in block.keys if not key.source)
+    yield from (_NAME.sub("?", show(condition)) for condition in block.rest)
 
 
 def _parts(op: Op) -> Iterator[str]:

@@ -84,6 +84,7 @@ class Exchange:
                     yield at, frame
                 else:
                     self._put(at, frame)
+        self.met.close(node.id)
 
     def _sliced(
         self, node: PlanNode, out: Frame
@@ -148,19 +149,12 @@ class Exchange:
         target = self.plan.nodes[consumer.node]
         join, made = target.of(s.Join), target.of(s.Occur)
         relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
-        if relaxed is None or not relaxed.step.sides:
+        if relaxed is None or not relaxed.step.relaxed:
             return frame
-        found = self._sifted(relaxed, consumer, frame)
+        found = sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool)
         if join is not None:
             self.met.give(join.id, found)
         return found
-
-    def _sifted(
-        self, relaxed: PlanNode[s.Join | s.Occur], consumer: Consumer, frame: Frame
-    ) -> Frame:
-        if not relaxed.step.sides[consumer.input].sift:
-            return frame
-        return sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool.seed)
 
     def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
         """The filter, if it is one of so many thresholds that these are better sorted."""

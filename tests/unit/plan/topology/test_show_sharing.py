@@ -130,8 +130,6 @@ def test_another_mode_is_the_reason() -> None:
         ("?x :p :c . ?y :q ?z", why_not.PRODUCT),
         ("[TRIPLES 4] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
         ("[SESSION PT1S] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
-        ("?x :q ?z OPTIONAL { ?x :p :c . ?x :r ?y }", why_not.DECIDES),
-        ("?x :q ?z MINUS { ?x :p :c . ?x :r ?y }", why_not.DECIDES),
     ],
 )
 def test_what_could_not_be_shared_says_why(group: str, why: str) -> None:
@@ -142,7 +140,7 @@ def test_what_could_not_be_shared_says_why(group: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "difference"),
     [
-        ("?x :p ?y . ?x :q ?z FILTER(?y > 1)", "?x :p ?y . ?x :q ?z FILTER(?y != :a)",
+        ("?x :p ?y . ?x :q ?z FILTER(?y > 1)", "?x :p ?y . ?z :q ?x FILTER(?y != :a)",
          "it has a comparison with a number; they have (!= ? <http://e/a>)"),
         ("?x :p :c . ?x :q ?z", "?x :p :c . ?x :q ?z . ?x :r ?y", "they have (- <http://e/r> -)"),
         ("?x :p :c . ?x :q ?z", "?x :p :d . ?y :q ?x", OTHERWISE),
@@ -156,3 +154,16 @@ def test_candidates_say_what_only_one_has(one: str, other: str, difference: str)
 def test_equal_queries_say_whose_join_they_have() -> None:
     _, telling = told(Sharing.RELAX, dict.fromkeys("ab", "?x :p :c . ?x :q ?z"))
     assert telling.not_relaxed == {"a": EQUAL.format("b"), "b": EQUAL.format("a")}
+
+
+def test_who_asks_nothing_that_others_ask_wants_any() -> None:
+    join = "?x :p ?y . ?x :q ?z "
+    conditions = {"a": "", "b": "FILTER(?y > 5)", "c": 'FILTER(?y != "5" && ?z = :a)'}
+    _, telling = told(Sharing.RELAX, {name: join + one for name, one in conditions.items()})
+    (relaxed,) = telling.relaxed
+    assert relaxed.differ == (("term 1", 2), ("range 1", 2), ("condition", 2))
+    assert {pick.queries: pick.wants for pick in relaxed.picks} == {
+        ("a",): ("any", "any", "any"),
+        ("b",): ("any", "> 5", "any"),
+        ("c",): ("<http://e/a>", "any", '(!= ? "5")'),
+    }

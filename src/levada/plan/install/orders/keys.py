@@ -60,7 +60,9 @@ class Numbers:
         if lifted:
             lifting = Lifting(windows)
             op = lifting.lift(op, (0,))
-            terms = {one.name: one.terms for one in lifting.found if one.source}
+            # what a projection hides is nothing that parts have in common
+            terms = {name: object() for name in op.variables if name.startswith(".")}
+            terms |= {one.name: one.terms for one in lifting.found if one.source}
             spans = loosened(spans)
         base, source = look_through(op)
         shown = tuple(

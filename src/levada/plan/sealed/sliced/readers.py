@@ -139,6 +139,8 @@ def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
         if (panes := target.of(s.Panes)) is not None:
             yield Reader(panes, (consumer,))
         elif (pick := target.of(s.Pick)) is not None:
+            if pick.step.rest:
+                continue  # no index tells whose rows are whose
             some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
                 if (panes := plan.nodes[after.node].of(s.Panes)) is not None:

@@ -1,0 +1,111 @@
+"""Conditions that no index tells, asked of the pairs of a row and a member that one has found.
+
+A member pays for the pairs that its keys and ranges leave, whatever others ask. Pairs are looked at
+some at a time, with the columns alone that conditions read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from levada.errors import ExcessError
+from levada.model import columns as col
+from levada.model.arrays import Bools, Ints, Longs
+from levada.model.expression import Call, Expression, Var, variables
+from levada.model.frame import Frame
+from levada.operators.expressions import truth
+from levada.operators.rows.compute import PIECE, scope
+from levada.operators.rows.wanting import Finder
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+
+_ROUNDS = (0, 1, 8, 64, 1 << 62)
+"""Of the pairs of a row those up to these numbers are asked at once, until enough is known."""
+
+
+def true_of(
+    node: PlanNode[s.Pick],
+    condition: Expression,
+    rows: Frame,
+    row: Longs,
+    member: Longs | Ints,
+    *,
+    pool: Pool,
+) -> Bools:
+    """Of which pairs the condition is true; it is over the slots of ``rows`` and the constants of
+    the pick's members. Raises ``ExcessError``, which names one of these.
+    """
+    read = {int(v) for v in variables(condition)}
+    names = [n for n in rows.columns if col.is_slot(n) and int(n[1:]) in read]
+    some, width = rows.select(names), max(read, default=-1) + 1
+    found = np.zeros(len(row), np.bool_)
+    turn, pool.spent.turn = pool.spent.turn, node.id
+    try:
+        for at in range(0, len(row), PIECE):
+            piece = slice(at, at + PIECE)
+            asked = some.take(row[piece]).with_(op=member[piece].astype(np.int32))
+            found[piece] = truth(condition, scope(node, asked, pool, width))
+    except ExcessError as error:
+        error.node = node.id
+        raise
+    finally:
+        pool.spent.turn = turn
+    return found
+
+
+def by_other_slots(expression: Expression, slots: Mapping[int, int]) -> Expression:
+    """A condition over the slots of a pick's input as one over others."""
+    match expression:
+        case Var(name):
+            return Var(str(slots[int(name)]))
+        case Call(function, args):
+            return Call(function, tuple([by_other_slots(arg, slots) for arg in args]))
+        case _:
+            return expression
+
+
+class Asking(NamedTuple):
+    """Members of a pick who say by a condition which rows they want. Of each owner that the finder
+    finds: which of the members he is, and the bits of what he has; ``every``: all of these.
+    """
+
+    pick: PlanNode[s.Pick]
+    finder: Finder
+    condition: Expression
+    first: int
+    members: Longs
+    bits: Longs
+    every: int
+
+    def add(self, found: Longs, rows: Frame, pool: Pool, *, all_of: bool) -> None:
+        """Adds the bits of those who want each row to what has been ``found`` of it; ``all_of``:
+        not only as long as it has none.
+        """
+        size = max(_PAIRS // max(len(self.members), 1), 64)
+        lacking = (found & self.every) != self.every if all_of else found == 0
+        open_ = np.flatnonzero(lacking)
+        for at in range(0, len(open_), size):
+            part = open_[at : at + size]
+            bits = found[part]
+            self._add(bits, rows.take(part), pool, all_of=all_of)
+            found[part] = bits
+
+    def _add(self, found: Longs, rows: Frame, pool: Pool, *, all_of: bool) -> None:
+        row, owner, _ = self.finder.found(rows)
+        turn = np.arange(len(row)) - np.searchsorted(row, row)
+        for low, high in pairwise(_ROUNDS):
+            lacking = (found & self.every) != self.every if all_of else found == 0
+            at = np.flatnonzero((turn >= low) & (turn < high) & lacking[row])
+            own = owner[at] - self.first
+            asked = self.members[own]
+            true = true_of(self.pick, self.condition, rows, row[at], asked, pool=pool)
+            np.bitwise_or.at(found, row[at[true]], self.bits[own[true]])
+
+
+_PAIRS = 1 << 21
+"""Pairs that are found at once, at most, but for those of a few rows."""

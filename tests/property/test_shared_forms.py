@@ -185,7 +185,9 @@ def test_joins_on_the_right_of_what_decides_are_one(output: str) -> None:
     assert 2 * shared["relax"]["there"] <= shared["exact"]["there"], f"{shared}"
 
 
-AGES = {None: [f'<http://e/x{i}> <http://e/age> "{i % 4}"^^{INTEGER}' for i in range(6)]}
+AGES: dict[str | None, list[str]] = {
+    None: [f'<http://e/x{i}> <http://e/age> "{i % 4}"^^{INTEGER}' for i in range(6)]
+}
 
 
 def test_static_rows_are_there_for_newcomers() -> None:

@@ -94,6 +94,7 @@ class Epochs:
         self.statics = statics
         self._saved: Setup | None = None
         self._setup, self._swept, self.loads = "", ("", ""), StaticLoads(checkpoint)
+        self._passing = list[str]()
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
 
     @property
@@ -223,8 +224,7 @@ class Epochs:
         self.await_published()  # before it is asked what is due
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
-        self.checkpoint.unlink(self._gathered)
-        self._gathered = []
+        self._forget_passing()
         self.checkpoint.commit(manifest)
         self.loads.take()
         self.sourcing.told(intention.overtaken, intention.gone)
@@ -239,6 +239,12 @@ class Epochs:
         self._see(intention)
         return rest
 
+    def _forget_passing(self) -> None:
+        """Deletes files that live as long as an epoch."""
+        self.checkpoint.unlink(self._passing)
+        self._passing = []
+        self.loads.forget_rows()
+
     def examine(self, intention: Intention) -> Intention:
         """The intention of an epoch in which a process died, without what it died of."""
         if intention.epoch <= self.last.epoch:
@@ -251,7 +257,7 @@ class Epochs:
         """Runs an epoch in a process apart. Raises ``EngineError`` if that dies."""
         context = self._context(intention)
         died = rehearse(self._job(intention, context))
-        self.loads.forget_rows()
+        self._forget_passing()
         if died is not None:
             raise ended_twice(self.planned(intention.plan), intention.epoch, *died)
 
@@ -350,7 +356,7 @@ class Epochs:
         plan = self.planned(intention.plan)
         last = going_on(self.last, plan.streams)
         controls, done = told_in(outcomes, intention.references, plan)
-        self._gathered += [name for told in done if not told.stage for name in told.gone]
+        self._passing += [name for told in done if not told.stage for name in told.gone]
         counts = totals.counts(done, lambda name: state_files.map_(context.root, name))
         added, totalled = kept.keep(context.root, plan, last, intention.epoch, counts)
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)

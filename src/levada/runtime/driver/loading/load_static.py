@@ -92,7 +92,6 @@ class StaticLoads:
     def take(self) -> None:
         """The epoch that was told of last is committed."""
         self.imprints = self._ahead
-        self.forget_rows()
 
     def forget_rows(self) -> None:
         """Deletes what was gathered for an epoch."""

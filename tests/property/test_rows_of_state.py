@@ -1,6 +1,7 @@
 """A query has as many rows of state alone as among others, in both modes in which it has a limit of
-them, after every epoch: whoever keeps them with it, and whatever was not dropped yet. Eight sets of
-up to six queries; ``LEVADA_CASES`` is another number.
+them, after every epoch: whoever keeps them with it, and whatever was not dropped yet. In the order
+of its joins that it has alone: among others it may have another one, in which sub-joins keep other
+rows. Eight sets of up to six queries; ``LEVADA_CASES`` is another number.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,8 +21,12 @@ from hypothesis import strategies as st
 from cases.case import CaseQuery
 from cases.elements import elements
 from cases.sketches import STREAM, sketched_sets
+from cases.vocabulary import OVERLAP
 from levada import Engine
 from levada.model.limits import Limited
+from levada.plan.install.orders import choose, known
+from levada.plan.install.orders.costs import Costs
+from levada.plan.install.orders.keys import Keyed
 from levada.runtime.context import Done
 from levada.runtime.driver import totals
 from levada.testing.question import Element
@@ -32,6 +38,11 @@ Held = dict[str, list[int]]
 pytestmark = pytest.mark.timeout(0)
 
 
+def own_order(keyed: Keyed, seen: choose.Seen, costs: Costs) -> choose.Chosen:
+    """A conjunction is joined in the query's own order, whatever others join."""
+    return replace(choose.choose(keyed, seen, costs), units=())
+
+
 def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mode: str) -> Held:
     """How many rows each query has after each epoch."""
     found: list[Counter[str]] = []
@@ -41,13 +52,20 @@ def kept(queries: Sequence[CaseQuery], stream: Sequence[Element], late: int, mod
         found.append(sum((Counter(each.held) for each in done), Counter()))
         return judged(done, limits)
 
-    with tempfile.TemporaryDirectory() as name, patch.object(totals, "crowded", seen):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        patch.object(totals, "crowded", seen),
+        patch.object(known, "choose", own_order),
+    ):
         folder = Path(name)
         write_lines(folder / "0.nt", stream)
         with Engine(
             spark=False, checkpoint=folder / "c", partitions=2, sharing=mode, epoch="0",
             epoch_rows=4, limits="state=1M",
         ) as engine:  # fmt: skip
+            (folder / "g.nt").write_text("<http://e/a> <http://e/q> <http://e/b> .\n")
+            for graph in ("http://e/g", OVERLAP):  # that texts of C-SPARQL may name
+                engine.static(folder / "g.nt", graph)
             engine.stream(STREAM, folder / "0.nt", lateness=late)
             register(engine, queries)
             engine.start(once=True, keep_open=True)

@@ -71,6 +71,28 @@ def test_equal_queries_are_one_whatever_their_names_and_order(
         assert _size(texts, as_written) > (nodes, members + len(texts) - 1)
 
 
+def test_branches_of_a_union_in_any_order_and_nesting_are_one() -> None:
+    branches = [
+        "{{ ?{0} :p ?y . ?y :q ?{1} }}",
+        "{{ ?{0} :r ?{1} FILTER(?{1} > 5) }}",
+        "{{ ?{0} :r ?{1} }}",
+    ]
+    draw, texts = random.Random(5), list[str]()
+    for i in range(8):
+        one, two, three = (b.format(f"x{i}", f"z{i}") for b in draw.sample(branches, 3))
+        nested = (
+            f"{one} UNION {{ {two} UNION {three} }}"
+            if i % 2
+            else f"{one} UNION {two} UNION {three}"
+        )
+        texts.append(
+            f"PREFIX : <http://e/> SELECT ?x{i} ?z{i} FROM NAMED WINDOW :w ON :s [RANGE PT2S] "
+            f"WHERE {{ WINDOW :w {{ {nested} }} }}"
+        )
+    nodes, members = _size(texts[:1])
+    assert _size(texts) == (nodes, members + len(texts) - 1), "an Emit more for each"
+
+
 def test_queries_that_differ_in_constants_have_one_shape() -> None:
     patterns = ["?x :p :{0}", "?x :q ?z", "?z :r :{1}"]
     draw = random.Random(3)

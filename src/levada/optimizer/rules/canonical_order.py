@@ -9,7 +9,7 @@ Joins and ``&&`` are commutative and associative, ``=``, ``!=``, ``+``, ``*``, `
                               stand in an order that no variable's name and no text decides
     the sides of a comparison
                               likewise; a constant stands on the right
-    the keys and aggregates of a GROUP BY
+    the keys and aggregates of a GROUP BY, the branches of a UNION
                               likewise
 
 What IN lists stays as it is written: constants of a template's rows may stand there.
@@ -70,11 +70,52 @@ def _ordered(node: a.Node, query: a.Query) -> a.Node:
     """A node and all below it in order; the patterns of a conjunction's parts are put in order with
     it.
     """
+    if isinstance(node, a.Union):
+        return _union(node, query)
     if below := children(node):
         flat = isinstance(node, a.Conjunction)
         ordered = [c if flat and isinstance(c, a.Bgp) else _ordered(c, query) for c in below]
         node = with_children(node, ordered)
     return _sorted(node, query)
+
+
+def _union(node: a.Union, query: a.Query) -> a.Node:
+    """A UNION with its branches in order, however they are nested; the same object if they are."""
+    branches = [_ordered(branch, query) for branch in _branches(node)]
+    branches.sort(key=lambda branch: _branch(branch, query))
+    after = reduce(a.Union, branches)
+    return node if after == node else after
+
+
+def _branches(node: a.Node) -> Iterator[a.Node]:
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, a.Union):
+            waiting += (one.right, one.left)
+        else:
+            yield one
+
+
+def _branch(node: a.Node, query: a.Query) -> Key:
+    """What a branch reads and asks, whatever its variables are called; the form before the
+    constants. Those that are alike stay as they are written.
+    """
+    forms, asked, constants = list[Key](), list[Key](), list[Key]()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        below = children(one)
+        waiting += below
+        match one:
+            case a.Filter(_, said) | a.Extend(_, _, said):
+                asked.append(_key(said, {}))
+            case a.Conjunction(_, several):
+                asked += [_key(said, {}) for said in several]
+        for leaf in () if below else _leaves(one, query):
+            forms.append(leaf.form)
+            constants.append(leaf.constants)
+    return " ".join(_kinds(node)), sorted(forms), sorted(asked), sorted(constants)
 
 
 def _sorted(node: a.Node, query: a.Query) -> a.Node:

@@ -34,9 +34,9 @@ from levada.engine.telling.status import (
     read_status,
 )
 from levada.engine.telling.summary import table
+from levada.intake.loaded import Loaded
+from levada.intake.loaded import told as read_of
 from levada.model.time import MAX, MIN, instant
-from levada.runtime.loaded import Loaded
-from levada.runtime.loaded import told as read_of
 from levada.runtime.store import verify as store
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.reign.rollback import rollback as back

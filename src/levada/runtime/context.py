@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_hexdigest
 
+from levada.intake.loaded import Loaded
 from levada.intake.static_files import StaticFile
 from levada.model.arrays import Bools
 from levada.model.collection import Collected
@@ -28,7 +29,6 @@ from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.encoding.registry import Registry
 from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
-from levada.runtime.loaded import Loaded
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import FINEST
 from levada.streams.feed import FeedConfig

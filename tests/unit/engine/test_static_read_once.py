@@ -13,7 +13,7 @@ from asking import STREAM, element, feed
 from awaiting import until_engine
 from levada import Engine
 from levada.engine.telling.status import read_status
-from levada.runtime.loaded import told
+from levada.intake.loaded import told
 from levada.runtime.store.reign.rollback import rollback
 from levada.runtime.store.state_files import map_
 from levada.runtime.task.static import reader

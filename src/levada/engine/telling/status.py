@@ -28,11 +28,11 @@ from levada.engine.telling.forms import FormStatus, forms
 from levada.engine.telling.shares import RelaxedStatus, ShareStatus, relaxed, shares
 from levada.engine.telling.summary import Ever, Progress, StreamCounts
 from levada.errors import CheckpointError
+from levada.intake.loaded import Loaded
 from levada.model.names import is_derived, is_left, shown
 from levada.model.time import MAX, MIN, WindowKind, instant
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.runtime.loaded import Loaded
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRecord

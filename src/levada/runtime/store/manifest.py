@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from levada.errors import unreadable
+from levada.intake.loaded import Loaded
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.prepared import prepared
 from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed
-from levada.runtime.loaded import Loaded
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import Slicing, slicing_of
 from levada.runtime.store.sealed import read_sealed, seal

@@ -19,11 +19,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from levada.intake.loaded import Loaded, together
 from levada.intake.static_files import StaticFile
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Done, encode, load_setup
 from levada.runtime.driver.loading.imprints import Imprints
-from levada.runtime.loaded import Loaded, together
 from levada.runtime.local import Executor, Job
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.verify import check_copy

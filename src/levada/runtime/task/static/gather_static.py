@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from levada.intake.loaded import Loaded, together
 from levada.kernels.keyed.route import partition_of, scatter_order
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat, pack, unpack
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, decode_context, load_plan
-from levada.runtime.loaded import Loaded, together
 from levada.runtime.store import state_files
 from levada.runtime.task.exchange import text_identities
 from levada.runtime.task.static.reader import StaticPart, StaticReader

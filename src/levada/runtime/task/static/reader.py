@@ -20,12 +20,12 @@ from typing import Any
 import msgspec
 
 from levada.intake.imprint import Wanted, pressed, triples_of
+from levada.intake.loaded import Loaded
 from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks
 from levada.intake.static_stamps import check_seen
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
-from levada.runtime.loaded import Loaded
 from levada.runtime.store import state_files
 from levada.streams.formats import LINES
 

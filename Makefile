@@ -80,8 +80,8 @@ fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one 
 	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"
 	@LEVADA_SEED=$(SEED) LEVADA_FUZZ=$(FUZZ) $(PYTEST) tests/fuzz --timeout 7200
 
-soak: setup  ## SOAK (1h; in `make test` 40s) at half load on Spark, killed again and again: what grows?
-	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest tests/soak -s
+soak: setup  ## SOAK (1h; in `make long` 40s) at half load on Spark, killed again and again: what grows?
+	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest -m 'long or soak' tests/soak/test_soak.py -s
 
 sinks: setup  ## SINKS (30m) at half load, whose output, a topic (SINK=postgres: a table), is away for a sixth of it: what stays behind?
 	@SINKS=$(SINKS) $(PY) -m pytest tests/soak/test_sinks.py -s
@@ -90,7 +90,7 @@ parts:  ## what tests want beside Python: brokers, PostgreSQL, Chromium, promtoo
 	@sh tests/parts.sh
 
 browser: setup  ## the page in Chromium, which is to be installed (Debian: apt-get install chromium)
-	@$(PY) -m pytest tests/browser -rs
+	@$(PY) -m pytest -m 'long or not long' tests/browser -rs
 
 conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench; others' clients
 	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance tests/clients

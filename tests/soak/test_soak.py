@@ -3,7 +3,7 @@ and bad elements, queries that come and go, static data that change, and kill -9
 Its processes stay as large as they were, and its results are those of the reference.
 
     make soak              an hour on Spark; SOAK=3m for less
-    SOAK=40s (`make test`)  without Spark
+    SOAK=40s (`make long`) without Spark
 
 Judged at the end: each element is counted, late or dead, as it was written to be; the light
 queries' reports are the naive reference's, without what was told to be late; sums of the heavy one

@@ -3,7 +3,7 @@ reference says.
 
 And it says the same whatever the cut into epochs, the number of partitions, the order of arrival
 within the lateness, the queries that run beside, and the time at which a query is registered
-(docs/semantics.md, "What does not change a result" and "Queries that come later"). By default 200
+(docs/semantics.md, "What does not change a result" and "Queries that come later"). By default 100
 examples in all; ``LEVADA_CASES`` is the number for each test (``LEVADA_CASES=2000 pytest
 tests/property`` for a night). A case that fails is printed as it is to be read, with what
 reproduces it.

@@ -58,6 +58,12 @@ class StaticFile:
         return self.copied_from or self.path
 
 
+def _turned(source: str) -> str:
+    """What to write for a graph and its file as a stream and its file are written."""
+    graph, _, path = source.rpartition("=")
+    return f" A graph stands behind its file: {path},graph={graph}" if os.path.exists(path) else ""
+
+
 def static_source(
     source: str | os.PathLike[str] | Iterable[str],
     graph: str | None = None,
@@ -72,7 +78,7 @@ def static_source(
         lines = tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source)
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
     if not os.path.exists(source):  # also of a name that no system takes
-        raise UsageError(f"There is no static file {source}.")
+        raise UsageError(f"There is no static file {source}.{_turned(os.fspath(source))}")
     if shown(os.fspath(source)) != os.fspath(source):
         raise UsageError(f"The name of the static file {shown(os.fspath(source))} is not UTF-8.")
     # a task may stand in another directory

@@ -253,6 +253,8 @@ def test_wrong_calls_are_told(engine: Any, path: Any) -> None:
         engine.register(ALL.text, bounds="[]")
     with pytest.raises(UsageError, match=r"There is no dialect rsp\. Did you mean rspql"):
         engine.register(ALL.text, dialect="rsp")
+    with pytest.raises(UsageError, match=f"its file: {__file__},graph=e:plan"):
+        engine.static(f"e:plan={__file__}")
     with pytest.raises(UsageError, match="There is no static file nowhere"):
         engine.static("nowhere.nt")
     with pytest.raises(UsageError, match="has not been started"):

@@ -21,6 +21,13 @@ LONG = (
     "property/test_without_rules", "replicas/test_search", "property/test_hand_made_patterns",
     "property/test_shared_is_alone", "cli/test_demo", "tests/browser/",
 )  # fmt: skip
+ONCE = (
+    "conformance/test_srbench", "conformance/test_csrbench_engine", "conformance/test_citybench",
+    "conformance/test_lsbench", "conformance/test_w3c_protocol", "unit/test_house",
+    "unit/server/test_sparql", "store/test_damage", "store/test_rollback", "test_bounded_memory",
+    "cli/test_demo_results", "fuzz/test_damaged_checkpoints",
+)  # fmt: skip
+"""Modules whose tests share what is made once, and dear: one worker has all of them."""
 
 # In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a
 # slow machine is no failure.
@@ -39,4 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_spark = SPARK in item.path.parents or item.get_closest_marker("spark")
         if on_spark and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif shared := next((name for name in ONCE if name in item.nodeid), None):
+            item.add_marker(pytest.mark.xdist_group(shared))
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONG))

@@ -157,6 +157,7 @@ def test_an_engine_that_is_killed_writes_each_report_once(
     assert same(read_ndjson(whole)["q"], read_ndjson(found)["q"]) is None
 
 
+@pytest.mark.long
 def test_a_kill_within_a_transaction(broker: Broker, tmp_path: Path) -> None:
     path, url = stream(tmp_path / "s.nt", 2500), broker.topic("torn")
     root = tmp_path / "torn"
@@ -249,6 +250,7 @@ def _piece(engine: Engine) -> Any:
     return Piece(query, batch, Position(1, 1, 1))
 
 
+@pytest.mark.long
 def test_a_broker_that_goes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", CANARY)
     another = Broker(tmp_path / "broker", sasl=("writer", CANARY))

@@ -237,6 +237,7 @@ def test_an_engine_that_is_killed_writes_each_row_once(
     assert in_table(server, "killed") == in_table(server, "whole") == expected(path)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(PATIENCE * 3)
 def test_what_levada_add_gave_an_output_goes_on_after_a_kill(
     tmp_path: Path, password: str, capsys: pytest.CaptureFixture[str]

@@ -16,6 +16,7 @@ import pyoxigraph
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from levada.model.expression import Call, Const, Expression, Var
 from levada.model.expression import Function as Fn
 from levada.model.term import XSD, Blank, Iri, Kind, Literal, Term
@@ -295,7 +296,7 @@ BY_ZERO = [
 ]
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(900)
 @given(EXPRESSIONS, TABLES)
 @example(
     Call(Fn.DIVIDE, (Var("c"), Var("a"))), BY_ZERO[1:2]

@@ -12,10 +12,11 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from examples import examples
 from levada.plan.encoding.plans import encode_plan, read_plan
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shapes import Shape
@@ -86,14 +87,7 @@ def look(
     yield difference(sealed, third.seal(3))
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[
-        HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
-    ],
-)  # fmt: skip
+@examples(48)
 @given(queries, st.sampled_from((1, 2)))
 def test_random_plans_come_back_as_they_were(case: Case, partitions: int) -> None:
     found: list[str | None] = []

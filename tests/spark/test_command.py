@@ -122,6 +122,7 @@ def busy(process: Any) -> bool:
     return len(times) > 1 and max(times) > 3
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_an_epoch_without_end(folder: Any) -> None:
     slow = 'WHERE { WINDOW :w { ?s :p ?v } FILTER(REGEX(?v, "^((a|aa)+)\\\\1$"))'
     (folder / "hot.rq").write_text(QUERY.replace("WHERE { WINDOW :w { ?s :p ?v }", slow))
@@ -230,6 +231,7 @@ def test_no_java_is_a_sentence(folder: Any) -> None:
     assert not list((folder / "tmp").glob("levada*")), "the temporary checkpoint is gone"
 
 
+@pytest.mark.long
 def test_two_engines_on_one_checkpoint(folder: Any) -> None:
     first = start(folder, "--checkpoint", "ck", "--out", "out")
     try:
@@ -242,6 +244,7 @@ def test_two_engines_on_one_checkpoint(folder: Any) -> None:
     assert first.returncode == 0
 
 
+@pytest.mark.long
 def test_a_killed_jvm_is_a_sentence_and_the_next_run_goes_on(folder: Any) -> None:
     kept = ("--checkpoint", "ck", "--out", "out", "--epoch", "0")
     process = start(folder, *kept, LEVADA_JOBS_HERE="1")

@@ -64,9 +64,8 @@ def _nothing_of(folder: Path) -> bool:
     return not of_the_run(folder)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left(tmp_path: Path, number: signal.Signals, random_seed: int) -> None:
     rng = random.Random(random_seed)
     for i, stage in enumerate([*STAGES] * ROUNDS):

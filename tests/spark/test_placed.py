@@ -41,6 +41,7 @@ def write(folder: Path) -> None:
     (folder / "p.json").write_text(json.dumps(placement))
 
 
+@pytest.mark.long
 def test_placed_tasks(tmp_path: Path) -> None:
     write(tmp_path)
     command = [sys.executable, str(Path(__file__).with_name("placing.py")), str(PLANS), QUERY]

@@ -122,10 +122,10 @@ def test_a_test_that_draws_by_itself_tells_its_seed(tmp_path: Path) -> None:
     [
         (FIXED, {}),
         (RANDOM, {"CI": "true"}),
-        (OWN, {"CI": "true"}),
-        (PASSES, {}),
+        pytest.param(OWN, {"CI": "true"}, marks=pytest.mark.long),
+        pytest.param(PASSES, {}, marks=pytest.mark.long),
         (FAILS, {}),
-        (BROKEN, {}),
+        pytest.param(BROKEN, {}, marks=pytest.mark.long),
     ],
     ids=["explicit and seeded", "in CI", "drawn in CI", "passing", "failing", "not collected"],
 )

@@ -138,6 +138,7 @@ def test_the_query_of_the_readme_gives_what_the_readme_says(installed: Installed
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
+@pytest.mark.long
 def test_the_shell_answers(installed: Installed) -> None:
     program = installed.home / "bin" / "levada"
     typed = (installed.work / "warm.rq").read_text() + ";\n"

@@ -33,6 +33,7 @@ def test_w1_stepped_has_its_results_and_measures_what_follows_the_warm_up() -> N
     assert side["rows"] == 3000 and side["epochs"] == 6 and side["count"] > 1000
 
 
+@pytest.mark.long
 def test_w2_stepped_has_its_results() -> None:
     side = aggregate.both(TINY_W2, ("levada",), stepped=True)["levada"]
     assert side["rows"] == 1500 and side["epochs"] == 3 and side["count"] > 1500
@@ -92,6 +93,7 @@ def test_every_benchmark_is_a_module() -> None:
     assert all((ROOT / "bench" / f"{name.value}.py").exists() for name in Name)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_baseline_on_spark_has_the_same_results() -> None:
     side = aggregate.both(TINY_W2, ("spark",))["spark"]

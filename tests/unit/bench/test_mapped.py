@@ -92,6 +92,7 @@ def test_what_is_predicted_of_a_plan_by_hand() -> None:
     assert one == pytest.approx(1000 / (second + 0.01 + 500 * (4e-6 + far)), abs=1)
 
 
+@pytest.mark.long
 def test_rlas_is_predicted_to_be_below_no_other_and_places_all_tasks() -> None:
     of = _by_hand()
     found = placements(of, SEARCH)

@@ -220,7 +220,10 @@ def documented() -> dict[Path, set[str]]:
 JUDGED = documented()
 
 
-@pytest.mark.parametrize("command", OURS, ids=lambda command: " ".join(command[:1]))
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(c, marks=[pytest.mark.long] * (c[0] == "profile"), id=c[0]) for c in OURS],
+)
 def test_no_command_is_silent(folder: Path, command: list[str]) -> None:
     most, _, shown = gaps(levada(*command), folder)
     assert b"levada: " not in shown, shown
@@ -246,10 +249,7 @@ def test_a_server_is_not_silent_until_it_listens(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(p, marks=[pytest.mark.long] * (p.name == "tutorial.md"), id=p.name)
-        for p in JUDGED
-    ],
+    [pytest.param(p, marks=[pytest.mark.long] * (p.name != "cli.md"), id=p.name) for p in JUDGED],
 )
 def test_no_documented_command_is_silent(page: Path, tmp_path: Path) -> None:
     beside: list[Beside] = []

@@ -40,10 +40,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("query", "stream", "text", "expected"),
     [
         ("count.rq", "rooms=-", "".join(map(line, (500, 1000, 2500))), ["2000,2", "4000,1"]),
-        ("count.rq", "rooms=-", line(500) + line(600).rstrip(), ["2000,2"]),
+        pytest.param("count.rq", "rooms=-", line(500) + line(600).rstrip(), ["2000,2"],
+                     marks=pytest.mark.long),
         ("sum.cql", "trips=-,format=csv,schema=v:integer;w:string",
          'ts,v,w\n100,1,"two\nlines"\n200,2,b\n', ["2000,3"]),
-        ("sum.cql", "trips=-,format=ndjson,schema=v:integer", '{"ts": 1, "v": 5}\n', ["2000,5"]),
+        pytest.param("sum.cql", "trips=-,format=ndjson,schema=v:integer",
+                     '{"ts": 1, "v": 5}\n', ["2000,5"], marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_what_comes_is_the_stream(

@@ -47,19 +47,21 @@ INTEGER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     ("text", "options", "lines", "reports", "first"),
     [
         (HEAD % (COUNT, "RANGE P1D STEP PT0.001S", ALL), {}, ONE, 4_000_000, INTEGER.format(1)),
-        (
+        pytest.param(
             HEAD % (COUNT, "RANGE P1D STEP PT1H", ALL),
             {"report": "periodic:1ms"},
             ONE,
             4_000_000,
             INTEGER.format(1),
+            marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             HEAD % (COUNT, "RANGE PT0.001S STEP PT0.001S", ALL),
             {"empty_reports": True},
             GAP,
             2_000_000,
             INTEGER.format(1),
+            marks=pytest.mark.long,
         ),
         (
             HEAD % (COUNT, "RANGE PT1S STEP PT1S", "WINDOW :w { ?a :p ?x . ?b :p ?y . ?c :p ?z }"),

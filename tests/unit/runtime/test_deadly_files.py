@@ -50,7 +50,6 @@ def test_a_killed_process_is_blamed_on_nothing(tmp_path: Path, data: Path) -> No
 
 
 @pytest.mark.long
-@pytest.mark.long
 def test_deadly_static_data_end_the_next_start_with_a_sentence(tmp_path: Path, data: Path) -> None:
     static, root = tmp_path / "g.ttl", tmp_path / "root"
     deadly(static)

@@ -89,6 +89,7 @@ def start(root: Path, names: str, killed: int = -1, *, bare: str = "") -> tuple[
     return run.returncode, json.loads(run.stdout) if run.stdout else run.stderr
 
 
+@pytest.mark.long
 def test_an_operator_that_ends_the_process_does_so_twice(folder: Path) -> None:
     status, whole = start(folder / "whole", "plain,sums")
     assert status == 0 and len(whole) > 10

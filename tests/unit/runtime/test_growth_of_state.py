@@ -23,7 +23,7 @@ from levada.testing.memory_sink import MemorySink
 from levada.testing.streams import write_lines
 from levada.windows.state.pieces import State, read_head
 
-EPOCHS = 1200
+EPOCHS = 750
 FILES = 60
 DESCRIPTORS = 40
 
@@ -70,7 +70,7 @@ def test_files_and_descriptors_do_not_grow(tmp_path: Path, way: str) -> None:
     files, descriptors, touched = map(list, zip(*found, strict=True))
     assert max(files) < FILES
     assert max(descriptors) < before + DESCRIPTORS
-    early, late = touched[100:300], touched[1000:1200]
+    early, late = touched[100:250], touched[600:750]
     assert sum(late) < 2 * sum(early) + 20 * len(late), "a row is rewritten about log n times"
 
 

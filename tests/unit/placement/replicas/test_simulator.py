@@ -64,6 +64,7 @@ def test_ten_random_plans_in_simpy(random_seed: int) -> None:
         assert ours == pytest.approx(theirs, rel=0.04), (random_seed, case)
 
 
+@pytest.mark.long
 def test_fifty_random_plans_and_the_model_of_full_queues(random_seed: int) -> None:
     rng = np.random.default_rng(random_seed)
     errors = []

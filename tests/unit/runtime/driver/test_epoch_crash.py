@@ -101,7 +101,9 @@ def test_a_run_without_a_kill_is_right(tmp_path: Path) -> None:
     assert sum("/dead-letter/" in name for name in files) == 1
 
 
-@pytest.mark.parametrize("stride", range(4))
+@pytest.mark.parametrize(
+    "stride", [pytest.param(i, marks=[pytest.mark.long] * (i % 2)) for i in range(4)]
+)
 def test_killed_before_any_change_of_the_disk(tmp_path: Path, fate: Any, stride: Any) -> None:
     data = source(tmp_path / "data")
     assert attempt(data, tmp_path / "whole", None, fate)

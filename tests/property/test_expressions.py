@@ -487,12 +487,27 @@ def by_pyoxigraph(expression: Expression, rows: Table) -> list[str | None]:
     return out
 
 
+def settled(expression: Expression, row: tuple[Term | None, ...]) -> bool:
+    """Whether both say the same of a row: a literal of an unknown datatype is not less than itself
+    for pyoxigraph, while SPARQL has no order of such literals at all.
+    """
+    if not isinstance(expression, Call):
+        return True
+    if expression.function in (Fn.LESS, Fn.LESS_EQUAL, Fn.GREATER, Fn.GREATER_EQUAL):
+        left, right = (evaluated(each, columns_of([row], False), 1)[0] for each in expression.args)
+        if left == right and left is not None and left.endswith("^^<http://u>"):
+            return False
+    return all(settled(each, row) for each in expression.args)
+
+
 ZERO = f'"0"^^<{XSD}decimal>'
 
 
 @settings(max_examples=120, deadline=None)
 @given(st.one_of(CONDITIONS, VALUES), AGREED_TABLES)
+@example(Call(Fn.LESS, (Var("b"), Var("b"))), [(None, Literal("a", "http://u"), None)])
 def test_equals_pyoxigraph(expression: Expression, rows: Table) -> None:
+    rows = [row for row in rows if settled(expression, row)]
     ours, theirs = (
         evaluated(expression, columns_of(rows, False), len(rows)),
         by_pyoxigraph(expression, rows),

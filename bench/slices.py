@@ -5,6 +5,7 @@
     functions    AVG, SUM, COUNT, MIN and MAX of each ?g in the same window
     conditions   SUM of each ?g, FILTER(?v > n) with 1 and 100 numbers that all values are above
     thresholds   the same with numbers between the values
+    rare         the same with numbers that one value in a thousand is above: few results
     choices      SUM of each ?g, FILTER(?g = <e:gN>) of 1 and 100 groups
 
 One pattern, ``?g <e:p> ?v``; a row is a triple. ``cost`` is the CPU of a triple by that with one
@@ -26,6 +27,8 @@ from bench.result import Result, check_count
 from levada import Engine
 
 GROUPS, SECONDS, RATE = 1000, 60, 10_000
+VALUES = 1003
+MOST_VALUE = VALUES - 1
 WARM = 2  # epochs that do not count
 COUNTS = {
     "windows": (1, 10, 120),
@@ -33,6 +36,7 @@ COUNTS = {
     "functions": (1, 5),
     "conditions": (1, 10, 100),
     "thresholds": (1, 10, 100),
+    "rare": (1, 10, 100),
     "choices": (1, 10, 100),
 }
 MOST = {"off": 10, "relax": 120}
@@ -47,7 +51,7 @@ FUNCTIONS = ("AVG", "SUM", "COUNT", "MIN", "MAX")
 def write(path: Path, rate: int) -> None:
     """Writes the stream: each group in turn, ``rate`` triples a second."""
     lines = (
-        f'<e:g{i % GROUPS}> <e:p> "{i // GROUPS * 7919 % 1003}"^^<{XSD}> {i * 1000 // rate} .\n'
+        f'<e:g{i % GROUPS}> <e:p> "{i // GROUPS * 7919 % VALUES}"^^<{XSD}> {i * 1000 // rate} .\n'
         for i in range(SECONDS * rate)
     )
     path.write_text("".join(lines))
@@ -80,6 +84,8 @@ def condition(workload: str, i: int) -> str:
             return f"FILTER(?v > {-1 - i})"
         case "thresholds":
             return f"FILTER(?v > {10 * i})"
+        case "rare":
+            return f"FILTER(?v > {MOST_VALUE - 1 + i / 1000})"
         case "choices":
             return f"FILTER(?g = <e:g{i}>)"
         case _:
@@ -97,9 +103,9 @@ def expected(workload: str, queries: int, rate: int) -> int:
         first = (t0 or 0) + length
         every = range(first % step if t0 is None else first, SECONDS, step)
         held = [range(max(close - length, 0) * each, close * each) for close in every if close > 0]
-        above = 10 * i if workload == "thresholds" else -1
+        above = {"thresholds": 10 * i, "rare": MOST_VALUE - 1}.get(workload, -1)
         groups = 1 if workload == "choices" else GROUPS
-        found += groups * sum(any(n * 7919 % 1003 > above for n in one) for one in held)
+        found += groups * sum(any(n * 7919 % VALUES > above for n in one) for one in held)
     return found
 
 

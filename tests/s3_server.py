@@ -1,27 +1,88 @@
-"""An object store for tests: moto's server, on a free port of this host. Where it or obstore is not
-installed, the tests are skipped, and say so.
+"""An object store for tests: moto's server, on a free port of this host, or the one that
+``LEVADA_VERSITYGW`` names, a second one that does not share a line with it. Where moto or obstore
+is not installed, the tests are skipped, and say so.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import os
+import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from awaiting import until
 from ports import free_port
 
 BUCKET, KEY, SECRET = "levada-tests", "canary-key-51fa", "canary-secret-9c02"
 
 
+GATEWAY = os.environ.get("LEVADA_VERSITYGW", "")
+"""The path of a ``versitygw``, if it is to be asked in place of moto."""
+
+
 class Server:
-    """One server, and its bucket ``BUCKET``. ``guarded``: nobody may do anything on it."""
+    """One server, and its bucket ``BUCKET``."""
+
+    url: str
+
+    def environ(self) -> dict[str, str]:
+        """What a process finds it by."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def make_bucket(self) -> None:
+        """Makes the bucket; there it is empty."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+
+class Gateway(Server):
+    """``versitygw``: objects are files of a folder, a bucket is a folder there."""
+
+    def __init__(self) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self._root = tempfile.TemporaryDirectory(prefix="levada-s3-")
+        command = [GATEWAY, "--port", f"127.0.0.1:{port}", "--access", KEY, "--secret", SECRET]
+        self._process = subprocess.Popen(
+            [*command, "posix", self._root.name], stdout=subprocess.DEVNULL
+        )
+        until(self._listens, "the gateway listens")
+
+    def _listens(self) -> bool:
+        try:
+            return httpx.get(self.url).status_code > 0
+        except httpx.TransportError:
+            return False
+
+    def make_bucket(self) -> None:
+        (Path(self._root.name) / BUCKET).mkdir()
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._root.cleanup()
+
+
+class Moto(Server):
+    """``guarded``: nobody may do anything on it."""
 
     def __init__(self, *, guarded: bool = False) -> None:
         for name, what in (("moto", "moto[server]"), ("obstore", "obstore")):
@@ -38,27 +99,21 @@ class Server:
         if guarded:
             self._guard("0")
 
-    def environ(self) -> dict[str, str]:
-        """What a process finds it by."""
-        return {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_REGION": "us-east-1",
-        }
-
     def make_bucket(self) -> None:
-        """Makes the bucket; there it is empty."""
         httpx.put(f"{self.url}/{BUCKET}").raise_for_status()
 
     def _guard(self, after: str) -> None:
         httpx.post(f"{self.url}/moto-api/reset-auth", content=after).raise_for_status()
 
     def close(self) -> None:
-        """Ends it."""
         if self._guarded:  # it holds for all servers of the process
             self._guard("inf")
         self._server.stop()
+
+
+def server() -> Server:
+    """The one that is to be asked."""
+    return Gateway() if GATEWAY else Moto()
 
 
 @contextmanager

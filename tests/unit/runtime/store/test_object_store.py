@@ -1,5 +1,5 @@
-"""A checkpoint on an object store, moto's: killed before each change of the disk or of the store it
-is restored on an empty folder, results equal; two drivers; what is refused.
+"""A checkpoint on an object store (``tests/s3_server.py``): killed before each change of the disk
+or of the store it is restored on an empty folder, results equal; two drivers; what is refused.
 """
 
 import os
@@ -28,7 +28,8 @@ from levada.runtime.store.verify import verify
 from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.streams import write_lines
-from s3_server import BUCKET, KEY, SECRET, Server, without_conditions
+from s3_server import BUCKET, GATEWAY, KEY, SECRET, Moto, Server, without_conditions
+from s3_server import server as started
 from turns import Turns, told
 
 EVERY = int(os.environ.get("LEVADA_STRIDE", "87"))  # 1: each change
@@ -57,7 +58,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    running = Server()
+    running = started()
     running.make_bucket()
     yield running
     running.close()
@@ -66,7 +67,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def guarded() -> Iterator[Server]:
     """A server that asks who one is."""
-    running = Server(guarded=True)
+    running = Moto(guarded=True)
     yield running
     running.close()
 
@@ -284,6 +285,7 @@ def test_no_permission(
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.skipif(bool(GATEWAY), reason="It would find that its requests are not what was signed")
 def test_a_store_without_conditional_put(
     tmp_path: Path, place: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

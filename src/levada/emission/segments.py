@@ -1,6 +1,7 @@
 """Segments -> batches: the committed results of an epoch, by query, decoded for sinks and readers.
 
-A segment holds all queries' rows of one task; here they are put together over tasks, sorted by
+A segment holds all queries' rows of one task, and once those that several queries have
+(``plan/sealed/alike``); here they are put together over tasks, sorted by
 report (keeping their order within one), and turned into texts. CONSTRUCT's template is instantiated
 here, each triple once a report; a triple that would be no RDF (an unbound part, a literal as
 subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
@@ -9,7 +10,7 @@ subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def batches(
     ``wanted`` (None: all).
     """
     frames: dict[int, list[Frame]] = {}
+    others: dict[int, dict[int, int]] = {}
     pool = Pool(0)
     for segment in segments:
         parts, _ = opener(segment)
@@ -47,8 +49,12 @@ def batches(
         for name, frame in parts.items():
             if name.startswith("r."):
                 frames.setdefault(int(name[2:]), []).append(frame)
+            elif name.startswith("same."):
+                of = others.setdefault(int(name[5:]), {})
+                of.update(zip(frame["op"].tolist(), frame["first"].tolist(), strict=True))
     for number, found in frames.items():
-        yield from _of_node(plan, plan.nodes[number], concat(found), pool, wanted)
+        rows = _Rows.of(plan.nodes[number], concat(found), pool)
+        yield from rows.batches(plan, others.get(number, {}), wanted)
 
 
 def batch_of(
@@ -59,7 +65,8 @@ def batch_of(
     if not found:
         return None
     rows = concat(list(found.values()))
-    return _batch(query, layout, rows.take(np.lexsort((_change(rows), rows["r"]))), pool)
+    rows = rows.take(np.lexsort((_change(rows), rows["r"])))
+    return _batch(query, rows, _texts(layout, rows, pool))
 
 
 def timed_statements(
@@ -80,7 +87,7 @@ def timed_statements(
     if found.keys() <= set(before):
         return b""
     rows, skipped = concat(list(found.values())), sum(found[n].n for n in before if n in found)
-    texts = [column(rows, i, pool).texts() for i in range(len(plan.nodes[query.node].layout.slots))]
+    texts = _texts(plan.nodes[query.node].layout, rows, pool)
     parts = {name: own[skipped:] for name, own in _parts(query, rows["r"], texts).items()}
     made = triples(rows["r"][skipped:], query.template, parts)
     return join_lines(
@@ -99,37 +106,72 @@ def _rows_of(
     for segment in segments:
         parts, _ = opener(segment)
         frame = parts.get(f"r.{query.node}")
-        rows = (
-            np.empty(0, np.int64) if frame is None else np.flatnonzero(frame["op"] == query.member)
-        )
-        if frame is not None and len(rows):
+        if frame is None:
+            continue
+        rows = np.flatnonzero(frame["op"] == _having(query, parts))
+        if len(rows):
             found[segment] = frame.take(rows)
             pool.add(Terms.from_frames(parts, "terms"))
     return found, pool
 
 
-def _of_node(
-    plan: Plan, node: PlanNode, frame: Frame, pool: Pool, wanted: Container[str] | None
-) -> Iterator[tuple[QueryPlan, Batch]]:
-    order = np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"]))
-    frame = frame.take(order)
-    ops, starts = np.unique(frame["op"], return_index=True)
-    stops = [*starts[1:], frame.n]
-    for op, start, stop in zip(ops.tolist(), starts.tolist(), stops, strict=True):
-        query = plan.queries.get(node.members.query_at(op))
-        if query is None or query.member != op:
-            continue
-        if wanted is None or query.name in wanted:
-            yield query, _batch(query, node.layout, frame.slice(start, int(stop)), pool)
+def _having(query: QueryPlan, parts: Mapping[str, Frame]) -> int:
+    """The member of whose rows a segment has the query's."""
+    same = parts.get(f"same.{query.node}")
+    at = np.empty(0, np.int64) if same is None else np.flatnonzero(same["op"] == query.member)
+    return query.member if same is None or not len(at) else int(same["first"][at[0]])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of an Emit, by member and report, and where those of each begin and end. The texts
+    of a member's rows are made once, whoever has them.
+    """
+
+    node: PlanNode
+    rows: Frame
+    places: Mapping[int, tuple[int, int]]
+    pool: Pool
+
+    @staticmethod
+    def of(node: PlanNode, frame: Frame, pool: Pool) -> _Rows:
+        rows = frame.take(np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"])))
+        ops, starts = np.unique(rows["op"], return_index=True)
+        stops = [*starts[1:].tolist(), rows.n]
+        places = zip(starts.tolist(), stops, strict=True)
+        return _Rows(node, rows, dict(zip(ops.tolist(), places, strict=True)), pool)
+
+    def batches(
+        self, plan: Plan, others: Mapping[int, int], wanted: Container[str] | None
+    ) -> Iterator[tuple[QueryPlan, Batch]]:
+        """Those of the members that have rows, and of ``others``, who have the rows of one."""
+        having: dict[int, list[int]] = {op: [op] for op in self.places}
+        for op, first in others.items():
+            having[first].append(op)
+        for first, ops in having.items():
+            queries = [
+                query
+                for op in ops
+                if (query := plan.queries.get(self.node.members.query_at(op))) is not None
+                and query.member == op
+                and (wanted is None or query.name in wanted)
+            ]
+            if queries:
+                rows = self.rows.slice(*self.places[first])
+                texts = _texts(self.node.layout, rows, self.pool)
+                yield from ((query, _batch(query, rows, texts)) for query in queries)
 
 
 def _change(frame: Frame) -> npt.NDArray[np.int8]:
     return frame["w"] if "w" in frame else np.zeros(frame.n, np.int8)
 
 
-def _batch(query: QueryPlan, layout: Layout, rows: Frame, pool: Pool) -> Batch:
+def _texts(layout: Layout, rows: Frame, pool: Pool) -> list[pl.Series]:
+    return [column(rows, i, pool).texts() for i in range(len(layout.slots))]
+
+
+def _batch(query: QueryPlan, rows: Frame, texts: Sequence[pl.Series]) -> Batch:
     """The rows of one query, sorted by report, as a batch of its form."""
-    texts = [column(rows, i, pool).texts() for i in range(len(layout.slots))]
     sign = rows["w"] if query.output is Output.RELATION and "w" in rows else None
     match query.form:
         case Form.ASK:

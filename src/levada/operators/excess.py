@@ -18,8 +18,9 @@ from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.limits import Limited, QueryLimits
 from levada.operators.border.written import written
+from levada.plan.sealed.alike import with_same
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.terms.spent import Account
+from levada.terms.spent import Spent
 from levada.terms.table import Terms
 
 
@@ -51,20 +52,32 @@ def most_of(node: PlanNode, rows: Longs, limits: QueryLimits) -> ExcessError:
 
 
 def check_reports(
-    node: PlanNode, rows: Frame, terms: Terms, limits: Limited, *, plan: Plan, account: Account
-) -> None:  # fmt: skip
+    node: PlanNode,
+    rows: Frame,
+    terms: Terms,
+    limits: Limited,
+    *,
+    plan: Plan,
+    spent: Spent,
+    same: Frame | None = None,
+) -> None:
     """Raises ``ExcessError`` for a query that has more in one report, here, than it may have: who
     reads it has to hold all of it; or more in all reports of an epoch than texts may be computed.
-    ``terms``: the texts that the rows show.
+    ``terms``: the texts that the rows show; ``same``: which queries have rows of others, too.
 
     Rows are looked at only if all together, each with the longest text, would be too much for the
     query with the lowest limits.
     """
     solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
-    of = written(node, rows, plan)
-    most, free = of.most(node, terms), account.spent.texts or _NONE
-    if rows.n <= solutions.min() and rows.n * most <= min(sizes.min(), free):
+    by_op = np.bincount(rows["op"], minlength=len(node.members))
+    every = by_op if same is None else _with_others(by_op, same)
+    of = written(node, every > 0, plan)
+    most, free = of.most(node, terms), spent.texts or _NONE
+    fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
+    if fits and int(every.sum()) * most <= free:
         return
+    rows = rows if same is None else with_same(rows, same)
+    account = spent.account(rows["op"])
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
     op, found = rows["op"][first], np.bincount(codes)
     _check_most(found, solutions[op], "solutions", node, op)
@@ -75,6 +88,13 @@ def check_reports(
         _check_most(found, sizes[op], "bytes", node, op)
         if many:
             account.make(each)
+
+
+def _with_others(by_op: Longs, same: Frame) -> Longs:
+    """How many rows each member has, also of those of others."""
+    whole = by_op.copy()
+    whole[same["op"]] = by_op[same["first"]]
+    return whole
 
 
 def _limits(node: PlanNode, limits: Limited, word: str) -> Longs:

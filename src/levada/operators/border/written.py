@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from levada.model.arrays import Longs
+from levada.model.arrays import Bools, Longs
 from levada.model.expression import Var
 from levada.model.frame import Frame
 from levada.model.query import TriplePattern
@@ -60,12 +60,12 @@ class Written:
         return sizes
 
 
-def written(node: PlanNode, rows: Frame, plan: Plan) -> Written:
-    """How the members write their rows that have some."""
+def written(node: PlanNode, there: Bools, plan: Plan) -> Written:
+    """How the members write their rows that have some (``there``, by member)."""
     slots, members = len(node.layout.slots), len(node.members)
     fixed, times = np.zeros(members, np.int64), np.zeros((members, slots), np.int64)
     triples = False
-    for member in np.flatnonzero(np.bincount(rows["op"])).tolist():
+    for member in np.flatnonzero(there).tolist():
         manner = plan.queries[node.members.query_at(member)].manner
         fixed[member], times[member] = _of_template(manner.template, manner.variables, slots)
         triples = triples or bool(manner.template)

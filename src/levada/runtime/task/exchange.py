@@ -9,6 +9,7 @@ and rows of windows travel alike; those of a divided group to several targets (`
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.alike import alike_of
 from levada.plan.sealed.heavy.copies import Copies
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
@@ -126,7 +128,9 @@ class Exchange:
                 for after in target.consumers:
                     yield from self._rows(target, passed, after)
                 return
-        yield consumer, self._wanted(along(out, consumer, node.layout), consumer)
+        alike = alike_of(self.plan, consumer.node)
+        edge = consumer if alike is None else replace(consumer, fan=alike.fan)
+        yield consumer, self._wanted(along(out, edge, node.layout), consumer)
 
     def _picked(
         self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]

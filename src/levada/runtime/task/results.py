@@ -2,8 +2,9 @@
 that they show.
 
 A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one
-term table. It is written under a name unique to the attempt; the manifest names those that count,
-and publication reads them (``emission``).
+term table. Rows that several queries have are there once, for the first of them, and beside them
+who else has them (``same.`` and the node; ``plan/sealed/alike``). It is written under a name unique
+to the attempt; the manifest names those that count, and publication reads them (``emission``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
-from levada.model.arrays import Words
+from levada.model.arrays import Ints, Words
 from levada.model.checked import checked_parts
 from levada.model.frame import Column, Frame, concat
 from levada.model.limits import Limited
@@ -22,6 +23,7 @@ from levada.model.time import Times
 from levada.operators.border.ends import within
 from levada.operators.border.written import as_solutions
 from levada.operators.excess import blamed, check_reports
+from levada.plan.sealed.alike import alike_of, with_same
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.reported import NONE, Reported
@@ -71,6 +73,9 @@ class Results:
         named = {f"r.{node}": frame for node, frame in frames.items()}
         for node, frame in frames.items():
             own, reports = _counts(node, frame)
+            if (same := self._same(node, own["op"])) is not None:
+                named[f"same.{node}"] = same
+                own, reports = with_same(own, same), with_same(reports, same)
             counts.append(own)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
@@ -79,18 +84,27 @@ class Results:
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
         ), Reported.of(concat(counts))
 
+    def _same(self, node: int, present: Ints) -> Frame | None:
+        """Who else has the rows of these members of an Emit."""
+        alike = alike_of(self.plan, node)
+        return None if alike is None else alike.of(present)
+
     def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
         """Raises ``ExcessError`` if a query would have too much in its reports."""
         self.pool.spent.turn = node.id
+        same = self._same(node.id, np.unique(frame["op"]))
         try:
-            account = self.pool.spent.account(frame["op"])
-            check_reports(node, frame, terms, limits, plan=self.plan, account=account)
+            check_reports(
+                node, frame, terms, limits, plan=self.plan, spent=self.pool.spent, same=same
+            )
         except ExcessError as error:
             raise blamed(error, node, [frame]) from None
 
     def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
         for node, frame in frames.items():
             at, members = self.plan.nodes[node], self.plan.nodes[node].members
+            if (same := self._same(node, np.unique(frame["op"]))) is not None:
+                frame = with_same(frame, same)
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():
                 query = members[member].query

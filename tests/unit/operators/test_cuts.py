@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from levada.model.time import MAX, MIN, Window, WindowKind
@@ -30,10 +30,12 @@ def windows(draw: st.DrawFn) -> Window:
 
 
 @given(st.lists(windows(), min_size=1, max_size=4), st.lists(st.integers(-90, 90), min_size=2))
+@example([Window(WindowKind.CLOSE_CLOSED, 1, 2, -1, True)], [-1, -2])
 def test_rows_between_two_borders_enter_and_leave_alike(
     found: list[Window], some: list[int]
 ) -> None:
-    table = WindowTable.of([Member(windows=(w,), streams=("s",)) for w in found], {"s": 0})
+    members = [Member(windows=(w,), streams=("s",), start=MIN) for w in found]
+    table = WindowTable.of(members, {"s": 0})
     times = np.array([MIN, *some, MAX], np.int64)
     entering, leaving = borders(table, np.ones(len(found), np.bool_), 0)
     enter, leave = cut(times, entering, ROOM), cut(times, leaving, ROOM)

@@ -24,6 +24,7 @@ from levada.plan.install.resolve_slots import (
     key_sides,
     parametrise,
     picked,
+    sides_of_arranged,
 )
 from levada.plan.install.timing import Timing
 from levada.plan.lowering.levels import top
@@ -159,6 +160,9 @@ class Steps:
             case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
                 family = spec.family if isinstance(spec, p.Join) else ""
                 return self._join(op, spec, names, ins), self._windows(op, family)
+            case p.Arrange(keys):
+                kept_ = tuple(map(ins[0].index, names))
+                return s.Arrange(tuple(map(ins[0].index, keys)), kept_), Member()
             case p.Emit():
                 member = self._schedule() if self.show_empty else Member()
                 kinds = self.kinds if self.show_empty else ()
@@ -210,10 +214,14 @@ class Steps:
             keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
             step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
             return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
-        sides, out, fills = key_sides(spec.keys, names, ins)
         pairs = tuple([(left, right) for left, right in windows])
-        known = spec.relaxed, spec.places
-        return s.Join(*sides, out, fills, pairs, spec.raw, spec.negative, *known)
+        known = pairs, spec.raw, spec.negative, spec.relaxed, spec.places
+        for at, rows in enumerate(op.inputs):
+            if isinstance(rows.spec, p.Arrange):
+                sides, out, fills = sides_of_arranged(rows.spec.keys, names, ins, at)
+                return s.ArrangedJoin(*sides, out, fills, *known, at)
+        sides, out, fills = key_sides(spec.keys, names, ins)
+        return s.Join(*sides, out, fills, *known)
 
     def _above(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]

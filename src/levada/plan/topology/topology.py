@@ -35,6 +35,7 @@ from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
 from levada.plan.physical.forms.figures import Measures
 from levada.plan.physical.forms.show import sentences
+from levada.plan.physical.arranged import with_arrangements
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
@@ -178,7 +179,8 @@ class Topology:
         roots = {one.name: self._noted(one) for one in newcomers}
         orders = {one.name: one.orders for one in newcomers}
         for one in newcomers:
-            roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            root = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            roots[one.name] = with_arrangements(root)
             self._batch.ask(one.name, one.installer, roots[one.name])
             self._note(one.name)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)

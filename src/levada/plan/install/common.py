@@ -92,7 +92,6 @@ class Known:
                 return made
         return None
 
-
     def widened(self, wanted: Mapping[int, Facet]) -> dict[int, Facet]:
         """What is to be installed for a newcomer that wants this: of what is kept for whoever comes
         also what others have of it, so that there are not many that have a part each.

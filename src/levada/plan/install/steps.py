@@ -162,7 +162,8 @@ class Steps:
                 return self._join(op, spec, names, ins), self._windows(op, family)
             case p.Arrange(keys):
                 kept_ = tuple(map(ins[0].index, names))
-                return s.Arrange(tuple(map(ins[0].index, keys)), kept_), Member()
+                step_ = s.Arrange(tuple(map(ins[0].index, keys)), kept_)
+                return step_, Member(since=self.data)  # by which it is found again
             case p.Emit():
                 member = self._schedule() if self.show_empty else Member()
                 kinds = self.kinds if self.show_empty else ()

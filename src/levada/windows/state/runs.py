@@ -46,8 +46,8 @@ from levada.windows.state.run import (
 )
 
 __all__ = [
-    "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living", "open_", "put",
-    "rows_of", "together",
+    "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living",
+    "open_", "put", "rows_of", "together",
 ]  # fmt: skip
 OPEN_EPOCHS = 8
 MERGE = 4

@@ -38,7 +38,9 @@ def divisible(plan: Plan) -> Divisible:
         why = {node.id: _why_whole(plan, node) for node in joins}
         may = {number for number, reason in why.items() if not reason}
         may |= {n for at in may for n in plan.nodes[at].inputs if _is_kept(plan.nodes[n])}
-        plan.facts[Divisible] = Divisible(tuple(sorted(may)), {n: reason for n, reason in why.items() if reason})
+        plan.facts[Divisible] = Divisible(
+            tuple(sorted(may)), {n: reason for n, reason in why.items() if reason}
+        )
     found: Divisible = plan.facts[Divisible]
     return found
 

@@ -121,6 +121,28 @@ def test_a_hundred_joins_have_static_rows_once(tmp_path: Path, opened: list[str]
     assert "later" in told.split("kept once")[1]
 
 
+def test_a_run_that_goes_on_finds_what_is_kept(tmp_path: Path, opened: list[str]) -> None:
+    room = Room(tmp_path)
+    by_object = TEXT.format("?x ?k ?v", "?k :p ?v", "?x :kind ?k")
+    asked = {"first": TEXT.format("?k", "?x :p ?v", "?x :kind ?k"), "object": by_object}
+    rows = [2 * THINGS, 2 * THINGS, 3 * THINGS, 3 * THINGS]
+    for part, kept in enumerate(rows):
+        with room.engine() as running:
+            if part == 2:  # other things, told by their size
+                room.static.write_text(
+                    room.static.read_text() + KINDS[0].replace("k0", "k7") + " .\n"
+                )
+            for name, text in asked.items():
+                running.register(text, name=name)
+            running.start()
+            room.feed(running)
+            asked[f"q{part}"] = TEXT.format("?k ?v", f"?x :p{part} ?v", "?x :kind ?k")
+            running.register(asked[f"q{part}"], name=f"q{part}")
+            room.feed(running)
+        assert room.kept() == kept + (part > 1), part
+    assert len(opened) == 2, "the first run, and the one that finds another file"
+
+
 def test_another_key_another_condition_and_more_columns_are_kept_apart(
     tmp_path: Path, opened: list[str]
 ) -> None:

@@ -25,7 +25,7 @@ from levada.errors import CheckpointError
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
 from levada.plan.topology.show import describe
-from levada.plan.topology.show_kept import Kept, show_kept
+from levada.plan.topology.show_kept import Kept, kept_once, show_kept
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals

@@ -171,6 +171,26 @@ def test_another_key_another_condition_and_more_columns_are_kept_apart(
         assert room.kept() == THINGS + 13
 
 
+def test_rows_of_tables_find_what_is_kept_and_others_find_theirs(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    room = Room(tmp_path)
+    text = TEXT.format("?k ?v", "?x :p{{c}} ?v", "?x :kind ?k")
+    with room.engine() as running:
+        running.start()
+        for part in range(3):
+            table = [{"c": 10 * part + i} for i in range(4)]
+            running.register_each(text, table, name="row-{{c}}")
+            room.feed(running)
+            if part == 1:
+                single = TEXT.format("?k", "?x :q ?v", "?x :kind ?k")
+                running.register(single, name="single")
+                room.feed(running)
+            assert room.kept() == THINGS, part
+        assert opened == ["file"]
+    assert len(room.sink.reports) >= 1
+
+
 def test_queries_that_share_nothing_keep_their_own(tmp_path: Path) -> None:
     room = Room(tmp_path)
     with room.engine(sharing="off") as running:

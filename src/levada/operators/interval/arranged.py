@@ -45,7 +45,8 @@ def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: Env) -> Frame | None
     step, (frame,) = node.step, inputs
     if frame is None:
         return None
-    frame = frame.where(node.alive[frame["op"]])
+    if not node.alive.all():
+        frame = frame.where(node.alive[frame["op"]])
     if not frame.n:
         return None
     columns: dict[str, Column] = {"op": frame["op"], col.PLACE: frame[col.PLACE]}

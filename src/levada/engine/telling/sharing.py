@@ -5,7 +5,7 @@
                  epochs have taken; what is saved: that of those who would have it apart; of a
                  relaxed join at least by what meets in vain there (less than 0: it costs)
     relaxed      rows given, pairs made, of these wanted, rows picked (``plan/topology/dear``)
-    kept once    which static data, and which joins read them there (``plan/topology/show_kept``)
+    kept once    which static data, and which joins read them there (``plan/topology/kept/show``)
     regions      where queries stand, what was considered, what the mask forbade
     orders       of joins that were looked at, with what each adds, and which was chosen; queries
                  that go over to others
@@ -24,8 +24,8 @@ from levada.engine.telling.shares import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
+from levada.plan.topology.kept.show import Kept, kept_once, show_kept
 from levada.plan.topology.show import describe
-from levada.plan.topology.show_kept import Kept, kept_once, show_kept
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals

@@ -4,7 +4,7 @@ A template (``algebra/template``) and its twin are planned beside the topology. 
 of the two are of the same shapes and differ in the marks alone, what is installed of a row are the
 members of the template with its terms in the place of the marks, and its name in the place of the
 template's; what has neither is one for all rows, and static rows that are kept already are those
-(``kept_again``). Otherwise each row is planned by itself: what
+(``kept/again``). Otherwise each row is planned by itself: what
 decides is what the planner did, not a list of what it may do.
 
 Rows are relaxed if queries share that much and two of them differ: then the template is, beside its
@@ -33,7 +33,7 @@ from levada.plan.sealed.joins import Arrange
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import At
-from levada.plan.topology.kept_again import find_kept, note_kept
+from levada.plan.topology.kept.again import find_kept, note_kept
 from levada.plan.topology.topology import Topology
 
 MARK, TWIN = "\0mark", "\0twin"  # names that no query has

@@ -1,6 +1,6 @@
 """What queries share, told by operators: who uses what, which joins are relaxed, why others are
 not, which are nearly the same, which GROUP BYs fold rows together (``show_folded``), and which
-static data are kept once (``show_kept``); for ``explain --sharing``.
+static data are kept once (``kept/show``); for ``explain --sharing``.
 
     4 queries, sharing relax: 15 operators; apart they would be 23
     shared
@@ -34,9 +34,9 @@ from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
+from levada.plan.topology.kept.show import Kept, kept_once, show_kept
 from levada.plan.topology.show import SharedMember, describe
 from levada.plan.topology.show_folded import Folded, folded, show_folded
-from levada.plan.topology.show_kept import Kept, kept_once, show_kept
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.plan.topology.why_not import Candidate, candidates, reason

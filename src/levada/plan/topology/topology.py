@@ -177,8 +177,8 @@ class Topology:
         roots = {one.name: self._noted(one) for one in newcomers}
         orders = {one.name: one.orders for one in newcomers}
         for one in newcomers:
-            root = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
-            roots[one.name] = with_arrangements(root)
+            relaxed = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            roots[one.name] = with_arrangements(relaxed)
             self._batch.ask(one.name, one.installer, roots[one.name])
             self._note(one.name)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)

@@ -27,7 +27,7 @@ from levada.model.time import MIN
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.plan.topology.kept_again import stand_kept
+from levada.plan.topology.kept.again import stand_kept
 from levada.plan.topology.rows import add_rows, expect_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen

@@ -18,7 +18,7 @@ from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.joins import Arrange
 from levada.plan.topology import members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
-from levada.plan.topology.kept_again import stand_kept
+from levada.plan.topology.kept.again import stand_kept
 from levada.plan.topology.switches.again import stand_again
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse

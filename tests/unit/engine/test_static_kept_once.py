@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from asking import STREAM, element, feed
+from awaiting import until_engine
 from levada import Engine
 from levada.engine.telling.sharing import show_run, tell_run
 from levada.model.time import MAX
@@ -188,7 +189,11 @@ def test_rows_of_tables_find_what_is_kept_and_others_find_theirs(
                 room.feed(running)
             assert room.kept() == THINGS, part
         assert opened == ["file"]
-    assert len(room.sink.reports) >= 1
+        feed(running, room.path, [element(2100, "x1 p23 7"), element(9000, "x2 p 1")])
+        until_engine(running, lambda: "row-23" in room.sink.reports)
+    (report, *_) = room.sink.reports["row-23"]
+    ((k, v),) = [sorted(dict(solution).values()) for solution in report.solutions]
+    assert "7" in k and v == "<http://e/k1>"
 
 
 def test_queries_that_share_nothing_keep_their_own(tmp_path: Path) -> None:

@@ -39,16 +39,15 @@ def kept_once(topology: Topology) -> Iterator[Kept]:
     for (number, at), member in members.items():
         node = topology.nodes[number]
         for below in zip(node.inputs, node.members[at].inputs, strict=True):
-            own = readers.setdefault(below, {}).setdefault(nodes[number].name, {})
-            own.update(dict.fromkeys(member.queries))
-    for number, node in nodes.items():
+            who = readers.setdefault(below, {}).setdefault(nodes[number].name, {})
+            who.update(dict.fromkeys(member.queries))
+    for number, told in nodes.items():
         if isinstance(topology.nodes[number].shape.step, Arrange):
-            for each in node.members:
-                of = tuple(
-                    [members[leaf].detail for leaf in _leaves(topology, (number, each.number))]
-                )
-                by = readers.get((number, each.number), {})
-                yield Kept(node.name, of, tuple([(name, tuple(own)) for name, own in by.items()]))
+            for each in told.members:
+                own = number, each.number
+                of = tuple([members[leaf].detail for leaf in _leaves(topology, own)])
+                by = tuple([(name, tuple(who)) for name, who in readers.get(own, {}).items()])
+                yield Kept(told.name, of, by)
 
 
 def _leaves(topology: Topology, at: At) -> Iterator[At]:

@@ -113,7 +113,8 @@ def test_what_is_kept_once_does_not_show(read: list[int]) -> None:
         memory: str,
     ) -> None:  # fmt: skip
         def prepare(engine: Engine) -> None:
-            case = Case(world.streams, (), 0, world.static)
+            streams = {name: tuple(own) for name, own in world.streams.items()}
+            case = Case(streams, (), 0, WORLD)
             engine._memory = Memory.of(memory)
             deal = Lots(lot, groups_of(case)).deal if heavy else by_lot(lot)
             engine._open().tables.dealing = deal

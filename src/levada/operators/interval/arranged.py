@@ -15,7 +15,7 @@ there are about log2 n.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -99,37 +99,38 @@ def _kept(node: Join, state: State) -> list[runs.Run]:
 
 def _arrived(node: Join, at: int, frame: Frame, env: Env) -> runs.Run:
     """The new rows of the other side, a set, by the key and member of the arrangement."""
-    step, layout = node.step, node.input_layouts[at]
+    step, layout, horizons = node.step, node.input_layouts[at], env.horizons(node)
     if not node.alive.all():  # rows that waited for a watermark outlive their member
         frame = frame.where(node.alive[frame["op"]])
     slots = step.left if at == 0 else step.right
     key = whole = None
     if step.raw[at]:
         key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
-        old = runs.live(env.state, _side(node, at), env.horizons(node).now)
+        old = runs.live(env.state, _side(node, at), horizons.now)
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     table = project(node, [pair[at] for pair in step.windows], len(layout.windows))
     start, end = outer(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = sift.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
-    readers = node.known(_readers)
-    met = key
-    if met is None or readers is not None:
-        of = frame if readers is None else frame.with_(op=readers[frame["op"]])
-        met = r.key_of(of, slots)
-    rows = runs.keyed(shown(frame, node, step, at), met, start, end, whole)
-    run = runs.arranged(rows)
+    met = _met(node, frame, slots, key)
+    run = runs.arranged(runs.keyed(shown(frame, node, step, at), met, start, end, whole))
     if key is not None:
         rest = runs.keyed(frame.select(("op", col.PLACE)), key, start, end, whole)
         seen = replace(run, rows=rest) if met is key else runs.arranged(rest)
-        ends = by_weight(table)
-        next_ = env.horizons(node).next
         runs.insert(
-            env.state, _side(node, at), seen, longest(node), horizon=next_, ends=ends,
-            alive=node.alive,
+            env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
+            ends=by_weight(table), alive=node.alive,
         )  # fmt: skip
     return run
+
+
+def _met(node: Join, frame: Frame, slots: Sequence[int], own: r.Key | None) -> r.Key:
+    """The key by which rows meet those of the arrangement; ``own``: that of the join, if known."""
+    readers = node.known(_readers)
+    if own is not None and readers is None:
+        return own
+    return r.key_of(frame if readers is None else frame.with_(op=readers[frame["op"]]), slots)
 
 
 def _side(node: Join, at: int) -> str:

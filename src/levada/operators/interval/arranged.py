@@ -3,8 +3,8 @@
 
     out = new rows x arrangement
 
-All rows of a member of an arrangement come in one epoch, which is the first one of whoever joins
-with them, and are there before these are asked. So new rows of the other side meet what is kept, by
+All rows of a member of an arrangement come in one epoch, the first one of those who asked for it,
+and are there before anybody's rows look for them. So new rows of the other side meet what is kept, by
 the key and the member of the *arrangement*, and are themselves kept for nothing but what makes them
 a set. What a join keeps of static data is nothing, however many join with them.
 

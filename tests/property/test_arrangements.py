@@ -122,4 +122,5 @@ def test_what_is_kept_once_does_not_show(read: list[int]) -> None:
         check(coming, world, shared, lot % 7, mixed, prepare=prepare)
 
     each()
-    assert read[1] > read[0] > 30
+    assert read[0], "some join has met what is kept"
+    assert read[1] > read[0] > 50 or SETS < 20, "and some in several runs of it"

@@ -4,9 +4,9 @@
     out = new rows x arrangement
 
 All rows of a member of an arrangement come in one epoch, the first one of those who asked for it,
-and are there before anybody's rows look for them. So new rows of the other side meet what is kept, by
-the key and the member of the *arrangement*, and are themselves kept for nothing but what makes them
-a set. What a join keeps of static data is nothing, however many join with them.
+and are there before anybody's rows look for them. So new rows of the other side meet what is kept,
+by the key and the member of the *arrangement*, and are themselves kept for nothing but what makes
+them a set. What a join keeps of static data is nothing, however many join with them.
 
 Invariant: rows that meet are in one partition, since both sides are placed by the same terms.
 Cost of an epoch: by its new rows and the result, a probe for each run of the arrangement, of which

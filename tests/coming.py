@@ -13,7 +13,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -131,11 +131,12 @@ def run(
     shared: Counter[str] | None = None,
     orders: Forced | None = None,
     looks: int = 0,
+    prepare: Callable[[Engine], None] = lambda _: None,
     **options: Any,
 ) -> Answers:
     """What the queries report; ``modes``: of each phase and of the end; ``orders``: who says the
     orders of joins; ``looks``: so many epochs pass from one look for better ones to the
-    next; ``options`` are the engine's.
+    next; each engine is prepared before it starts; ``options`` are the engine's.
     """
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
@@ -151,6 +152,7 @@ def run(
             )  # fmt: skip
             planning = engine._registry.planning
             engine._registry.planning = planning._replace(orders=orders, looks=looks)
+            prepare(engine)
             _declare(engine, folder, world)
             register(engine, [ending(one, world) for one in coming if one.there(phase)])
             engine.start(once=phase == PHASES)

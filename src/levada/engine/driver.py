@@ -28,7 +28,7 @@ from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
-from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, stamps
+from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, version_of
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
 from levada.errors import (
@@ -256,7 +256,7 @@ class Driver:
             self._requests.forget(registry.dropped, epochs.last)
             self._limits.own = self._requests.limited(self._limits.all)
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
-            static = stamps(self._statics.files)
+            static = version_of(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)
             plan = self._catalog.follow(queries, dropped, epochs.checkpoint.last, static)
             registry.changed = False

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import xxhash
 
 from levada.errors import CheckpointError
 from levada.intake.static_files import StaticFile
@@ -120,6 +121,11 @@ class StaticStamps:
 def stamps(files: Sequence[StaticFile]) -> tuple[tuple[str, Stamp], ...]:
     """Sizes and times of the files that are read where they are."""
     return tuple((f.path, _stamp(f.path)) for f in files if f.path and not f.replaceable)
+
+
+def version_of(files: Sequence[StaticFile]) -> int:
+    """The version of these files, which is the same in each run as long as they are."""
+    return xxhash.xxh3_64_intdigest(repr(stamps(files)).encode()) >> 2
 
 
 def _stamp(path: str) -> Stamp:

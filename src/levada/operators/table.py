@@ -21,6 +21,7 @@ from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.of_reports import rgroup
 from levada.operators.group.panes import panes
 from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
+from levada.operators.interval.arranged import arrange, arranged_join, arranged_join_in_pieces
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces
 from levada.operators.interval.linked.join import linked, linked_in_pieces
@@ -44,7 +45,9 @@ OPERATORS: dict[type[Step], Operator] = {
     # rows with event times
     s.Occur: occur,
     s.Hold: hold,
+    s.Arrange: arrange,
     s.Join: join,
+    s.ArrangedJoin: arranged_join,
     s.MultiwayJoin: multiway,
     s.AdaptiveJoin: adaptive,
     s.LinkedJoin: linked,
@@ -83,6 +86,7 @@ OPERATORS: dict[type[Step], Operator] = {
 
 IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Frame]]] = {
     s.Join: join_in_pieces,
+    s.ArrangedJoin: arranged_join_in_pieces,
     s.MultiwayJoin: multiway_in_pieces,
     s.AdaptiveJoin: adaptive_in_pieces,
     s.LinkedJoin: linked_in_pieces,

@@ -5,6 +5,7 @@
                  epochs have taken; what is saved: that of those who would have it apart; of a
                  relaxed join at least by what meets in vain there (less than 0: it costs)
     relaxed      rows given, pairs made, of these wanted, rows picked (``plan/topology/dear``)
+    kept once    which static data, and which joins read them there (``plan/topology/kept/show``)
     regions      where queries stand, what was considered, what the mask forbade
     orders       of joins that were looked at, with what each adds, and which was chosen; queries
                  that go over to others
@@ -23,6 +24,7 @@ from levada.engine.telling.shares import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
+from levada.plan.topology.kept.show import Kept, kept_once, show_kept
 from levada.plan.topology.show import describe
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
@@ -65,6 +67,7 @@ class RunTold:
     log: tuple[tuple[int, str], ...]
     orders: dict[str, list[Looked]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
 
 
 def tell_run(root: Path) -> RunTold:
@@ -88,6 +91,7 @@ def tell_run(root: Path) -> RunTold:
         tuple(kept.log),
         kept.orders,
         {name: switch.behind for name, switch in topology.switches.items()},
+        tuple(kept_once(topology)),
     )
 
 
@@ -131,6 +135,7 @@ def _lines(told: RunTold) -> Iterator[str]:
             f"  {join.join}: {join.given:,} rows given, {join.made:,} pairs made, {join.wanted:,} "
             f"wanted, {join.picked:,} rows for queries; {join.work:.2f} of the work apart"
         )
+    yield from show_kept(told.kept)
     yield from ("regions",) if told.regions else ()
     for query, site in told.regions.items():
         yield f"  {query}{_said(site)}: stands in {site.site or 'all'}"

@@ -193,9 +193,9 @@ def _all_pairs(node: PlanNode[s.Join], left: Side, right: Side, env: Env) -> Ite
 def _paired(
     both: _Joined, pairs: Callable[[], Iterator[Pairs]], env: Env, *, keyed: bool
 ) -> Iterator[Frame]:  # fmt: skip
-    node = both.node
+    node, layouts = both.node, (both.left.layout, both.right.layout)
     for found in batched(node, pairs, env):
-        rows = paired(node, node.step, found, both.left, both.right, keyed=keyed)
+        rows = paired(node, node.step, found, layouts, keyed=keyed)
         if rows is not None and rows.n:
             yield rows
 

@@ -34,6 +34,7 @@ from levada.operators.rows import sift
 from levada.operators.rows.pairs import MOST_PAIRS, Pairs, Rows, batched
 from levada.operators.rows.pick import unhidden
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.layout import Layout, slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.window_table import WindowTable
@@ -87,7 +88,7 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
         return chain.from_iterable(meet(step, new, old, turned=t) for new, old, t in both)
 
     for pairs in batched(node, found, env):
-        if (joined := paired(node, step, pairs, left, right)) is not None:
+        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
             yield joined
     for i, side in enumerate((left, right)):
         key = f"{node.id}.{i}"
@@ -99,7 +100,7 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
                 state,
                 key,
                 side.new,
-                _longest(node),
+                longest(node),
                 horizon=horizons.next,
                 ends=side.ends,
                 alive=node.alive,
@@ -130,25 +131,25 @@ def _side(
         frame, kept = as_set(frame, key, whole_key, old)
         key, whole = pick(key, kept), pick(whole_key, kept)[1]
     columns = [(left, right)[i] for left, right in step.windows]
-    table = _project(node, columns, len(layout.windows))
+    table = project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = sift.ends(node, i, frame, end, shares=env.shares, pool=env.pool)
-    frame = _show(frame, node, step, i)
+    frame = shown(frame, node, step, i)
     rows, ends = runs.keyed(frame, key, start, end, whole), by_weight(table)
     both = None
-    if rows.n and col.UNTIL in rows and _longest(node) >= MAX:
+    if rows.n and col.UNTIL in rows and longest(node) >= MAX:
         at = f"{node.id}.{i}"
         both = settled.settle(env.state, at, rows, horizons.now, ends=ends, alive=node.alive)
     return Side(runs.arranged(rows), old, layout, ends, both)
 
 
-def _longest(node: PlanNode[s.Join]) -> int:
+def longest(node: PlanNode[s.Join]) -> int:
     """A quarter of the longest window."""
     return quarter(node.windows.pick(range(len(node.step.windows))))
 
 
-def _show(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
+def shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     """What the result takes of a side: what it shows of slots, what may have to be filled, times;
     keys are in the # columns.
     """
@@ -163,7 +164,7 @@ def _show(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     return Frame(kept, frame.n)
 
 
-def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
+def project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
     """The node's window table in the order of one input's windows."""
     order = [columns.index(w) for w in range(width)]
     return node.windows.pick(order)
@@ -209,17 +210,19 @@ def paired(
     node: PlanNode[s.Join],
     step: s.Join,
     found: Sequence[Pairs],
-    left: Side,
-    right: Side,
+    layouts: Sequence[Layout],
     *,
     keyed: bool = False,
 ) -> Frame | None:
-    """The result rows of all pairs: those that count at some instant. ``keyed``: with their key."""
+    """The result rows of all pairs: those that count at some instant. ``layouts``: of both sides;
+    ``keyed``: with their key.
+    """
     n = sum(len(p.i) for p in found)
     if not n:
         return None
     layout, filled = node.layout, dict(step.fills)
-    columns: dict[str, Column] = {n: _gather(found, 0, n) for n in ("op", col.PLACE)}
+    of = int(is_arranged(step, 0))  # who reads what is kept says of which member rows are
+    columns: dict[str, Column] = {n: _gather(found, of, n) for n in ("op", col.PLACE)}
     columns |= {name: _of_new(found, name) for name in (col.KEY, col.CHECK) if keyed}
     for out, (side, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
@@ -227,7 +230,7 @@ def paired(
         if side == 0 and at in filled:
             _fill(columns, slot_columns(out, layout.slots[out]), found, at, filled[at])
     for w, places in enumerate(step.windows):
-        columns.update(_times(layout, w, found, (left.layout, right.layout), places))
+        columns.update(_times(layout, w, found, layouts, places))
     if layout.weighted:
         weight = _weight(found, 0, n) * _weight(found, 1, n)
         columns["w"] = -weight if step.negative else weight
@@ -323,7 +326,7 @@ def _times(
     layout: Layout,
     w: int,
     found: Sequence[Pairs],
-    layouts: tuple[Layout, Layout],
+    layouts: Sequence[Layout],
     places: tuple[int, int],
 ) -> dict[str, Column]:
     """min of lo, max of hi, max of prev over the sides that carry the window."""

@@ -21,6 +21,7 @@ from levada.operators.env import Env
 from levada.operators.excess import most_rows, too_many
 from levada.operators.rows import sift
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import PlanNode
 
 MOST_PAIRS = 1_000_000  # of one piece of the result
@@ -82,10 +83,12 @@ def _count(node: PlanNode[s.Join], found: Iterable[Pairs], env: Env) -> None:
 
 
 def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: Env) -> ExcessError:
+    side = int(is_arranged(node.step, 0))
+    rows, at = (pairs.b, pairs.j) if side else (pairs.a, pairs.i)
     if node.step.relaxed and env.shares is not None:
-        some = pairs.a.take(pairs.i[:MOST_PAIRS])
-        return sift.blame(node, some, env.limits, shares=env.shares, pool=env.pool)
-    return too_many(node, pairs.a["op"][pairs.i], env.limits)
+        some = rows.take(at[:MOST_PAIRS])
+        return sift.blame(node, side, some, env.limits, shares=env.shares, pool=env.pool)
+    return too_many(node, rows["op"][at], env.limits)
 
 
 def _picked(node: PlanNode[s.Join], env: Env) -> bool:

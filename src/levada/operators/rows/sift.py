@@ -130,10 +130,10 @@ def ends(
 
 
 def blame(
-    node: PlanNode[Relaxed], rows: Frame, limits: QueryLimits, *, shares: Shares, pool: Pool
+    node: PlanNode[Relaxed], i: int, rows: Frame, limits: QueryLimits, *, shares: Shares, pool: Pool
 ) -> ExcessError:  # fmt: skip
-    """The error of the pick that wants most of these rows of input 0, which are too many."""
-    wanted = node.known(_wanted, 0, shares, pool.seed)
+    """The error of the pick that wants most of these rows of input ``i``, which are too many."""
+    wanted = node.known(_wanted, i, shares, pool.seed)
     number, member = wanted.owners[int(wanted.counts(rows).argmax())]
     error = most_of(node, np.bincount(rows["op"]), limits)
     error.node, error.member = number, member

@@ -79,6 +79,7 @@ class Batch:
         if there is not None:
             self._made[number] = there
             return False
+        wanted = self._wanted[number] = self.common.known[number].widened(wanted)
         asked = self._asked[number]
         key, form = tuple(sorted(wanted.items())), asked.numbered.form
         if key not in form.reads:

@@ -8,7 +8,8 @@ the columns of all its readers that came together, and each edge takes its own
 has one of its own, since rows of state cannot get a column that they came without.
 
 What static data alone answer flows once, when it is read. So it is no newcomer's; what needs a row
-of a stream beside, a join, has it in its state, and is: static data are read once for equal joins.
+of a stream beside, a join, has it in its state, and is, and so does what keeps it for joins, an
+``Arrange``. A newcomer that wants more of that than is kept has another one made with both.
 A number lives as long as something is installed of its operator, a form as long as its numbers.
 Cost: two look-ups for each operator of each query.
 """
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from levada.plan.install.edges import Installed
-from levada.plan.sealed.layout import Facet
+from levada.plan.sealed.layout import NOTHING, Facet
 from levada.plan.sealed.shapes import Member, Shape
 
 Key = tuple[object, ...]
@@ -31,7 +32,7 @@ Wanted = tuple[tuple[int, Facet], ...]
 @dataclass(eq=False, slots=True)
 class Form:
     """What operators have in common that differ in parameters alone. ``once``: some of their rows
-    come when static data are read, and never again.
+    come when static data are read, and never again; ``keeps``: who comes later finds them here.
 
     ``reads``: what each input is asked for where so much is wanted, ``shapes``: what was installed
     then, and which variable each slot is. Both follow from the form; they are remembered.
@@ -39,6 +40,7 @@ class Form:
 
     key: Key
     once: bool
+    keeps: bool = False
     uses: int = 0
     reads: dict[Wanted, tuple[Wanted, ...]] = field(default_factory=dict)
     shapes: dict[Wanted, tuple[Shape, tuple[int, ...]]] = field(default_factory=dict)
@@ -85,9 +87,20 @@ class Known:
     def covering(self, wanted: Mapping[int, Facet], version: int) -> Made | None:
         """What a query of this plan version may read, if anything."""
         for made in self.made:
-            if made.covers(wanted) and (made.version == version or not self.form.once):
+            stays = self.form.keeps or not self.form.once
+            if made.covers(wanted) and (made.version == version or stays):
                 return made
         return None
+
+    def widened(self, wanted: Mapping[int, Facet]) -> dict[int, Facet]:
+        """What is to be installed for a newcomer that wants this: of what is kept for whoever comes
+        also what others have of it, so that there are not many that have a part each.
+        """
+        found = dict(wanted)
+        for made in self.made if self.form.keeps else ():
+            for place, facets in zip(made.places, made.shape.layout.slots, strict=True):
+                found[place] = found.get(place, NOTHING) | facets
+        return found
 
 
 class Common:
@@ -100,11 +113,11 @@ class Common:
         self._of: dict[tuple[int, int], list[int]] = {}  # by shape and member
         self._next = 0
 
-    def form(self, key: Key, once: bool) -> Form:
+    def form(self, key: Key, once: bool, *, keeps: bool = False) -> Form:
         """The form of this key."""
         form = self._forms.get(key)
         if form is None:
-            form = self._forms[key] = Form(key, once)
+            form = self._forms[key] = Form(key, once, keeps)
         return form
 
     def number(self, form: Form, parameters: Key) -> int:

@@ -168,12 +168,10 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}
             return [merge(rest, expression_needs(expression), _drawn(draw))]
-        case p.Join(keys, raw):
-            shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
-            return [
-                merge(out, _ids(i.variables if is_raw else (*keys, *shared)))
-                for i, is_raw in zip(op.inputs, raw, strict=True)
-            ]
+        case p.Join():
+            return _joined(op, spec, out)
+        case p.Arrange(keys):
+            return [merge(out, _ids(keys))]
         case p.MultiwayJoin(keys, raw):
             return [
                 merge(out, _ids(i.variables if is_raw else keys))
@@ -229,6 +227,24 @@ def _every(op: Op, out: Needs, facets: Facet = Facet.ID) -> list[Needs]:
     if not facets:
         return [out for _ in op.inputs]
     return [merge(out, dict.fromkeys(i.variables, facets)) for i in op.inputs]
+
+
+def _joined(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
+    shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
+    return [
+        _of_arrangement(i, i.spec.keys, out)
+        if isinstance(i.spec, p.Arrange)
+        else merge(out, _ids(i.variables if is_raw else (*spec.keys, *shared)))
+        for i, is_raw in zip(op.inputs, spec.raw, strict=True)
+    ]
+
+
+def _of_arrangement(op: Op, keys: tuple[str, ...], out: Needs) -> Needs:
+    """What a join reads of rows that others read, too: whatever is told apart, so that who comes
+    later finds it; but for the keys, which the other side has.
+    """
+    others = tuple([v for v in op.variables if v not in keys])
+    return merge({v: f for v, f in out.items() if v in others}, _ids(others))
 
 
 def _drawn(draw: p.Draw | None) -> Needs:

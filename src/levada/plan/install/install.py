@@ -9,6 +9,7 @@ them (``common``, ``batch``). Projections are no operators: they are in the edge
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from levada.algebra.nodes import Query
@@ -33,6 +34,7 @@ from levada.plan.lowering.merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import NOTHING, Facet
 from levada.plan.sealed.shapes import Member, Shape
 
@@ -129,7 +131,7 @@ class Installer(Steps):
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
         key = (step, op.stage, read, width, typed, op.weighted, op.windows is None)
-        return common.form(key, once), member
+        return common.form(key, once, keeps=isinstance(step, s.Arrange)), member
 
     def signature(self, op: Op) -> Key:
         """What an operator does, whatever its variables are called, and all below it: a value that
@@ -226,6 +228,8 @@ class Installer(Steps):
         names = outputs_of(op, needs, ins)
         layout = layout_of(op, names, needs, edges)
         step, member = self.step(op, names, ins)
+        if isinstance(step, s.ArrangedJoin):
+            step = replace(step, reads=edges[step.arranged].slots)
         shape = Shape(
             step,
             op.stage,

@@ -33,19 +33,33 @@ def parametrise(
     return by_slot, tuple(c.term for c in constants)
 
 
-def key_sides(
-    keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]
-) -> tuple[
+Sides = tuple[
     tuple[tuple[int, ...], tuple[int, ...]],
     tuple[tuple[int, int], ...],
     tuple[tuple[int, int], ...],
-]:
-    """Key slots of both sides, each output slot's origin, and shared slots that may be unbound."""
+]
+"""Key slots of both sides, each output slot's origin, and shared slots that may be unbound."""
+
+
+def key_sides(keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]) -> Sides:
+    """Those of a join."""
     left, right = ins
     sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
     out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])
     fills = tuple([(left.index(v), right.index(v)) for v in left if v in right and v not in keys])
     return sides, out, fills
+
+
+def sides_of_arranged(
+    keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]], at: int
+) -> Sides:
+    """Those of a join whose side ``at`` is arranged by ``keys``, which the other one shows."""
+    left, right = ins
+    own = tuple(map(ins[1 - at].index, keys))
+    first = {v: (i, n) for i in (1, 0) for n, v in enumerate(ins[i])}
+    first |= {v: (1 - at, n) for v, n in zip(keys, own, strict=True)}
+    fills = tuple([(left.index(v), right.index(v)) for v in left if v in right and v not in keys])
+    return ((), own) if at == 0 else (own, ()), tuple([first[v] for v in names]), fills
 
 
 def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:

@@ -24,6 +24,7 @@ from levada.plan.install.resolve_slots import (
     key_sides,
     parametrise,
     picked,
+    sides_of_arranged,
 )
 from levada.plan.install.timing import Timing
 from levada.plan.lowering.levels import top
@@ -142,9 +143,8 @@ class Steps:
             case p.Extend(expression, draw):
                 lifted, terms = parametrise(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                member = self._windows(op)._replace(
-                    constants=terms, query=self._drawing(expression)
-                )
+                drawing = self._drawing(expression)
+                member = self._windows(op)._replace(constants=terms, query=drawing)
                 return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
@@ -159,15 +159,21 @@ class Steps:
             case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
                 family = spec.family if isinstance(spec, p.Join) else ""
                 return self._join(op, spec, names, ins), self._windows(op, family)
+            case p.Arrange(keys):
+                by, kept_ = (tuple(map(ins[0].index, own)) for own in (keys, names))
+                return s.Arrange(by, kept_), Member(since=self.data)  # by which it is found again
             case p.Emit():
-                member = self._schedule() if self.show_empty else Member()
-                kinds = self.kinds if self.show_empty else ()
-                emit = s.Emit(op.inputs[0].weighted, self.show_empty, kinds)
-                return emit, member._replace(query=self.name)
+                return self._emit(op)
             case p.Rename() | p.Applied():
                 raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
             case _:
                 return self._above(op, spec, names, ins)
+
+    def _emit(self, op: Op) -> tuple[s.Step, Member]:
+        member = self._schedule() if self.show_empty else Member()
+        kinds = self.kinds if self.show_empty else ()
+        emit = s.Emit(op.inputs[0].weighted, self.show_empty, kinds)
+        return emit, member._replace(query=self.name)
 
     def _first(
         self, spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...]
@@ -210,10 +216,14 @@ class Steps:
             keys = tuple([tuple(map(each.index, spec.keys)) for each in ins])
             step = s.AdaptiveJoin if isinstance(spec, p.AdaptiveJoin) else s.MultiwayJoin
             return step(keys, tuple([first[v] for v in names]), tuple(windows), spec.raw)
-        sides, out, fills = key_sides(spec.keys, names, ins)
         pairs = tuple([(left, right) for left, right in windows])
-        known = spec.relaxed, spec.places
-        return s.Join(*sides, out, fills, pairs, spec.raw, spec.negative, *known)
+        raw, sign, relaxed, at = spec.raw, spec.negative, spec.relaxed, spec.places
+        for i, rows in enumerate(op.inputs):
+            if isinstance(rows.spec, p.Arrange):
+                sides, out, fills = sides_of_arranged(rows.spec.keys, names, ins, i)
+                return s.ArrangedJoin(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
+        sides, out, fills = key_sides(spec.keys, names, ins)
+        return s.Join(*sides, out, fills, pairs, raw, sign, relaxed, at)
 
     def _above(
         self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]

@@ -1,8 +1,9 @@
 """Joins of many inputs in one step, by variable names: of stars (``MultiwayJoin``,
-``AdaptiveJoin``), and of chains and circles (``LinkedJoin``).
+``AdaptiveJoin``), and of chains and circles (``LinkedJoin``); and what joins of two read where they
+are (``Arrange``).
 
 What a join of two is stands in ``operators``; these are put in its place (``multiway``,
-``linked``), with the same rows.
+``linked``), or below it (``arranged``), with the same rows.
 """
 
 from __future__ import annotations
@@ -46,3 +47,10 @@ class LinkedJoin(t.Pairing):
     def makes_set(self, i: int) -> bool:
         """A raw one."""
         return self.raw[i]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrange(t.Traits):
+    """Static rows kept by ``keys``, which no row leaves unbound, for whoever joins with them."""
+
+    keys: tuple[str, ...]

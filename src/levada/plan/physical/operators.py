@@ -6,7 +6,7 @@ output is partitioned. ``lower`` builds the tree, ``topology`` turns it into sha
 slots.
 
     below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select Lift Once
-                       -> Filter Extend Union Occur Join MultiwayJoin AdaptiveJoin
+                       -> Filter Extend Union Occur Arrange Join MultiwayJoin AdaptiveJoin
     the border         Report (rows at their report times), Panes (groups),
                        Changes (I, D, relation), Deltas
     above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
@@ -30,6 +30,7 @@ from levada.model.query import Output
 from levada.model.term import Term
 from levada.plan.physical import traits as t
 from levada.plan.physical.joins import AdaptiveJoin as AdaptiveJoin
+from levada.plan.physical.joins import Arrange as Arrange
 from levada.plan.physical.joins import LinkedJoin as LinkedJoin
 from levada.plan.physical.joins import MultiwayJoin as MultiwayJoin
 from levada.plan.physical.leaves import Constant as Constant
@@ -323,7 +324,7 @@ Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
     | SubqueryWindow | StaticSubplan | Recent
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
-    | MultiwayJoin | AdaptiveJoin | LinkedJoin
+    | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

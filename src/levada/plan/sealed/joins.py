@@ -81,6 +81,24 @@ class Join(Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class Arrange(Traits):
+    """Static rows kept by their key slots; ``kept`` input slots are what joins read."""
+
+    keys: tuple[int, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangedJoin(Join):
+    """A join whose side ``arranged`` are the rows of an ``Arrange``, which it reads where these are
+    kept: their slots ``reads``. It has key slots on the other side alone.
+    """
+
+    arranged: int = 1
+    reads: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MultiwayJoin(Traits):
     """The key slots of each input; where each output slot comes from (input, slot); per output
     window its index in each input, -1 where it is not there; which inputs are raw.
@@ -122,6 +140,11 @@ class LinkedJoin(Traits):
         """Those of its input."""
         places = [each[i] for each in self.windows]
         return tuple([places.index(w) for w in range(width)])
+
+
+def is_arranged(step: object, i: int) -> bool:
+    """Whether an input of a step is read where it is kept: none of its rows comes."""
+    return isinstance(step, ArrangedJoin) and step.arranged == i
 
 
 def is_alike(step: object, i: int) -> bool:

@@ -26,6 +26,7 @@ from levada.model.arrays import Longs
 from levada.model.term import Term
 from levada.model.time import MAX, Window, WindowKind
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import Plan, PlanNode
 
 At = tuple[int, int]
@@ -237,7 +238,7 @@ def _of_side(join: s.Join, slots: Slots, i: int) -> Slots:
             continue
         if side == i:
             found[at] = own
-        elif own in (keys := (join.left, join.right)[side]):
+        elif own in (keys := (join.left, join.right)[side]) and not is_arranged(join, i):
             found[at] = (join.left, join.right)[i][keys.index(own)]
     return found
 

@@ -16,6 +16,8 @@ from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
+from levada.plan.sealed.joins import Arrange as Arrange
+from levada.plan.sealed.joins import ArrangedJoin as ArrangedJoin
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
@@ -350,7 +352,9 @@ Step = (
     | Union
     | Occur
     | Hold
+    | Arrange
     | Join
+    | ArrangedJoin
     | MultiwayJoin
     | LinkedJoin
     | AdaptiveJoin

@@ -3,7 +3,8 @@
 A template (``algebra/template``) and its twin are planned beside the topology. Where all operators
 of the two are of the same shapes and differ in the marks alone, what is installed of a row are the
 members of the template with its terms in the place of the marks, and its name in the place of the
-template's; what has neither is one for all rows. Otherwise each row is planned by itself: what
+template's; what has neither is one for all rows, and static rows that are kept already are those
+(``kept/again``). Otherwise each row is planned by itself: what
 decides is what the planner did, not a list of what it may do.
 
 Rows are relaxed if queries share that much and two of them differ: then the template is, beside its
@@ -14,6 +15,7 @@ all, and some µs for each operator of a row that is its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,9 +29,11 @@ from levada.model.time import MAX
 from levada.plan.install.orders.known import Followed
 from levada.plan.install.relax import Relaxations
 from levada.plan.install.sharing import Sharing
+from levada.plan.sealed.joins import Arrange
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.shares import At
+from levada.plan.topology.kept.again import find_kept, note_kept
 from levada.plan.topology.topology import Topology
 
 MARK, TWIN = "\0mark", "\0twin"  # names that no query has
@@ -151,7 +155,25 @@ def _planned(
         (each, {mask: places[at] for mask, at in each.places.items() if at in places})
         for each in beside.orders.followed(MARK)
     ]
-    return _Planned(own, shapes, planned, template.marks, beside.relaxations, joins)
+    kept = dict(_kept(topology, own))
+    return _Planned(own, shapes, planned, template.marks, beside.relaxations, joins, kept)
+
+
+def _kept(topology: Topology, own: Sequence[_Operator]) -> Iterator[tuple[int, tuple[Shape, int]]]:
+    """The static rows that are the same for all rows and are kept already, by the places of what
+    keeps them and of their patterns, which nothing else reads.
+    """
+    users = Counter(place for operator in own for place in operator.member.inputs)
+    for place, operator in enumerate(own):
+        if not isinstance(operator.shape.step, Arrange) or not operator.shared:
+            continue
+        (below,) = operator.member.inputs
+        found = find_kept(topology, operator.shape, own[below].member)
+        if found is not None and users[below] == 1:
+            node = topology.nodes[topology.index[found[0]]]
+            pattern = node.members[found[1]].inputs[0]
+            yield place, found
+            yield below, (topology.nodes[node.inputs[0]].shape, pattern)
 
 
 def _beside(topology: Topology, sharing: Sharing) -> Topology:
@@ -229,6 +251,8 @@ class _Planned:
                     self.shapes[i] = found[0]  # the topology's own is found faster
                 if operator.shared:
                     self.shared[i] = found
+                    if isinstance(operator.shape.step, Arrange):
+                        note_kept(topology, *found)
             made.append(found)
         query = self.query
         if query.template or topology.sharing is Sharing.RELAX:

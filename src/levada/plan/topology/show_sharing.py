@@ -1,6 +1,6 @@
 """What queries share, told by operators: who uses what, which joins are relaxed, why others are
-not, which are nearly the same, and which GROUP BYs fold rows together (``show_folded``); for
-``explain --sharing``.
+not, which are nearly the same, which GROUP BYs fold rows together (``show_folded``), and which
+static data are kept once (``kept/show``); for ``explain --sharing``.
 
     4 queries, sharing relax: 15 operators; apart they would be 23
     shared
@@ -34,6 +34,7 @@ from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
+from levada.plan.topology.kept.show import Kept, kept_once, show_kept
 from levada.plan.topology.show import SharedMember, describe
 from levada.plan.topology.show_folded import Folded, folded, show_folded
 from levada.plan.topology.switches.switch import show_switches
@@ -82,7 +83,8 @@ class Relaxed:
 class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
     by query; ``candidates``: with whom these would share a join if it were a little
-    different; ``folded``: who folds rows together. ``ends``: when queries leave, of those that do;
+    different; ``folded``: who folds rows together; ``kept``: which static data are kept once, and
+    who reads them there. ``ends``: when queries leave, of those that do;
     ``regions``: where queries stand, where there are regions. ``orders``: those of joins that were
     looked at, by query; ``switches``: the instant (ms) up to which a query must have
     reported that goes over to another order.
@@ -101,6 +103,7 @@ class Told:
     regions: dict[str, Chosen]
     orders: dict[str, list[Looked]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
 
 
 def tell(
@@ -129,6 +132,7 @@ def tell(
         dict(topology.sites.chosen),
         dict(topology.journal.kept.orders),
         {name: switch.behind for name, switch in topology.switches.items()},
+        tuple(kept_once(topology)),
     )
 
 
@@ -251,6 +255,7 @@ def _lines(told: Told) -> Iterator[str]:
         for pick in join.picks:
             yield f"    {' '.join(pick.wants)}: {', '.join(pick.queries)}".replace(" :", ":")
     yield from show_folded(told.folded)
+    yield from show_kept(told.kept)
     yield from ("not relaxed",) if told.not_relaxed else ()
     for query, why in told.not_relaxed.items():
         yield f"  {query}: {why}"

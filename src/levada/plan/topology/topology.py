@@ -33,6 +33,7 @@ from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
+from levada.plan.physical.arranged import with_arrangements
 from levada.plan.physical.forms.figures import Measures
 from levada.plan.physical.forms.show import sentences
 from levada.plan.physical.operators import Op
@@ -73,8 +74,7 @@ class Topology:
         self.queries: dict[str, QueryPlan] = {}
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
         self.replaceable = frozenset(replaceable)
-        self.version = 0
-        self.data = 0  # the version of the static files: queries of another one read them again
+        self.version = self.data = 0  # ``data``: of the static files
         self.sharing, self.joins = sharing, joins
         self._common = Common()
         self._batch = Batch(self._common, 1)
@@ -83,8 +83,7 @@ class Topology:
         self.sites, self.share_limit = Sites(), 0
         self.measures: Measures | None = None
         self.journal, self.switches = Journal(), dict[str, Switch]()
-        self._families = Families()
-        self._newcomers: list[Newcomer] = []
+        self._families, self._newcomers = Families(), list[Newcomer]()
         self.orders = Known(partial(is_alive, self.nodes), self.flows.rate)
         self._seen: dict[int, int] = {}
         self._sealer = Sealer()
@@ -178,7 +177,8 @@ class Topology:
         roots = {one.name: self._noted(one) for one in newcomers}
         orders = {one.name: one.orders for one in newcomers}
         for one in newcomers:
-            roots[one.name] = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            relaxed = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
+            roots[one.name] = with_arrangements(relaxed)
             self._batch.ask(one.name, one.installer, roots[one.name])
             self._note(one.name)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)

@@ -12,7 +12,7 @@ checkpoint with data starts behind the largest event time that its streams have 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -27,6 +27,7 @@ from levada.model.time import MIN
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.plan.topology.kept.again import stand_kept
 from levada.plan.topology.rows import add_rows, expect_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen
@@ -107,7 +108,6 @@ class Catalog:
         self._new_streams = False  # the last plan knows others
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
-        self._static: Hashable = None  # what the static files were at the last call
         self._switching = Switching(planning.looks)
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
         self.goes_on = False  # a query does, from before the last call
@@ -125,13 +125,13 @@ class Catalog:
         queries: dict[str, Registered],
         dropped: Collection[str],
         last: Manifest | None,
-        static: Hashable = None,
+        static: int = 0,
     ) -> Plan | None:
         """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
 
         ``dropped``: names that have been unregistered since; one that is registered again starts
-        anew. ``static``: what the static files are; where it is another than before, queries that
-        come read them again.
+        anew. ``static``: the version of the static files; where it is another than before, queries
+        that come read them again.
         """
         first = self._topology is None
         topology = self._loaded(last)
@@ -139,8 +139,7 @@ class Catalog:
         if first:  # attempts of before may have left later ones
             self._dropped = self._checkpoint.newest_plan()
         topology.version = max(topology.version, self._dropped)
-        topology.data += static != self._static
-        self._static = static
+        topology.data = static
         self._follow_streams(topology)
         last = None if last is None else going_on(last, topology.streams)
         gone = self._gone(topology, queries, dropped, first=first)
@@ -298,6 +297,7 @@ class Catalog:
         topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
         self._check_replaceable(topology)
         topology.replaceable = self._replaceable
+        stand_kept(topology)
         return topology
 
     def _follow_streams(self, topology: Topology) -> None:

@@ -28,8 +28,9 @@ from levada.kernels.keyed.probe import Buckets
 from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
+from levada.model.time import MIN
 from levada.windows.state.cancel import uncancelled
-from levada.windows.state.pieces import Piece, State
+from levada.windows.state.pieces import Piece, State, due_together
 from levada.windows.state.ranges import Range, common, leaves
 from levada.windows.state.run import (
     Run,
@@ -45,8 +46,8 @@ from levada.windows.state.run import (
 )
 
 __all__ = [
-    "Horizons", "Run", "arranged", "as_one", "insert", "keyed", "live", "living", "open_", "put",
-    "rows_of", "together",
+    "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living",
+    "open_", "put", "rows_of", "together",
 ]  # fmt: skip
 OPEN_EPOCHS = 8
 MERGE = 4
@@ -104,6 +105,21 @@ def insert(
             pieces[-1] = _seal(tail)
         pieces = _merge(state, pieces, quarter, horizon, ends, alive=alive)
         pieces += put(state, run) if run.rows.n else []
+    state.replace(key, pieces)
+
+
+def add_lasting(state: State, key: str, run: Run, alive: Bools) -> None:
+    """Adds rows that never leave as one more run, and puts runs together where the oldest has no
+    more rows than all younger ones: what was there is mostly left as it is. All become one where
+    members that are gone have more than half of the rows.
+    """
+    pieces = [*state.pieces(key), *put(state, run)]
+    first = due_together(pieces)
+    if not alive.all():
+        gone = sum(np.count_nonzero(~alive[state.frame(p)["op"]]) for p in pieces)
+        first = 0 if 2 * gone > sum(p.rows for p in pieces) else first
+    if first < len(pieces):
+        pieces[first:] = _one(state, pieces[first:], MIN, (), alive=alive)
     state.replace(key, pieces)
 
 

@@ -185,7 +185,7 @@ def test_conditions_on_static_rows_keep_apart() -> None:
     """These rows come once: a newcomer would not find those that nobody wanted before."""
     found = relaxing()
     add(found, *(f"WINDOW :w {{ ?x :p ?v }} ?x :age ?z FILTER(?z > {i})" for i in range(3)))
-    assert members(found)["Join"] == 3
+    assert members(found)["ArrangedJoin"] == 3
 
 
 def test_what_goes_by_chance_or_time_stays_where_it_is() -> None:

@@ -12,10 +12,14 @@ from unittest.mock import patch
 
 import pytest
 
+from levada.optimizer.pipeline import optimize
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.sealed.joins import Arrange
 from levada.plan.topology import members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
+from levada.plan.topology.kept.again import stand_kept
+from levada.plan.topology.switches.again import stand_again
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
@@ -92,3 +96,42 @@ def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
         topology.remove("r")
     assert encode_plan(before.seal()) == encode_plan(after.seal())
     assert encode_catalog(before, {}) == encode_catalog(after, {})
+
+
+JOINED = TEXT.replace("} }", "} ?x :kind ?k . ?y :kind ?k }").replace("SELECT ?x ?y", "SELECT ?k")
+
+
+@pytest.mark.parametrize(("version", "kept_once"), [(7, True), (8, False)])
+def test_static_rows_are_found_again_as_long_as_the_files_are(
+    tmp_path: Path, version: int, kept_once: bool
+) -> None:
+    topology = Topology({"http://e/s": StreamFacts()})
+    topology.data = 7
+    topology.add("q", translate(parse(JOINED), text=JOINED), 0)
+    topology.seal()
+    before = {type(n.shape.step).__name__: len(n.members.index) for n in topology.nodes.values()}
+    assert "Arrange" in before
+    (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q": "a"}))
+    again, _ = read_catalog(tmp_path / "catalog")
+    again.data = version
+    stand_kept(again)
+    text = JOINED.replace(":q", ":r").replace("?x", "?a").replace("?k", "?b")
+    query = translate(parse(text), text=text)
+    again.add("later", query, 0)
+    again.seal()
+    static = [n for n in again.nodes.values() if isinstance(n.shape.step, Arrange)]
+    assert static
+    for node in static:
+        assert len(node.members.index) == (1 if kept_once else 2)
+    again.remove("q")
+    again.remove("later")
+    assert not again.nodes
+    assert not [n for n in again._common.known.values() if n.made]
+
+
+def test_a_query_over_what_is_kept_is_known_when_its_run_goes_on() -> None:
+    topology = Topology({"http://e/s": StreamFacts()})
+    query = optimize(translate(parse(JOINED), text=JOINED))
+    topology.add("q", query, 0)
+    topology.seal()
+    assert stand_again(topology, "q", query, empty_reports=False)

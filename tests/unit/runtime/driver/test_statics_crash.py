@@ -48,6 +48,18 @@ QUERIES = [
         windows={"w": WINDOWS["w"]},
         output="ISTREAM",
     ),
+    query(
+        "SELECT ?a ?r",
+        "WINDOW :w { ?a :p ?n } GRAPH :fixed { ?a :rank ?r }",
+        name="kept",
+        windows={"w": WINDOWS["w"]},
+    ),
+    query(
+        "SELECT ?a ?r ?k",
+        "WINDOW :v { ?a :q ?m } ?a :kind ?k GRAPH :fixed { ?a :rank ?r }",
+        name="both",
+        windows={"v": WINDOWS["v"]},
+    ),
 ]
 ONCE = "PREFIX : <http://e/>\nSELECT ?a ?k { ?a :kind ?k }"
 LATE = "PREFIX : <http://e/>\nSELECT ?a ?r { ?a :rank ?r }"
@@ -55,6 +67,7 @@ RANKS = [
     "<http://e/a1> <http://e/rank> <http://e/first>",
     "<http://e/a2> <http://e/rank> <http://e/none>",
 ]
+FIXED = "http://e/fixed"
 OLD = tuple(f"<http://e/a{i}> <http://e/kind> <http://e/old>" for i in range(3))
 NEW = (OLD[0], *(f"<http://e/a{i}> <http://e/kind> <http://e/new>" for i in range(1, 3)))
 
@@ -75,6 +88,7 @@ def attempt(root: Path, part: int, fate: Fate | None = None, kills: int | None =
         engine.register(q.text, name=q.name)
     engine.register(ONCE, name="once")
     engine.static(RANKS)
+    engine.static(RANKS, FIXED)  # kept once for two joins
     if part:
         engine.register(LATE, name="after")  # over the imprint that the first run has made
     return survived(engine, kills, fate, keep_open=not part)
@@ -90,7 +104,9 @@ def test_without_a_kill_it_is_what_the_reference_says(tmp_path: Path) -> None:
     got = read_ndjson(line for text in published(tmp_path).values() for line in text.splitlines())
     latest = max(e.ts for name, n in READ.items() for e in STREAMS[name][:n])
     expected = {
-        q.name: evaluate(q.reference, STREAMS, {None: OLD}, [(latest, {None: NEW})])
+        q.name: evaluate(
+            q.reference, STREAMS, {None: OLD, FIXED: RANKS}, [(latest, {None: NEW, FIXED: RANKS})]
+        )
         for q in QUERIES
     }
     assert len(got.pop("once")) == 2

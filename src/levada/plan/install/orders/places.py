@@ -2,7 +2,7 @@
 
 A query's tree is that of its conjunctions, but for what became of it on the way to be installed: a
 relaxed join stands below a pick, without the conditions that were lifted out of it
-(``plan/install/lift``). Both trees are walked side by side.
+(``plan/install/lift``), and static data below what keeps them. Both trees are walked side by side.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def _walk(root: Op, installed: Op, became: dict[int, Op]) -> None:
     while waiting:
         op, other = waiting.pop()
         if isinstance(other.spec, p.Pick) and not isinstance(op.spec, p.Pick):
+            (other,) = other.inputs
+        if isinstance(other.spec, p.Arrange):
             (other,) = other.inputs
         if id(op) in became:
             continue

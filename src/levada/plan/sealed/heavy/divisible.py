@@ -5,7 +5,8 @@ What such a join puts out lies wherever its pairs were found, and not where its 
 be nobody's business below: rows go on one by one, wait for their report, are results, or are
 exchanged anew. Whoever needs equal rows together, and takes them where the join has left them,
 keeps the join whole; so does an input that is there without an exchange, since its rows are in one
-partition only. Every reason is a sentence, which ``levada status`` tells.
+partition only. What a join reads where it is kept is divided with it: more rows there of a group
+that is another's are met by nobody. Every reason is a sentence, which ``levada status`` tells.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 
 @dataclass(frozen=True)
 class Divisible:
-    """The joins of a plan: those that may be divided, in order, and why the others may not."""
+    """The joins of a plan: those that may be divided and what they read where it is kept, in order,
+    and why the others may not.
+    """
 
     joins: tuple[int, ...]
     whole: Mapping[int, str]
@@ -33,8 +36,11 @@ def divisible(plan: Plan) -> Divisible:
         nodes = map(plan.nodes.__getitem__, plan.order)
         joins = [n for n in nodes if isinstance(n.step, s.Join | s.MultiwayJoin)]
         why = {node.id: _why_whole(plan, node) for node in joins}
-        may = tuple(sorted(number for number, reason in why.items() if not reason))
-        plan.facts[Divisible] = Divisible(may, {n: reason for n, reason in why.items() if reason})
+        may = {number for number, reason in why.items() if not reason}
+        may |= {n for at in may for n in plan.nodes[at].inputs if _is_kept(plan.nodes[n])}
+        plan.facts[Divisible] = Divisible(
+            tuple(sorted(may)), {n: reason for n, reason in why.items() if reason}
+        )
     found: Divisible = plan.facts[Divisible]
     return found
 
@@ -55,11 +61,22 @@ def _why_whole(plan: Plan, node: PlanNode) -> str:
         return "it joins static data alone"
     if node.layout.weighted or any(layout.weighted for layout in node.input_layouts):
         return "rows of it are taken back"
-    for i, number in enumerate(node.inputs):
-        edges = [c for c in plan.nodes[number].consumers if (c.node, c.input) == (node.id, i)]
-        if not all(c.edge.exchange for c in edges):
-            return "not all of its rows come by their key from other tasks"
+    if not all(_comes(plan, node, i) for i in range(len(node.inputs))):
+        return "not all of its rows come by their key from other tasks"
     return _why_not_below(plan, node)
+
+
+def _comes(plan: Plan, node: PlanNode, i: int) -> bool:
+    """Whether the rows of an input come by their key, or came so to where they are kept."""
+    below = plan.nodes[node.inputs[i]]
+    if _is_kept(below):
+        return _comes(plan, below, 0)
+    edges = [c for c in below.consumers if (c.node, c.input) == (node.id, i)]
+    return all(c.edge.exchange for c in edges)
+
+
+def _is_kept(node: PlanNode) -> bool:
+    return isinstance(node.step, s.Arrange)
 
 
 def _why_not_below(plan: Plan, node: PlanNode) -> str:

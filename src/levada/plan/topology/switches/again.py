@@ -17,7 +17,9 @@ from levada.plan.install.orders.costs import mask_of
 from levada.plan.install.orders.known import Followed
 from levada.plan.lowering.join_order import MANY, Orders, units_of
 from levada.plan.lowering.lower import lower
+from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.shares import At
 from levada.plan.topology.topology import Topology
 
@@ -64,7 +66,12 @@ def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
         if id(op) in found:
             continue
         node = topology.nodes[number]
-        fits = type(op.spec).__name__ == type(node.shape.step).__name__
+        if isinstance(node.shape.step, s.Arrange):  # no operator of the query as it was lowered
+            number, own = node.inputs[0], node.members[own].inputs[0]
+            node = topology.nodes[number]
+        step = node.shape.step
+        fits = type(op.spec).__name__ == type(step).__name__
+        fits = fits or (isinstance(op.spec, p.Join) and isinstance(step, s.ArrangedJoin))
         if not fits or len(op.inputs) != len(node.inputs):
             return None
         found[id(op)] = number, own

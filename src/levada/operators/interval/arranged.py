@@ -1,0 +1,144 @@
+"""Static rows that are kept once, and the joins that read them where they are
+(``plan/physical/arranged``).
+
+    out = new rows x arrangement
+
+All rows of a member of an arrangement come in one epoch, the first one of those who asked for it,
+and are there before anybody's rows look for them. So new rows of the other side meet what is kept,
+by the key and the member of the *arrangement*, and are themselves kept for nothing but what makes
+them a set. What a join keeps of static data is nothing, however many join with them.
+
+Invariant: rows that meet are in one partition, since both sides are placed by the same terms.
+Cost of an epoch: by its new rows and the result, a probe for each run of the arrangement, of which
+there are about log2 n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from levada.model import columns as col
+from levada.model.arrays import Ints
+from levada.model.frame import Column, Frame, concat
+from levada.model.time import MAX, MIN
+from levada.operators.env import Env, Inputs
+from levada.operators.interval.divide import own
+from levada.operators.interval.join import longest, meet, paired, project, shown
+from levada.operators.interval.occur import as_set, pick
+from levada.operators.rows import edges as r
+from levada.operators.rows import sift
+from levada.operators.rows.pairs import batched
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.intervals import by_weight, outer
+from levada.windows.state import runs
+from levada.windows.state.pieces import State
+
+Join = PlanNode[s.ArrangedJoin]
+
+
+def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps the rows of members that are new. None go on: joins read them here."""
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    if not node.alive.all():
+        frame = frame.where(node.alive[frame["op"]])
+    if not frame.n:
+        return None
+    columns: dict[str, Column] = {"op": frame["op"], col.PLACE: frame[col.PLACE]}
+    for i, (at, facets) in enumerate(zip(step.kept, node.layout.slots, strict=True)):
+        columns |= r.renumber(frame, at, i, facets)
+    begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
+    rows = runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
+    runs.add_lasting(env.state, _key(node.id), runs.arranged(rows), node.alive)
+    return None
+
+
+def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows."""
+    made = list(arranged_join_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
+    step, at = node.step, 1 - node.step.arranged
+    frame = inputs[at]
+    assert inputs[step.arranged] is None, "rows of an arrangement are read where they are"
+    if frame is None:
+        return
+    new = own(node, _arrived(node, at, frame, env), env)
+    old = _kept(node, env.state)
+    for pairs in batched(node, lambda: meet(step, new, old, turned=at == 1), env):
+        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+            yield joined
+
+
+def _key(arrangement: int) -> str:
+    """Under which key its rows are kept."""
+    return f"{arrangement}.arranged"
+
+
+def _kept(node: Join, state: State) -> list[runs.Run]:
+    """The rows of the arrangement that a join reads, as those of its input."""
+    step = node.step
+    layout = node.input_layouts[step.arranged]
+    found = []
+    for piece in state.pieces(_key(node.inputs[step.arranged])):
+        run = runs.open_(state, piece)
+        columns = {name: run.rows[name] for name in ("op", col.PLACE)}
+        for i, (at, facets) in enumerate(zip(step.reads, layout.slots, strict=True)):
+            columns |= r.renumber(run.rows, at, i, facets)
+        found.append(replace(run, rows=Frame(columns, run.rows.n)))
+    return found
+
+
+def _arrived(node: Join, at: int, frame: Frame, env: Env) -> runs.Run:
+    """The new rows of the other side, a set, by the key and member of the arrangement."""
+    step, layout, horizons = node.step, node.input_layouts[at], env.horizons(node)
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    slots = step.left if at == 0 else step.right
+    key = whole = None
+    if step.raw[at]:
+        key, all_of = r.key_of(frame, slots), r.key_of(frame, range(len(layout.slots)))
+        old = runs.live(env.state, _side(node, at), horizons.now)
+        frame, kept = as_set(frame, key, all_of, old)
+        key, whole = pick(key, kept), pick(all_of, kept)[1]
+    table = project(node, [pair[at] for pair in step.windows], len(layout.windows))
+    start, end = outer(frame, layout, table)
+    if step.relaxed and env.shares is not None:
+        end = sift.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
+    met = _met(node, frame, slots, key)
+    run = runs.arranged(runs.keyed(shown(frame, node, step, at), met, start, end, whole))
+    if key is not None:
+        rest = runs.keyed(frame.select(("op", col.PLACE)), key, start, end, whole)
+        seen = replace(run, rows=rest) if met is key else runs.arranged(rest)
+        runs.insert(
+            env.state, _side(node, at), seen, longest(node), horizon=horizons.next,
+            ends=by_weight(table), alive=node.alive,
+        )  # fmt: skip
+    return run
+
+
+def _met(node: Join, frame: Frame, slots: Sequence[int], own: r.Key | None) -> r.Key:
+    """The key by which rows meet those of the arrangement; ``own``: that of the join, if known."""
+    readers = node.known(_readers)
+    if own is not None and readers is None:
+        return own
+    return r.key_of(frame if readers is None else frame.with_(op=readers[frame["op"]]), slots)
+
+
+def _side(node: Join, at: int) -> str:
+    return f"{node.id}.{at}"
+
+
+def _readers(node: Join) -> Ints | None:
+    """The member of the arrangement that each member reads; None: that of its own number."""
+    below: Ints = node.members.inputs[node.step.arranged]
+    same = np.array_equal(below[node.alive], np.flatnonzero(node.alive))
+    return None if same else below

@@ -1,0 +1,72 @@
+"""Static data that rows of streams are joined with, kept once by key, whoever joins with them
+(differential dataflow, shared arrangements; what ``sharing`` makes of equal ones: ``install``).
+
+    Join (rows of streams, static data)      Join (rows of streams, Arrange (static data))
+
+An ``Arrange`` stands where its join stands and is placed as that is, so that rows which meet are in
+one partition. Joins that have it in common read it there, and keep nothing of it. It is put in
+behind all other rewritings of a query, so none of them knows of it.
+
+Static data that may be replaced have weights and instants, and stay with their join; so does what
+is joined without a key, since its rows are at the home of that join's member, and what stands in
+the trees of a merge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+
+
+def with_arrangements(root: Op) -> Op:
+    """A query whose joins read arrangements of the static data that they join with."""
+    return _walked(root, {})
+
+
+def _walked(op: Op, done: dict[int, Op]) -> Op:
+    if isinstance(op.spec, p.Applied):
+        return op
+    if id(op) not in done:
+        inputs = [_walked(child, done) for child in op.inputs]
+        if (at := _static_side(op)) >= 0:
+            inputs[at] = _arrange(op, at, inputs[at])
+        same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+        done[id(op)] = op if same else replace(op, inputs=tuple(inputs), exchange=_exchange(op, at))
+    return done[id(op)]
+
+
+def _static_side(op: Op) -> int:
+    """Which input of an operator can be arranged; -1: none."""
+    if not isinstance(op.spec, p.Join) or not op.windows or not op.spec.keys:
+        return -1
+    if op.placed == HOME or not {*op.placed} <= {*op.spec.keys}:
+        return -1
+    for at, rows in enumerate(op.inputs):
+        plain = rows.windows == () and not (rows.weighted or rows.raw)
+        if plain and op.exchange[at] in (None, op.placed) and _reads_static(rows):
+            return at
+    return -1
+
+
+def _reads_static(op: Op) -> bool:
+    """Whether some of the rows are of static graphs, and not all of VALUES."""
+    if isinstance(op.spec, p.Match | p.Entailed):
+        return op.spec.stream is None
+    return any(map(_reads_static, op.inputs))
+
+
+def _arrange(join: Op, at: int, rows: Op) -> Op:
+    assert isinstance(join.spec, p.Join), "a join has a key"
+    keys = tuple([v for v in rows.variables if v in join.spec.keys])
+    exchange, placed = (join.exchange[at],), join.placed
+    return Op(
+        p.Arrange(keys), (rows,), rows.variables, (), join.stage, exchange, placed, rows.maybe,
+        typed=rows.typed,
+    )  # fmt: skip
+
+
+def _exchange(op: Op, at: int) -> tuple[tuple[str, ...] | None, ...]:
+    """The exchanges of an operator whose input ``at`` is arranged where it stands."""
+    return tuple([None if i == at else by for i, by in enumerate(op.exchange)])

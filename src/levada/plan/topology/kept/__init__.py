@@ -1,0 +1,1 @@
+"""Static data that are kept once: found again, and told."""

@@ -1,0 +1,237 @@
+"""Static rows are kept once by key, whoever joins with them; who comes later reads them there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from asking import STREAM, element, feed
+from awaiting import until_engine
+from levada import Engine
+from levada.engine.telling.sharing import show_run, tell_run
+from levada.model.time import MAX
+from levada.runtime.store.checkpoint import newest_manifest
+from levada.runtime.store.names.inventory import names_of
+from levada.runtime.store.state_files import map_
+from levada.runtime.task.static.reader import StaticReader
+from levada.testing.memory_sink import MemorySink
+from levada.testing.streams import write_lines
+from levada.windows.state.pieces import Piece, read_head
+
+TEXT = """PREFIX : <http://e/>
+SELECT {} FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT2S]
+WHERE {{ WINDOW :w {{ {} }} {} }}"""
+THINGS = 40
+KINDS = [f"<http://e/x{i}> <http://e/kind> <http://e/k{i % 3}>" for i in range(THINGS)]
+SHAPES = ("?x :{} ?v", "?v :{} ?x", "?x :{} ?v . ?x :r ?u", "?x :{} 1", "?x :{} ?v FILTER(?v > 2)")
+SHOWN = ("?x ?k", "?k", "?k (COUNT(?x) AS ?n)", "DISTINCT ?k")
+
+
+@pytest.fixture
+def opened() -> Iterator[list[str]]:
+    """What static readers have read: files, and imprints of these."""
+    found, plain = list[str](), StaticReader.triples
+
+    def counted(self: StaticReader, part: Any, *rest: Any) -> Any:
+        found.append(part.imprint or "file")
+        return plain(self, part, *rest)
+
+    with patch.object(StaticReader, "triples", counted):
+        yield found
+
+
+class Room:
+    """Engines on one checkpoint, over a stream that is fed and things of three kinds."""
+
+    def __init__(self, root: Path, partitions: int = 2) -> None:
+        self.root, self.partitions, self.sink = root, partitions, MemorySink()
+        self.path, self.fed = write_lines(root / "s.nt", []), 0
+        self.static = write_lines(root / "kinds.nt", [])
+        self.static.write_text("".join(f"{line} .\n" for line in KINDS))
+
+    def engine(self, **options: Any) -> Engine:
+        """An engine of no queries."""
+        found = Engine(
+            spark=False, checkpoint=self.root / "c", sink=self.sink, partitions=self.partitions,
+            seed=7, **options,
+        )  # fmt: skip
+        found.stream(STREAM, self.path)
+        found.static(self.static)
+        return found
+
+    def feed(self, running: Engine) -> None:
+        """One more element, and until it is read."""
+        self.fed += 1
+        feed(running, self.path, [element(500 * self.fed, f"x{self.fed % THINGS} p 3")])
+
+    def pieces(self) -> dict[str, list[Piece]]:
+        """The pieces of all partitions as they are now, by what they belong to."""
+        last, found = newest_manifest(self.root / "c"), dict[str, list[Piece]]()
+        assert last is not None
+        for name in names_of(self.root / "c", last).state.values():
+            for key, own in read_head(map_(str(self.root / "c"), name)[1]).pieces.items():
+                found.setdefault(key, []).extend(p for p in own)
+        return found
+
+    def kept(self) -> int:
+        """The rows of all arrangements."""
+        own = (some for key, some in self.pieces().items() if key.endswith(".arranged"))
+        return sum(piece.rows for some in own for piece in some)
+
+    def lasting(self) -> int:
+        """The rows in state that never leave."""
+        own = (some for key, some in self.pieces().items() if key[0].isdigit())
+        return sum(piece.rows for some in own for piece in some if piece.dead >= MAX)
+
+
+def texts() -> dict[str, str]:
+    """A hundred joins of one static pattern by one key, of five shapes."""
+    found = {}
+    for i in range(100):
+        shown, shape = SHOWN[i % 4], SHAPES[i % 5].format(f"p{i // 5}")
+        tail = " GROUP BY ?k" if "COUNT" in shown else ""
+        found[f"q{i}"] = TEXT.format(shown, shape, "?x :kind ?k") + tail
+    return found
+
+
+def test_a_hundred_joins_have_static_rows_once(tmp_path: Path, opened: list[str]) -> None:
+    room = Room(tmp_path)
+    with room.engine() as running:
+        for name, text in texts().items():
+            running.register(text, name=name)
+        running.start()
+        room.feed(running)
+        assert room.kept() == THINGS == room.lasting()
+        assert opened == ["file"]
+        before = room.pieces()
+        running.register(TEXT.format("?k ?o ?x", "?x :new ?o", "?x :kind ?k"), name="later")
+        room.feed(running)
+        after = room.pieces()
+        assert opened == ["file"], "a newcomer opens no file and no imprint"
+        assert room.kept() == THINGS == room.lasting(), "and keeps nothing"
+        own = [key for key in before if key.endswith(".arranged")]
+        assert own
+        for key in own:
+            assert [(p.name, p.rows) for p in before[key]] == [(p.name, p.rows) for p in after[key]]
+    told = show_run(tell_run(tmp_path / "c"))
+    assert "Arrange of (- <http://e/kind> -), graphs default" in told
+    assert "later" in told.split("kept once")[1]
+
+
+def test_a_run_that_goes_on_finds_what_is_kept(tmp_path: Path, opened: list[str]) -> None:
+    room = Room(tmp_path)
+    by_object = TEXT.format("?x ?k ?v", "?k :p ?v", "?x :kind ?k")
+    asked = {"first": TEXT.format("?k", "?x :p ?v", "?x :kind ?k"), "object": by_object}
+    rows = [2 * THINGS, 2 * THINGS, 3 * THINGS, 3 * THINGS]
+    for part, kept in enumerate(rows):
+        with room.engine() as running:
+            if part == 2:  # other things, told by their size
+                room.static.write_text(
+                    room.static.read_text() + KINDS[0].replace("k0", "k7") + " .\n"
+                )
+            for name, text in asked.items():
+                running.register(text, name=name)
+            running.start()
+            room.feed(running)
+            asked[f"q{part}"] = TEXT.format("?k ?v", f"?x :p{part} ?v", "?x :kind ?k")
+            running.register(asked[f"q{part}"], name=f"q{part}")
+            room.feed(running)
+        assert room.kept() == kept + (part > 1), part
+    assert len(opened) == 2, "the first run, and the one that finds another file"
+
+
+def test_another_key_another_condition_and_more_columns_are_kept_apart(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    room = Room(tmp_path)
+    asked = {
+        "by_subject": (TEXT.format("?v", "?x :p ?v", "?x :kind ?k"), THINGS),
+        "again": (TEXT.format("?x", "?x :p ?v", "?x :kind ?k"), THINGS),
+        "its_text": (TEXT.format("?k", "?x :p ?v", "?x :kind ?k"), 2 * THINGS),
+        "its_text_again": (TEXT.format("?k ?v", "?x :p ?v", "?x :kind ?k"), 2 * THINGS),
+        "by_object": (TEXT.format("?x ?v", "?k :p ?v", "?x :kind ?k"), 3 * THINGS),
+        "a_constant": (TEXT.format("?x ?v", "?x :p ?v", "?x :kind :k1"), 3 * THINGS + 13),
+    }
+    with room.engine() as running:
+        running.start()
+        for name, (text, rows) in asked.items():
+            running.register(text, name=name)
+            room.feed(running)
+            assert room.kept() == rows, name
+        assert len(opened) == 4
+        running.unregister("by_object")
+        running.unregister("by_subject")
+        room.feed(running)
+        assert room.kept() == 2 * THINGS + 13, "what nobody reads goes"
+        running.unregister("again")
+        room.feed(running)
+        assert room.kept() == THINGS + 13
+
+
+def test_rows_of_tables_find_what_is_kept_and_others_find_theirs(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    room = Room(tmp_path)
+    text = TEXT.format("?k ?v", "?x :p{{c}} ?v", "?x :kind ?k")
+    with room.engine() as running:
+        running.start()
+        for part in range(3):
+            table = [{"c": 10 * part + i} for i in range(4)]
+            running.register_each(text, table, name="row-{{c}}")
+            room.feed(running)
+            if part == 1:
+                single = TEXT.format("?k", "?x :q ?v", "?x :kind ?k")
+                running.register(single, name="single")
+                room.feed(running)
+            assert room.kept() == THINGS, part
+        assert opened == ["file"]
+        feed(running, room.path, [element(2100, "x1 p23 7"), element(9000, "x2 p 1")])
+        until_engine(running, lambda: "row-23" in room.sink.reports)
+    (report, *_) = room.sink.reports["row-23"]
+    ((k, v),) = [sorted(dict(solution).values()) for solution in report.solutions]
+    assert "7" in k and v == "<http://e/k1>"
+
+
+def test_queries_that_share_nothing_keep_their_own(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    with room.engine(sharing="off") as running:
+        for i in range(3):
+            running.register(TEXT.format("?k", "?x :p ?v", "?x :kind ?k"), name=f"q{i}")
+        running.start()
+        room.feed(running)
+        assert room.kept() == 3 * THINGS
+
+
+def test_rows_of_members_that_are_gone_go_when_others_come(tmp_path: Path) -> None:
+    room = Room(tmp_path, partitions=1)
+    with room.engine() as running:
+        running.register(TEXT.format("?x", "?x :p ?v", "?x :kind :k0"), name="stays")
+        running.start()
+        for i in range(12):
+            running.register(TEXT.format("?x", "?x :p ?v", f"?x :kind :k{1 + i % 2}"), name=f"q{i}")
+            room.feed(running)
+            running.unregister(f"q{i}")
+            room.feed(running)
+        assert room.kept() <= 4 * 14, "not all twelve are there"
+        assert len(next(v for k, v in room.pieces().items() if k.endswith(".arranged"))) <= 5
+
+
+def test_rows_of_streams_are_kept_for_nobody_where_static_ones_are(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    with room.engine() as running:
+        running.stream("http://e/u", room.path, unique=True)
+        on_unique = TEXT.format("?k", "?x :p ?v", "?x :kind ?k").replace("ON :s", "ON :u")
+        running.register(on_unique, name="unique")
+        running.register(TEXT.format("?k", "?x :p ?v", "?x :kind ?k"), name="set")
+        running.start()
+        room.feed(running)
+        room.feed(running)
+        sides = [sum(p.rows for p in some) for key, some in room.pieces().items()
+                 if re.fullmatch(r"\d+\.[01]", key)]  # fmt: skip
+        assert sides == [1], "an element, by which equal ones are found"
+        assert room.kept() == THINGS

@@ -25,6 +25,8 @@ from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces
 from levada.operators.interval.linked.join import linked, linked_in_pieces
 from levada.operators.interval.multiway import multiway, multiway_in_pieces
+from levada.operators.interval.narrow import narrow
+from levada.operators.interval.numbered import instants, numbered
 from levada.operators.interval.occur import occur
 from levada.operators.interval.recent import recent, recent_in_pieces
 from levada.operators.interval.session import session
@@ -49,6 +51,9 @@ OPERATORS: dict[type[Step], Operator] = {
     s.AdaptiveJoin: adaptive,
     s.LinkedJoin: linked,
     s.CountWindow: count_window,
+    s.Numbered: numbered,
+    s.Instants: instants,
+    s.Narrow: narrow,
     s.Recent: recent,
     s.Session: session,
     s.SubqueryWindow: lift,

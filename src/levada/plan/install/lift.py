@@ -101,6 +101,8 @@ class Lifting:
         match op.spec:
             case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)
+            case p.Select(pattern, ()) if self.joined and not op.weighted:
+                return self._selected(op, op.spec, pattern)
             case p.Rename(sources):
                 return self._rename(op, sources, way)
             case p.Filter(_, None):
@@ -148,6 +150,17 @@ class Lifting:
         relaxed = replace(spec, pattern=TriplePattern(*places), lifted=lifted)
         names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
         return replace(op, spec=relaxed, variables=names)
+
+    def _selected(self, op: Op, spec: p.Select, pattern: TriplePattern) -> Op:
+        """The same over all triples of a stream, of which those that nobody wants go no further."""
+        places = list(pattern.positions)
+        for at in _ENDS:
+            term = places[at]
+            if not isinstance(term, Var):
+                places[at] = Var(f".c{len(self.found)}")
+                self.found.append(Lifted(f".c{len(self.found)}", (term,)))
+        names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
+        return replace(op, spec=replace(spec, pattern=TriplePattern(*places)), variables=names)
 
     def _same(self, term: Term, way: tuple[int, ...], taken: Sequence[str]) -> str:
         """The variable, but for those ``taken``, that stands for a term in another pattern."""

@@ -93,7 +93,9 @@ class Steps:
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
         loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
-        key = (op.windows or (), timed, loose)
+        loose = loose or isinstance(op.spec, p.Numbered | p.Instants)
+        own = op.inputs[0].windows if isinstance(op.spec, p.Narrow) else op.windows
+        key = (own or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
             member = member if timed else member._replace(start=MIN)
@@ -117,6 +119,13 @@ class Steps:
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
+            case p.Numbered(window, bag):
+                stream = self.timing.query.windows[window].stream
+                return s.Numbered(stream, self.site, bag), self._windows(op)
+            case p.Instants():
+                return s.Instants(), self._windows(op)
+            case p.Narrow():
+                return s.Narrow(), self._windows(op)
             case p.Recent():
                 return self._recent(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):

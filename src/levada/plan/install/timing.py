@@ -3,7 +3,8 @@ as what members are made of.
 
 A member's windows are those of its rows, or those of all its level's reports. Behind the windows of
 a query stands ``static``, for the static graphs that may be replaced: rows carry its times, reports
-know nothing of it (docs/architecture.md#a-triples-way).
+know nothing of it (docs/architecture.md#a-triples-way). Where queries share a count window its rows
+have a window of their numbers, too (``windows/numbers``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,16 @@ from levada.model.time import Window, WindowKind
 from levada.plan.sealed.shapes import Member
 
 STATIC = WindowOn("", "", Window(WindowKind.STATIC))
+
+
+def numbers_of(window: int) -> int:
+    """As what the numbers of a count window's rows stand among the windows of an operator, and the
+    other way round.
+
+    >>> numbers_of(0), numbers_of(numbers_of(2))
+    (-1, 2)
+    """
+    return ~window
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +104,22 @@ class Timing:
 
     def _over(self, windows: tuple[int, ...]) -> list[WindowOn]:
         """Windows with their streams; behind them those beneath, whose streams hold these back."""
-        on = [STATIC if w == self._static else self.query.windows[w] for w in windows]
+        on = [self._on(w, windows) for w in windows]
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]
+
+    def _on(self, w: int, windows: tuple[int, ...]) -> WindowOn:
+        """A window, ``static``, or that of the numbers of a window (``numbers_of``), before which
+        the window itself says nothing of numbers.
+        """
+        if w == self._static:
+            return STATIC
+        if w < 0:
+            on = self.query.windows[numbers_of(w)]
+            own = on.window
+            return replace(on, window=replace(own, kind=WindowKind.NUMBERS, range=own.count, count=0))
+        on = self.query.windows[w]
+        return replace(on, window=replace(on.window, count=0)) if numbers_of(w) in windows else on
 
     def _member(self, on: list[WindowOn]) -> Member:
         return Member(

@@ -86,6 +86,16 @@ class CountWindow(Counting):
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered(Counting):
+    """All triples (or rows) of a stream with their numbers, in the place of a ``CountWindow`` of any
+    length. ``bag`` as there.
+    """
+
+    window: int
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recent(Traits):
     """Each row of a stream, at its instant, with each of the last ``count`` ones of its ``keys``,
     as they are then: what the windows ``now`` and ``window`` of it would give to a join.

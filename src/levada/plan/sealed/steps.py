@@ -56,6 +56,33 @@ class CountWindow(OwnWindows):
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered(OwnWindows):
+    """All rows of a stream with their numbers. Each ``stream`` and region (``site``) has numbers of
+    its own, so that a node's rows and those above them have one axis.
+    """
+
+    stream: str
+    site: str
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instants(OwnWindows):
+    """Of rows with numbers the last one of each instant, without terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow(OwnWindows):
+    """Rows with numbers as those of the members' count windows, which come and go; the second input
+    says when numbers came.
+    """
+
+    def starving(self, inputs: int) -> Sides:
+        """The rows."""
+        return ((0,),)
+
+
+@dataclass(frozen=True, slots=True)
 class Session(Listing, OwnWindows):
     """Rows of a session window, a set of triples or a bag; ends follow from all elements' times."""
 
@@ -339,6 +366,9 @@ class Emit(Reporting, Listing):
 Step = (
     Leaf
     | CountWindow
+    | Numbered
+    | Instants
+    | Narrow
     | Recent
     | Session
     | Select

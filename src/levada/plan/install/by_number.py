@@ -1,0 +1,86 @@
+"""Joins over a count window by the numbers of its rows, so that queries whose windows hold other
+numbers of elements can share them (CQELS Cloud, C33; ``windows/numbers``).
+
+    ?x :p :c . ?x :q ?z   in the last 100            Narrow  the last 100
+                                                     Pick    ?0 = :c
+    ?x :p ?0 . ?x :q ?z   by number                  Join    numbers joined by min and max
+                                                     Numbered, Instants
+
+In the place of the changes of the window stand the stream's rows with their numbers; what is
+joined, filtered and computed from them is as it was, but that no row is taken back.
+
+Not so joined: windows that change with each m-th element only or count for each value, and what
+reads several windows: there equal numbers are not equal instants. Cost: linear in the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from levada.model.time import WindowKind
+from levada.plan.install.timing import numbers_of
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import ALL
+from levada.plan.sealed.shapes import Member
+
+
+class ByNumber(NamedTuple):
+    """A join by numbers, and when each number came."""
+
+    join: Op
+    instants: Op
+
+
+def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber | None:
+    """A join over one count window by the numbers of its rows, if it is such a join."""
+    if not isinstance(op.spec, p.Join) or not op.weighted or len(op.windows or ()) != 1:
+        return None
+    assert op.windows is not None, "one window"
+    own = windows(op.windows).windows[0]
+    if own.kind is not WindowKind.COUNT or own.step > 1:
+        return None
+    found = _numbered(op)
+    if found is None:
+        return None
+    rows = _numbers_below(found)
+    if rows.stage >= op.stage:  # when numbers came is told to all partitions, which takes a stage
+        return None
+    instants = Op(p.Instants(), (rows,), (), rows.windows, rows.stage, (None,), HOME)
+    return ByNumber(found, instants)
+
+
+def _numbered(op: Op) -> Op | None:
+    """An operator over rows with numbers in the place of their changes; None: it cannot be."""
+    if op.windows == ():
+        return op
+    match op.spec:
+        case p.CountWindow(window, _, (), bag):
+            both = (window, numbers_of(window))
+            return replace(op, spec=p.Numbered(window, bag), windows=both, weighted=False)
+        case p.Join(keys, negative=False) if keys:
+            pass
+        case p.Select(_, ()) | p.Rename() | p.Filter(_, None) | p.Extend(_, None):
+            pass
+        case _:
+            return None
+    inputs = [_numbered(child) for child in op.inputs]
+    known = tuple([child for child in inputs if child is not None])
+    if len(known) < len(inputs):
+        return None
+    windows = next(child.windows for child in known if child.windows)
+    return replace(op, inputs=known, windows=windows, weighted=False)
+
+
+def _numbers_below(op: Op) -> Op:
+    """The rows with numbers, of which there is one sort below a join."""
+    while not isinstance(op.spec, p.Numbered):
+        op = next(child for child in op.inputs if child.windows)
+    return op
+
+
+def narrowed(join: Op, picked: Op, instants: Op) -> Op:
+    """The rows of a join over a count window, out of those that are picked of it by number."""
+    return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))

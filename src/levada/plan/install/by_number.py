@@ -15,7 +15,7 @@ reads several windows: there equal numbers are not equal instants. Cost: linear 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -45,7 +45,9 @@ def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber 
     found = _numbered(op)
     if found is None:
         return None
-    rows = _numbers_below(found)
+    rows, *others = _numbers_below(found)
+    if any(other.inputs[0].spec != rows.inputs[0].spec for other in others):
+        return None
     if rows.stage >= op.stage:  # when numbers came is told to all partitions, which takes a stage
         return None
     instants = Op(p.Instants(), (rows,), (), rows.windows, rows.stage, (None,), HOME)
@@ -74,11 +76,13 @@ def _numbered(op: Op) -> Op | None:
     return replace(op, inputs=known, windows=windows, weighted=False)
 
 
-def _numbers_below(op: Op) -> Op:
-    """The rows with numbers, of which there is one sort below a join."""
-    while not isinstance(op.spec, p.Numbered):
-        op = next(child for child in op.inputs if child.windows)
-    return op
+def _numbers_below(op: Op) -> Iterator[Op]:
+    """The rows with numbers below a join."""
+    if isinstance(op.spec, p.Numbered):
+        yield op
+        return
+    for child in op.inputs:
+        yield from _numbers_below(child)
 
 
 def narrowed(join: Op, picked: Op, instants: Op) -> Op:

@@ -206,8 +206,6 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
         case p.CountWindow(keys=keys, bag=True):  # whose rows all count, equal ones as well
             return [merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT), _ids(keys))]
-        case p.Numbered(bag=True):
-            return [merge(out, dict.fromkeys(op.inputs[0].variables, Facet.TEXT))]
         case p.Select():
             return [_select_needs(spec, out)]
         case p.Recent(keys=keys):  # of one time rows are in the order of their texts

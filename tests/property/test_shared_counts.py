@@ -31,8 +31,25 @@ JOINS = (
     ("?x :p ?v", "?x :q ?y"),
     (":a ?x :b", "?y ?x ?v"),
 )
-TRIPLES = (":a :q :b", ":b :q :a", ":a :q :c", ":b :q :b", ":a :p 1", ":b :p 2", ":a :p 5", ':a :r "ab"')
-OPTIONS = ({}, {}, {}, {"t0": 500}, {"t0": 1300}, {"report": "periodic:700ms"}, {"report": "nonempty"})
+TRIPLES = (
+    ":a :q :b",
+    ":b :q :a",
+    ":a :q :c",
+    ":b :q :b",
+    ":a :p 1",
+    ":b :p 2",
+    ":a :p 5",
+    ':a :r "ab"',
+)
+OPTIONS = (
+    {},
+    {},
+    {},
+    {"t0": 500},
+    {"t0": 1300},
+    {"report": "periodic:700ms"},
+    {"report": "nonempty"},
+)
 counts = st.integers(1, 9).map(lambda n: Clause("count", count=n))
 
 
@@ -45,9 +62,16 @@ def sets(draw: st.DrawFn) -> list[CaseQuery]:
         one = draw(differing(first)) if draw(st.integers(0, 2)) == 0 else first
         if draw(st.booleans()):
             one = replace(one, patterns=tuple(draw(others(p)) for p in one.patterns))
-        found.append(replace(one, clause=draw(counts), second=None, output=draw(st.sampled_from(OUTPUTS)),
-                             options=draw(st.sampled_from(OPTIONS)),
-                             form=draw(st.sampled_from(("select", "select", "distinct", "count")))))
+        found.append(
+            replace(
+                one,
+                clause=draw(counts),
+                second=None,
+                output=draw(st.sampled_from(OUTPUTS)),
+                options=draw(st.sampled_from(OPTIONS)),
+                form=draw(st.sampled_from(("select", "select", "distinct", "count"))),
+            )
+        )
     return [sketch.query(f"q{i}") for i, sketch in enumerate(found)]
 
 
@@ -66,8 +90,12 @@ mixed_modes = st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHA
 def test_each_has_what_it_has_alone() -> None:
     shared = counters()
 
-    @settings(max_examples=SETS or 8, deadline=None, print_blob=True,
-              suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @settings(
+        max_examples=SETS or 8,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
     @given(comings(sets()), worlds(), mixed_modes, st.integers(0, 9))
     def each(coming: list[Coming], world: World, mixed: list[str], alone: int) -> None:
         check(coming, world, shared, alone, mixed)

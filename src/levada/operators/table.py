@@ -21,12 +21,12 @@ from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.of_reports import rgroup
 from levada.operators.group.panes import panes
 from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
+from levada.operators.interval.by_number.narrow import narrow
+from levada.operators.interval.by_number.numbered import instants, numbered
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces
 from levada.operators.interval.linked.join import linked, linked_in_pieces
 from levada.operators.interval.multiway import multiway, multiway_in_pieces
-from levada.operators.interval.narrow import narrow
-from levada.operators.interval.numbered import instants, numbered
 from levada.operators.interval.occur import occur
 from levada.operators.interval.recent import recent, recent_in_pieces
 from levada.operators.interval.session import session

@@ -20,10 +20,10 @@ it, times included, so nothing above can tell.
                                   within it are blocks of their own
     count windows                 joins over one are by number (``by_number``), so that others of
                                   any length share them
-    what is not                   what is entailed, static, in sessions, in paths; count windows that
-                                  change with each m-th element or count by value; joins without a
-                                  key; other rows with weights. Joins on the right of OPTIONAL,
-                                  MINUS and EXISTS are blocks of their own
+    what is not                   what is entailed, static, in sessions, in paths; count windows
+                                  that change with each m-th element or count by value; joins
+                                  without a key; other rows with weights. Joins on the right of
+                                  OPTIONAL, MINUS and EXISTS are blocks of their own
 
 Cost: linear in the operators of the queries that have such joins; a walk for the others.
 """
@@ -38,12 +38,12 @@ from levada.algebra.template import substituted
 from levada.model.expression import Expression, Function, show
 from levada.model.term import Term
 from levada.model.time import Window
-from levada.plan.install.by_number import ByNumber, by_number, narrowed
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
+from levada.plan.physical.by_number import ByNumber, by_number, narrowed
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE

@@ -14,19 +14,10 @@ from dataclasses import dataclass, replace
 from levada.algebra.nodes import Query, Reporting
 from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
+from levada.plan.physical.by_number import numbers_of
 from levada.plan.sealed.shapes import Member
 
 STATIC = WindowOn("", "", Window(WindowKind.STATIC))
-
-
-def numbers_of(window: int) -> int:
-    """As what the numbers of a count window's rows stand among the windows of an operator, and the
-    other way round.
-
-    >>> numbers_of(0), numbers_of(numbers_of(2))
-    (-1, 2)
-    """
-    return ~window
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +105,11 @@ class Timing:
         """
         if w == self._static:
             return STATIC
+        on = self.query.windows[max(w, numbers_of(w))]
+        own = replace(on.window, count=0)
         if w < 0:
-            on = self.query.windows[numbers_of(w)]
-            own = on.window
-            return replace(on, window=replace(own, kind=WindowKind.NUMBERS, range=own.count, count=0))
-        on = self.query.windows[w]
-        return replace(on, window=replace(on.window, count=0)) if numbers_of(w) in windows else on
+            own = replace(own, kind=WindowKind.NUMBERS, range=on.window.count)
+        return replace(on, window=own) if numbers_of(w) in windows or w < 0 else on
 
     def _member(self, on: list[WindowOn]) -> Member:
         return Member(

@@ -87,8 +87,8 @@ class CountWindow(Counting):
 
 @dataclass(frozen=True, slots=True)
 class Numbered(Counting):
-    """All triples (or rows) of a stream with their numbers, in the place of a ``CountWindow`` of any
-    length. ``bag`` as there.
+    """All triples (or rows) of a stream with their numbers, in the place of a ``CountWindow`` of
+    any length. ``bag`` as there.
 
     Whatever is read of it, it reads all of all variables: those who read it must have one axis of
     numbers, so it is there once.

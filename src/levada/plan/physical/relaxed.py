@@ -53,8 +53,8 @@ class Instants(t.Plain):
 
 @dataclass(frozen=True, slots=True)
 class Narrow(t.Passing):
-    """Rows of a pick that are joined by their numbers, as those of the query's own count window; the
-    second input says when numbers came.
+    """Rows of a pick that are joined by their numbers, as those of the query's own count window;
+    the second input says when numbers came.
     """
 
     @property

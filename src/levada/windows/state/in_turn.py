@@ -1,9 +1,9 @@
 """Rows that wait for a number of their stream: what becomes of them when it comes
-(``operators/interval/narrow``).
+(``operators/interval/by_number/narrow``).
 
-An epoch's rows are one more piece, in the order of the numbers that they wait for; what is up is cut
-off a piece where it lies. Pieces become one as ``due_together`` says. So an epoch costs by the rows
-that are new and those that are up, not by those that wait.
+An epoch's rows are one more piece, in the order of the numbers that they wait for; what is up is
+cut off a piece where it lies. Pieces become one as ``due_together`` says. So an epoch costs by the
+rows that are new and those that are up, not by those that wait.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 (``windows/numbers``; CQELS Cloud, C33).
 
 A count window of its own (``count_window``) says when a row leaves; one that is shared says each
-row's number once, and who reads it tells by that how long the row is there. Rows are ordered by (ts,
-canonical text). Over triples, a set, equal ones of one time are one row, and each row has the number
-and time of the one before it, if that is not out of the longest window yet: an occurrence may go on
-in a long window where it begins anew in a short one. Over tuples, a bag, no row has to do with
-another.
+row's number once, and who reads it tells by that how long the row is there. Rows are ordered by
+(ts, canonical text). Over triples, a set, equal ones of one time are one row, and each row has the
+number and time of the one before it, if that is not out of the longest window yet: an occurrence
+may go on in a long window where it begins anew in a short one. Over tuples, a bag, no row has to do
+with another.
 
 The state is how many rows there have been, and over triples the latest number of each. Cost: by the
 new rows.

@@ -10,7 +10,8 @@ In the place of the changes of the window stand the stream's rows with their num
 joined, filtered and computed from them is as it was, but that no row is taken back.
 
 Not so joined: windows that change with each m-th element only or count for each value, and what
-reads several windows: there equal numbers are not equal instants. Cost: linear in the operators.
+reads windows of several lengths or streams: there equal numbers are not equal instants. Cost:
+linear in the operators.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from levada.model.time import WindowKind
-from levada.plan.install.timing import numbers_of
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
@@ -34,15 +34,26 @@ class ByNumber(NamedTuple):
     instants: Op
 
 
+def numbers_of(window: int) -> int:
+    """As what the numbers of a count window's rows stand among the windows of an operator, and the
+    other way round.
+
+    >>> numbers_of(0), numbers_of(numbers_of(2))
+    (-1, 2)
+    """
+    return ~window
+
+
 def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber | None:
-    """A join over one count window by the numbers of its rows, if it is such a join."""
-    if not isinstance(op.spec, p.Join) or not op.weighted or len(op.windows or ()) != 1:
+    """A join over one count window, or several that are equal, by the numbers of its rows; None: it
+    is no such join. ``windows``: the member of rows with the times of these windows.
+    """
+    if not isinstance(op.spec, p.Join) or not op.weighted or not op.windows:
         return None
-    assert op.windows is not None, "one window"
-    own = windows(op.windows).windows[0]
-    if own.kind is not WindowKind.COUNT or own.step > 1:
+    if not _is_one(windows(op.windows), len(op.windows)):
         return None
-    found = _numbered(op)
+    first = op.windows[0]
+    found = _numbered(op, (first, numbers_of(first)))
     if found is None:
         return None
     rows, *others = _numbers_below(found)
@@ -54,25 +65,36 @@ def by_number(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> ByNumber 
     return ByNumber(found, instants)
 
 
-def _numbered(op: Op) -> Op | None:
+def narrowed(join: Op, picked: Op, instants: Op) -> Op:
+    """The rows of a join over a count window, out of those that are picked of it by number."""
+    return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))
+
+
+def _is_one(member: Member, own: int) -> bool:
+    """Whether these windows are one count window that changes with each element."""
+    on = {*zip(member.windows[:own], member.streams[:own], strict=True)}
+    counts = all(w.kind is WindowKind.COUNT and w.step == 1 for w, _ in on)
+    return len(on) == 1 and counts
+
+
+def _numbered(op: Op, windows: tuple[int, int]) -> Op | None:
     """An operator over rows with numbers in the place of their changes; None: it cannot be."""
     if op.windows == ():
         return op
     match op.spec:
-        case p.CountWindow(window, _, (), bag):
-            both = (window, numbers_of(window))
-            return replace(op, spec=p.Numbered(window, bag), windows=both, weighted=False)
+        case p.CountWindow(_, _, (), bag) if isinstance(op.inputs[0].spec, p.Match | p.Scan):
+            spec = p.Numbered(windows[0], bag)
+            return replace(op, spec=spec, windows=windows, weighted=False)
         case p.Join(keys, negative=False) if keys:
             pass
         case p.Select(_, ()) | p.Rename() | p.Filter(_, None) | p.Extend(_, None):
             pass
         case _:
             return None
-    inputs = [_numbered(child) for child in op.inputs]
+    inputs = [_numbered(child, windows) for child in op.inputs]
     known = tuple([child for child in inputs if child is not None])
     if len(known) < len(inputs):
         return None
-    windows = next(child.windows for child in known if child.windows)
     return replace(op, inputs=known, windows=windows, weighted=False)
 
 
@@ -83,8 +105,3 @@ def _numbers_below(op: Op) -> Iterator[Op]:
         return
     for child in op.inputs:
         yield from _numbers_below(child)
-
-
-def narrowed(join: Op, picked: Op, instants: Op) -> Op:
-    """The rows of a join over a count window, out of those that are picked of it by number."""
-    return replace(join, spec=p.Narrow(), inputs=(picked, instants), exchange=(None, ALL))

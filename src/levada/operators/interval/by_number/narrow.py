@@ -1,13 +1,14 @@
 """What a query's own count window has of rows that are joined by their numbers, as changes at
-instants: the end of what queries with count windows of any length share (``windows/numbers``;
-CQELS Cloud, C33).
+instants: the end of what queries with count windows of any length share (``windows/numbers``; CQELS
+Cloud, C33).
 
 A row comes for the last n elements when its triples are there, or when an earlier coming of one has
 left them, and goes n elements after the first of its triples. When these numbers come the second
 input says: one row for each instant of the stream, which all partitions have. Until then rows wait,
 those that are to come and those that are to go (``windows/state/in_turn``). What comes and goes
-within one instant was never there. So what comes out is what a join over the query's own count window
-gives: rows of weight +1, with their end where that is known, and else ended by one of weight -1.
+within one instant was never there. So what comes out is what a join over the query's own count
+window gives: rows of weight +1, with their end where that is known, and else ended by one of weight
+-1.
 
 Cost: by the rows that come and go; an instant costs a search, whoever waits.
 """
@@ -78,23 +79,27 @@ def _counting(node: PlanNode[s.Narrow], rows: Frame) -> Frame:
     start = node.windows.start.max(axis=0)
     s_, e = numbers.exact(rows, node.input_layouts[0], node.windows, start)
     counts = (rows[col.least(0)] >= start[rows["op"]]) & (s_ < e)
-    names = [n for n in node.layout.columns() if n in rows and n not in ("w", col.UNTIL)]
-    plain = rows.select((*names, col.PLACE))
+    names = [n for n in rows.columns if n == "op" or col.is_slot(n)]
+    plain = rows.select((*names, col.PLACE, col.least(0)))
     return plain.with_(**{col.NUMBER: s_, col.END: e}).where(counts)
 
 
 def _begun(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
     """Rows that begin at numbers that have come, unless they end at that instant."""
     begin, end = came.at(rows[col.NUMBER]), came.at(rows[col.END])
-    return _changed(rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
+    return _changed(node, rows, begin, 1, end).where((begin < end) & node.alive[rows["op"]])
 
 
 def _ended(node: PlanNode[s.Narrow], rows: Frame, came: Came) -> Frame:
     """Rows that end at numbers that have come."""
     never = np.full(rows.n, MAX, np.int64)
-    return _changed(rows, came.at(rows[col.NUMBER]), -1, never).where(node.alive[rows["op"]])
+    return _changed(node, rows, came.at(rows[col.NUMBER]), -1, never).where(node.alive[rows["op"]])
 
 
-def _changed(rows: Frame, at: Times, weight: int, until: Times) -> Frame:
+def _changed(node: PlanNode, rows: Frame, at: Times, weight: int, until: Times) -> Frame:
+    """These rows as changes, in each of the query's windows, which are one."""
     weights = np.full(rows.n, weight, np.int8)
-    return rows.visible().with_(**{col.greatest(0): at, col.UNTIL: until}, w=weights)
+    times = {col.UNTIL: until}
+    for j in range(len(node.layout.windows)):
+        times |= {col.least(j): rows[col.least(0)], col.greatest(j): at}
+    return rows.visible().with_(**times, w=weights)

@@ -119,13 +119,8 @@ class Steps:
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
-            case p.Numbered(window, bag):
-                stream = self.timing.query.windows[window].stream
-                return s.Numbered(stream, self.site, bag), self._windows(op)
-            case p.Instants():
-                return s.Instants(), self._windows(op)
-            case p.Narrow():
-                return s.Narrow(), self._windows(op)
+            case p.Numbered() | p.Instants() | p.Narrow():
+                return self._by_number(spec), self._windows(op)
             case p.Recent():
                 return self._recent(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
@@ -187,6 +182,12 @@ class Steps:
         if self.site and not own and not is_static(spec):
             own = f"+{self.site}"  # no query has such a name
         return step, member._replace(query=own) if own else member
+
+    def _by_number(self, spec: p.Numbered | p.Instants | p.Narrow) -> s.Step:
+        if isinstance(spec, p.Numbered):
+            stream = self.timing.query.windows[spec.window].stream
+            return s.Numbered(stream, self.site, spec.bag)
+        return s.Instants() if isinstance(spec, p.Instants) else s.Narrow()
 
     def _recent(
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]

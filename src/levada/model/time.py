@@ -238,7 +238,7 @@ class Window:
             case WindowKind.NOW | WindowKind.ALL | WindowKind.STATIC:
                 return f"[{self.kind.name}]"
             case WindowKind.NUMBERS:
-                return f"[LAST {self.range or 'n'}]"
+                return f"[ROWS {self.range or 'n'}]"
             case WindowKind.COUNT:
                 return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"
             case WindowKind.SESSION | WindowKind.ENDED:

@@ -185,8 +185,8 @@ class Lifting:
         return replace(op, spec=spec, inputs=(child,), variables=names, typed=typed)
 
     def _hidden(self, name: str) -> str:
-        """The name above of a variable that a projection does not have: no query has such a one, nor
-        has a scan, whose own hidden columns are no more the same on two sides than others.
+        """The name above of a variable that a projection does not have: no query has such a one,
+        nor has a scan, whose own hidden columns are no more the same on two sides than others.
         """
         lifted = name.startswith(".") and any(one.name == name for one in self.found)
         if lifted or name.startswith(".."):

@@ -89,6 +89,11 @@ class Block:
     wants: Wants
     counted: ByNumber | None = None
 
+    @property
+    def joined(self) -> bool:
+        """Whether it is a join, and not what a GROUP BY reads."""
+        return self.counted is not None or joins(self.join)
+
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
         own = self.join if self.counted is None else self.counted.join

@@ -42,6 +42,7 @@ def is_wide(op: Op) -> bool:
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
+_ByNumber = p.Numbered | p.Instants | p.Narrow | p.Recent
 _Above = _Border | _PerReport | _ByChanges
 # whose rows are others if elements before the start count
 _FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
@@ -119,10 +120,8 @@ class Steps:
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
-            case p.Numbered() | p.Instants() | p.Narrow():
-                return self._by_number(spec), self._windows(op)
-            case p.Recent():
-                return self._recent(op, spec, names, ins[0]), self._windows(op)
+            case p.Numbered() | p.Instants() | p.Narrow() | p.Recent():
+                return self._by_number(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
             case p.SubqueryWindow(_, _, weighted):
@@ -183,11 +182,19 @@ class Steps:
             own = f"+{self.site}"  # no query has such a name
         return step, member._replace(query=own) if own else member
 
-    def _by_number(self, spec: p.Numbered | p.Instants | p.Narrow) -> s.Step:
-        if isinstance(spec, p.Numbered):
-            stream = self.timing.query.windows[spec.window].stream
-            return s.Numbered(stream, self.site, spec.bag)
-        return s.Instants() if isinstance(spec, p.Instants) else s.Narrow()
+    def _by_number(
+        self, op: Op, spec: _ByNumber, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> s.Step:
+        """The steps of what goes by the numbers of rows."""
+        match spec:
+            case p.Numbered(window, bag):
+                return s.Numbered(self.timing.query.windows[window].stream, self.site, bag)
+            case p.Instants():
+                return s.Instants()
+            case p.Narrow():
+                return s.Narrow()
+            case p.Recent():
+                return self._recent(op, spec, names, ins)
 
     def _recent(
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]

@@ -17,10 +17,13 @@ from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Comparison as Comparison
+from levada.plan.sealed.joins import Instants as Instants
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
 from levada.plan.sealed.joins import LinkedJoin as LinkedJoin
 from levada.plan.sealed.joins import MultiwayJoin as MultiwayJoin
+from levada.plan.sealed.joins import Narrow as Narrow
+from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
@@ -53,33 +56,6 @@ class CountWindow(OwnWindows):
 
     keys: tuple[int, ...]
     bag: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Numbered(OwnWindows):
-    """All rows of a stream with their numbers. Each ``stream`` and region (``site``) has numbers of
-    its own, so that a node's rows and those above them have one axis.
-    """
-
-    stream: str
-    site: str
-    bag: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Instants(OwnWindows):
-    """Of rows with numbers the last one of each instant, without terms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Narrow(OwnWindows):
-    """Rows with numbers as those of the members' count windows, which come and go; the second input
-    says when numbers came.
-    """
-
-    def starving(self, inputs: int) -> Sides:
-        """The rows."""
-        return ((0,),)
 
 
 @dataclass(frozen=True, slots=True)

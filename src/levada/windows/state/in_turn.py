@@ -30,8 +30,7 @@ def come_up(state: State, key: str, top: int) -> list[Frame]:
             kept.append(piece)
             continue
         rows = state.frame(piece)
-        first = rows.n - piece.rows
-        last = int(np.searchsorted(rows[col.NUMBER], top, "right"))
+        first, last = np.searchsorted(rows[col.NUMBER], (piece.low, top + 1)).tolist()
         state.touched += last - first
         if last < rows.n:
             low = int(rows[col.NUMBER][last])

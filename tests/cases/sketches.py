@@ -51,6 +51,7 @@ WINDOWS = (
     Clause("count", count=4),
     Clause("session", 1000),
 )
+COUNTS = tuple(Clause("count", count=n) for n in (1, 2, 3, 4, 6, 9))
 OPTIONS: tuple[dict[str, Any], ...] = (
     {}, {}, {}, {"t0": 500}, {"t0": 1300}, {"bounds": "(]"}, {"report": "change"},
     {"report": "periodic:1700ms"}, {"report": "nonempty"},
@@ -203,7 +204,8 @@ def differing(draw: st.DrawFn, sketch: Sketch) -> Sketch:
             return replace(sketch, more=draw(st.sampled_from(MORE)))
         case 1:
             second = sketch.second and draw(st.sampled_from(WINDOWS[:-2]))
-            clause, options = draw(st.sampled_from(WINDOWS[:-2])), draw(st.sampled_from(OPTIONS))
+            alike = COUNTS if sketch.clause in COUNTS else WINDOWS[:-2]
+            clause, options = draw(st.sampled_from(alike)), draw(st.sampled_from(OPTIONS))
             return replace(sketch, clause=clause, options=options, second=second)
         case _:
             return draw(swapped(sketch))
@@ -216,7 +218,8 @@ def mutations(draw: st.DrawFn, sketch: Sketch) -> Sketch:
         case -3 | -2 | 0:
             return replace(sketch, condition=draw(st.sampled_from(CONDITIONS)))
         case -1 | 1:
-            return replace(sketch, clause=draw(st.sampled_from(WINDOWS)))
+            alike = COUNTS if sketch.clause in COUNTS and draw(st.booleans()) else WINDOWS
+            return replace(sketch, clause=draw(st.sampled_from(alike)))
         case 2:
             return replace(sketch, output=draw(st.sampled_from(OUTPUTS)))
         case 3 | 4:
@@ -254,7 +257,7 @@ def sketched_sets(draw: st.DrawFn, most: int) -> list[CaseQuery]:
     if joined:
         second = draw(st.sampled_from((None, None, None, *WINDOWS[:3])))
         found = [replace(found[0], patterns=draw(st.sampled_from(JOINS)), second=second)]
-        if found[0].clause in WINDOWS[-2:]:
+        if found[0].clause is WINDOWS[-1]:
             found = [replace(found[0], clause=draw(st.sampled_from(WINDOWS[:-2])))]
     for _ in range(draw(st.sampled_from((1, 3, 5, 9, 9, 9, 20, 39))) if most > 9 else 4):
         one = draw(st.sampled_from(found))

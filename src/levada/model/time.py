@@ -17,13 +17,15 @@ close > x and ``last(x)`` the greatest ``t0 + k * step`` <= x:
     COUNT         the last ``count`` triples or rows  ts                 ended by a row of weight -1
     SESSION       elements less than ``range`` apart  ts                 ended by a row of weight -1
     ENDED         the same, at the session's end c    c                  c + 1
+    NUMBERS       of a count window's rows: how far by number they reach, and not by time
 
 ``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened
 in [tau - range, tau - to). A COUNT window changes after each ``step``-th triple only: then ts is
 that of the triple after which the content changed. An ENDED window's rows carry the end of their
 session in place of ts. CLOCK is no window of a query but its periodic report policy: it holds
 nothing and closes at t0 + k * step. STATIC is none, either: it stands for static graphs that may be
-replaced, whose rows come and go (by a row of weight -1) at the instants of replacements.
+replaced, whose rows come and go (by a row of weight -1) at the instants of replacements. NUMBERS is
+none: behind a count window that queries share it has the numbers of the rows (``windows/numbers``).
 
 ``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window
 (``start``). The functions take and return ints or int64 arrays alike. ``kernels.time.interval`` is
@@ -86,6 +88,7 @@ class WindowKind(IntEnum):
     ENDED = 8
     CLOCK = 9
     STATIC = 10
+    NUMBERS = 11
 
     @property
     def on_close(self) -> bool:
@@ -167,11 +170,13 @@ class Window:
 
     @property
     def stays(self) -> int:
-        """How long an element is in the window at most, from its time on (ms); MAX: for good."""
+        """How long an element is in the window at most, from its time on (ms); MAX: for good. Of
+        NUMBERS: for how many elements.
+        """
         match self.kind:
             case WindowKind.CLOSE_OPEN | WindowKind.CLOSE_CLOSED:
                 return self.range + self.step
-            case WindowKind.CHANGE | WindowKind.RANGE:
+            case WindowKind.CHANGE | WindowKind.RANGE | WindowKind.NUMBERS:
                 return self.range
             case WindowKind.NOW | WindowKind.ENDED:
                 return 1
@@ -232,6 +237,8 @@ class Window:
         match self.kind:
             case WindowKind.NOW | WindowKind.ALL | WindowKind.STATIC:
                 return f"[{self.kind.name}]"
+            case WindowKind.NUMBERS:
+                return f"[ROWS {self.range or 'n'}]"
             case WindowKind.COUNT:
                 return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"
             case WindowKind.SESSION | WindowKind.ENDED:

@@ -22,6 +22,8 @@ from levada.operators.group.of_reports import rgroup
 from levada.operators.group.panes import panes
 from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
 from levada.operators.interval.arranged import arrange, arranged_join, arranged_join_in_pieces
+from levada.operators.interval.by_number.narrow import narrow
+from levada.operators.interval.by_number.numbered import instants, numbered
 from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join, join_in_pieces
 from levada.operators.interval.linked.join import linked, linked_in_pieces
@@ -52,6 +54,9 @@ OPERATORS: dict[type[Step], Operator] = {
     s.AdaptiveJoin: adaptive,
     s.LinkedJoin: linked,
     s.CountWindow: count_window,
+    s.Numbered: numbered,
+    s.Instants: instants,
+    s.Narrow: narrow,
     s.Recent: recent,
     s.Session: session,
     s.SubqueryWindow: lift,

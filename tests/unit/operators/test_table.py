@@ -88,12 +88,12 @@ def sparql(asked: Asked, *, unique: bool) -> Plan:
     return topology.seal()
 
 
-def relaxed() -> Plan:
-    """The plan of two queries that differ in a constant of a join."""
+def relaxed(*windows: str) -> Plan:
+    """The plan of two queries that differ in a constant of a join, and in their windows."""
     topology = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
-    for i in range(2):
+    for i, window in enumerate(windows):
         text = (
-            f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
+            f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {window} "
             f"WHERE {{ WINDOW :w {{ ?s :p :c{i} . ?s :q ?z }} }}"
         )
         topology.add(f"q{i}", optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
@@ -123,7 +123,8 @@ def cql(text: str) -> Plan:
 def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
-    return [*triples, relaxed(), *map(in_one_step, ONE_STEP), *map(cql, CQL)]
+    both = [relaxed(STEPPED, STEPPED), relaxed("[TRIPLES 3]", "[TRIPLES 5]")]
+    return [*triples, *both, *map(in_one_step, ONE_STEP), *map(cql, CQL)]
 
 
 def inputs_of(plans: list[Plan]) -> Iterator[tuple[PlanNode, int, PlanNode]]:

@@ -26,14 +26,22 @@ from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.interval.divide import own
-from levada.operators.interval.join import longest, meet, paired, project, shown
+from levada.operators.interval.join import (
+    horizons_of,
+    longest,
+    meet,
+    paired,
+    project,
+    reach,
+    shown,
+)
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.operators.rows import sift
 from levada.operators.rows.pairs import batched
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.windows.intervals import by_weight, outer
+from levada.windows.intervals import by_weight
 from levada.windows.state import runs
 from levada.windows.state.pieces import State
 
@@ -67,11 +75,10 @@ def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
 def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, at = node.step, 1 - node.step.arranged
-    frame = inputs[at]
     assert inputs[step.arranged] is None, "rows of an arrangement are read where they are"
-    if frame is None:
+    if inputs[at] is None:
         return
-    new = own(node, _arrived(node, at, frame, env), env)
+    new = own(node, _arrived(node, at, inputs, env), env)
     old = _kept(node, env.state)
     for pairs in batched(node, lambda: meet(step, new, old, turned=at == 1), env):
         if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
@@ -97,9 +104,11 @@ def _kept(node: Join, state: State) -> list[runs.Run]:
     return found
 
 
-def _arrived(node: Join, at: int, frame: Frame, env: Env) -> runs.Run:
+def _arrived(node: Join, at: int, inputs: Inputs, env: Env) -> runs.Run:
     """The new rows of the other side, a set, by the key and member of the arrangement."""
-    step, layout, horizons = node.step, node.input_layouts[at], env.horizons(node)
+    step, layout, horizons = node.step, node.input_layouts[at], horizons_of(node, inputs, env)
+    frame = inputs[at]
+    assert frame is not None, "there are new rows"
     if not node.alive.all():  # rows that waited for a watermark outlive their member
         frame = frame.where(node.alive[frame["op"]])
     slots = step.left if at == 0 else step.right
@@ -110,7 +119,7 @@ def _arrived(node: Join, at: int, frame: Frame, env: Env) -> runs.Run:
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     table = project(node, [pair[at] for pair in step.windows], len(layout.windows))
-    start, end = outer(frame, layout, table)
+    start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = sift.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
     met = _met(node, frame, slots, key)

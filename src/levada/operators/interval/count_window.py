@@ -49,7 +49,7 @@ def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Fra
         return None
     key = f"{node.id}.last"
     sizes = _Sizes.of(node)
-    fresh = in_sequences(node, _occurrences(node, frame, step.bag), env.pool, step.keys)
+    fresh = in_sequences(node, occurrences(node, frame, step.bag), env.pool, step.keys)
     new = _New.of(state, key, fresh)
     rows = fresh.rows.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
     there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
@@ -140,7 +140,7 @@ class _New:
         return self.lo[place], new
 
 
-def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
+def occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
     """Equal triples of one ts are one occurrence; rows of tuples all stay."""
     if bag:
         return frame

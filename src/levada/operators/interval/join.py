@@ -25,7 +25,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.probe import pairs_of_some
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
-from levada.model.time import MAX, WindowKind
+from levada.model.time import MAX, Times, WindowKind
 from levada.operators.env import Env, Inputs
 from levada.operators.interval.divide import own
 from levada.operators.interval.occur import as_set, pick
@@ -38,6 +38,7 @@ from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.layout import Layout, slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.window_table import WindowTable
+from levada.windows import numbers
 from levada.windows.intervals import by_weight, exact, outer, quarter
 from levada.windows.state import runs, settled
 from levada.windows.state.pieces import State
@@ -73,7 +74,7 @@ def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
 
 def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
-    step, state, horizons = node.step, env.state, env.horizons(node)
+    step, state, horizons = node.step, env.state, horizons_of(node, inputs, env)
     left, right = (
         _side(node, step, env, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
     )
@@ -132,7 +133,7 @@ def _side(
         key, whole = pick(key, kept), pick(whole_key, kept)[1]
     columns = [(left, right)[i] for left, right in step.windows]
     table = project(node, columns, len(layout.windows))
-    start, end = outer(frame, layout, table)
+    start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = sift.ends(node, i, frame, end, shares=env.shares, pool=env.pool)
     frame = shown(frame, node, step, i)
@@ -144,8 +145,29 @@ def _side(
     return Side(runs.arranged(rows), old, layout, ends, both)
 
 
+def reach(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
+    """A superset of the instants, or the numbers, at which each row counts."""
+    by_number = numbers.has_numbers(table)
+    return numbers.reach(frame, table) if by_number else outer(frame, layout, table)
+
+
+def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> runs.Horizons:
+    """Before which instant no new row counts; of rows with numbers, before which number, as far as
+    the rows that have come here tell.
+    """
+    if not numbers.has_numbers(node.windows):
+        return env.horizons(node)
+    sides = [i for i, layout in enumerate(node.input_layouts) if layout.windows]
+    now = max((p.high for i in sides for p in env.state.pieces(f"{node.id}.{i}")), default=0)
+    new = [inputs[i] for i in sides]
+    tops = [int(f[col.greatest(numbers.LAST)].max(initial=0)) for f in new if f is not None]
+    return runs.Horizons(now + 1, max([now, *tops]) + 1)
+
+
 def longest(node: PlanNode[s.Join]) -> int:
     """A quarter of the longest window."""
+    if numbers.has_numbers(node.windows):
+        return numbers.quarter(node.windows)
     return quarter(node.windows.pick(range(len(node.step.windows))))
 
 
@@ -266,6 +288,9 @@ def _counting(node: PlanNode[s.Join], joined: Frame) -> Frame:
     """Outer instants are wider than exact ones for windows on close or in the past, and for
     repeated triples.
     """
+    if numbers.has_numbers(node.windows):
+        begin, stop = numbers.exact(joined, node.layout, node.windows, node.newest)
+        return joined.where(begin < stop)
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined

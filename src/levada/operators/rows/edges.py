@@ -8,6 +8,7 @@ layout and members.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,12 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
     if "r" in frame:
         columns["r"] = frame["r"]
     return Frame(columns, frame.n)
+
+
+def once(consumer: Consumer) -> Consumer:
+    """The edge to a consumer without its fan: rows as those of the producer's members."""
+    every = np.arange(len(consumer.fan.offsets), dtype=np.int32)
+    return replace(consumer, fan=FanOut(every, every[:-1], True))
 
 
 def until(frame: Frame) -> Times:

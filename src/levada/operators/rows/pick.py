@@ -10,8 +10,6 @@ that cannot tell, so what it costs follows from what is picked, not from how man
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from levada.model import columns as col
@@ -22,13 +20,14 @@ from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
 from levada.operators.rows.asking import true_of
 from levada.operators.rows.compute import keep_rows, scope
-from levada.operators.rows.edges import along
+from levada.operators.rows.edges import along, once
 from levada.operators.rows.met import Met
 from levada.operators.rows.wanting import Asked, Finder, entries, identities
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
-from levada.plan.sealed.plan import Consumer, FanOut, PlanNode
+from levada.plan.sealed.plan import Consumer, PlanNode
 from levada.terms.term_pool import Pool
+from levada.windows import numbers
 from levada.windows.intervals import exact
 
 
@@ -64,10 +63,7 @@ def route(
     """The rows of all members of a pick, out of those that its producers give, once each;
     ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
     """
-    producers = len(consumer.fan.offsets) - 1
-    every = np.arange(producers + 1, dtype=np.int32)
-    once = replace(consumer, fan=FanOut(every, every[:-1], True))
-    rows = along(out, once, source)
+    rows = along(out, once(consumer), source)
     row, member, sure = node.known(_finder, pool.seed).found(rows)
     condition, left = node.step.condition, _unsure(node.step, sure)
     if condition is not None and left.any():
@@ -111,7 +107,12 @@ def _true(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> Bools:
 
 
 def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
-    """Which rows count at some instant in their members' windows."""
+    """Which rows count at some instant in their members' windows; by number whoever reads them
+    tells, who knows since when.
+    """
+    if numbers.has_numbers(node.windows):
+        begin, stop = numbers.reach(rows, node.windows)
+        return np.less(begin, stop)
     start, end = exact(unhidden(node, rows), node.layout, node.windows)
     return np.less(start, end)
 

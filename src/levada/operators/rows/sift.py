@@ -30,7 +30,7 @@ from levada.model.arrays import Bools, Longs
 from levada.model.expression import Call, Expression, Param, Var, both, variables
 from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
-from levada.model.time import MAX, MIN, Times, Window
+from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.operators.excess import most_of
 from levada.operators.rows.asking import Asking, by_other_slots
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
@@ -38,6 +38,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.shares import At, Shares, Standing, longest
 from levada.terms.term_pool import Pool
+from levada.windows import numbers
 
 CLASSES = 48
 Relaxed = s.Join | s.Occur
@@ -146,7 +147,9 @@ def _left(params: Params, rows: Frame, at: Longs) -> Times:
     for j in range(len(params.kind)):
         lo = rows[col.least(j)][at]
         of = np.full(len(at), j, np.int32)
-        np.minimum(found, leave(*params, of, lo), out=found)
+        of_number = params.kind[j] == WindowKind.NUMBERS
+        own = numbers.left(int(params.range[j]), lo) if of_number else leave(*params, of, lo)
+        np.minimum(found, own, out=found)
     return found
 
 

@@ -119,6 +119,10 @@ def layout_of(op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -
 
 def _span(op: Op, window: int, edges: list[Edge]) -> Span:
     """Whether a window's rows need ``hi`` and ``prev``."""
+    if isinstance(op.spec, p.Numbered):
+        return Span(True, not op.spec.bag)
+    if isinstance(op.spec, p.Instants | p.Narrow):
+        return Span(True, False)
     below = []
     for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
         if child.windows is not None and window in child.windows:

@@ -101,6 +101,8 @@ class Lifting:
         match op.spec:
             case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)
+            case p.Select(pattern, ()) if self.joined and not op.weighted:
+                return self._selected(op, op.spec, pattern)
             case p.Rename(sources):
                 return self._rename(op, sources, way)
             case p.Filter(_, None):
@@ -149,6 +151,17 @@ class Lifting:
         names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
         return replace(op, spec=relaxed, variables=names)
 
+    def _selected(self, op: Op, spec: p.Select, pattern: TriplePattern) -> Op:
+        """The same over all triples of a stream, of which those that nobody wants go no further."""
+        places = list(pattern.positions)
+        for at in _ENDS:
+            term = places[at]
+            if not isinstance(term, Var):
+                places[at] = Var(f".c{len(self.found)}")
+                self.found.append(Lifted(f".c{len(self.found)}", (term,)))
+        names = tuple(dict.fromkeys(v.name for v in places if isinstance(v, Var)))
+        return replace(op, spec=replace(spec, pattern=TriplePattern(*places)), variables=names)
+
     def _same(self, term: Term, way: tuple[int, ...], taken: Sequence[str]) -> str:
         """The variable, but for those ``taken``, that stands for a term in another pattern."""
         for one in self.found:
@@ -172,11 +185,14 @@ class Lifting:
         return replace(op, spec=spec, inputs=(child,), variables=names, typed=typed)
 
     def _hidden(self, name: str) -> str:
-        """The name above of a variable that a projection does not have: no query has such a one."""
-        if name.startswith("."):
+        """The name above of a variable that a projection does not have: no query has such a one,
+        nor has a scan, whose own hidden columns are no more the same on two sides than others.
+        """
+        lifted = name.startswith(".") and any(one.name == name for one in self.found)
+        if lifted or name.startswith(".."):
             return name
         self.hidden += 1
-        return f".h{self.hidden}"
+        return f"..h{self.hidden}"
 
     def _filters(self, op: Op, way: tuple[int, ...]) -> Op:
         """Conditions, one over the other, without those that can be lifted; of which nothing is

@@ -18,8 +18,11 @@ it, times included, so nothing above can tell.
     when a block is relaxed       when another query that is there differs; alone a query pays for
                                   no column that nobody reads. Where the whole is not, the joins
                                   within it are blocks of their own
-    what is not                   what is entailed, static, in count windows or sessions, in paths;
-                                  joins without a key; rows with weights. Joins on the right of
+    count windows                 joins over one are by number (``by_number``), so that others of
+                                  any length share them
+    what is not                   what is entailed, static, in sessions, in paths; count windows
+                                  that change with each m-th element or count by value; joins
+                                  without a key; other rows with weights. Joins on the right of
                                   OPTIONAL, MINUS and EXISTS are blocks of their own
 
 Cost: linear in the operators of the queries that have such joins; a walk for the others.
@@ -40,6 +43,7 @@ from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
+from levada.plan.physical.by_number import ByNumber, by_number, narrowed
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
@@ -74,7 +78,7 @@ Refused = Callable[[str, Sequence[Wants], Wants], str]
 @dataclass(frozen=True, slots=True)
 class Block:
     """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
-    of it.
+    of it. ``counted``: the join by numbers, if it is over a count window.
     """
 
     join: Op
@@ -83,11 +87,19 @@ class Block:
     tests: tuple[p.Comparison, ...]
     rest: tuple[Expression, ...]
     wants: Wants
+    counted: ByNumber | None = None
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is a join, and not what a GROUP BY reads."""
+        return self.counted is not None or joins(self.join)
 
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
+        own = self.join if self.counted is None else self.counted.join
         spec = p.Pick(self.keys, self.tests, self.rest)
-        return replace(self.join, spec=spec, inputs=(self.relaxed,), exchange=(None,))
+        found = replace(own, spec=spec, inputs=(self.relaxed,), exchange=(None,))
+        return found if self.counted is None else narrowed(self.join, found, self.counted.instants)
 
 
 @dataclass(slots=True)
@@ -229,10 +241,10 @@ def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[B
         seen.add(id(op))
         if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
             yield from _grouped(op.inputs[0])
-        elif not joins(op):
-            waiting += beside(op)
+        elif (found := tuple(_joined(op, windows))) or joins(op):
+            yield from found
         else:
-            yield from _joined(op, windows)
+            waiting += beside(op)
 
 
 def sub_blocks(
@@ -245,21 +257,25 @@ def sub_blocks(
         below = list(above.inputs)
         while below:
             op = below.pop(0)
-            if joins(op):
-                yield from ((id(above), block) for block in _joined(op, windows))
+            if (found := tuple(_joined(op, windows))) or joins(op):
+                yield from ((id(above), block) for block in found)
                 waiting.append(op)
             else:
                 below += beside(op)
 
 
 def _joined(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
-    """A join as a block, if queries may differ in anything below it."""
-    assert op.windows is not None, "a join of rows with event times"
-    own = windows(op.windows).windows[: len(op.windows)]
-    lifting = Lifting(op.windows)
-    relaxed = lifting.lift(op, (0,))
-    if lifting.found or any(window.kind in LOOSE for window in own):
-        yield _block(op, relaxed, lifting, own)
+    """A join as a block, if it is one and queries may differ in anything below it."""
+    counted = by_number(op, windows)
+    if counted is None and not joins(op):
+        return
+    join = op if counted is None else counted.join
+    assert join.windows is not None, "a join of rows with event times"
+    own = windows(join.windows).windows[: len(join.windows)]
+    lifting = Lifting(join.windows)
+    relaxed = lifting.lift(join, (0,))
+    if counted or lifting.found or any(window.kind in LOOSE for window in own):
+        yield replace(_block(op, relaxed, lifting, own), counted=counted)
 
 
 def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:

@@ -43,6 +43,7 @@ def is_wide(op: Op) -> bool:
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
+_ByNumber = p.Numbered | p.Instants | p.Narrow | p.Recent
 _Above = _Border | _PerReport | _ByChanges
 # whose rows are others if elements before the start count
 _FROM_START = p.CountWindow | p.Recent | p.Session | p.SubqueryWindow | p.StaticSubplan
@@ -94,7 +95,9 @@ class Steps:
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
         loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
-        key = (op.windows or (), timed, loose)
+        loose = loose or isinstance(op.spec, p.Numbered | p.Instants)
+        own = op.inputs[0].windows if isinstance(op.spec, p.Narrow) else op.windows
+        key = (own or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
             member = member if timed else member._replace(start=MIN)
@@ -118,8 +121,8 @@ class Steps:
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
-            case p.Recent():
-                return self._recent(op, spec, names, ins[0]), self._windows(op)
+            case p.Numbered() | p.Instants() | p.Narrow() | p.Recent():
+                return self._by_number(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
             case p.SubqueryWindow(_, _, weighted):
@@ -184,6 +187,20 @@ class Steps:
         if self.site and not own and not is_static(spec):
             own = f"+{self.site}"  # no query has such a name
         return step, member._replace(query=own) if own else member
+
+    def _by_number(
+        self, op: Op, spec: _ByNumber, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> s.Step:
+        """The steps of what goes by the numbers of rows."""
+        match spec:
+            case p.Numbered(window, bag):
+                return s.Numbered(self.timing.query.windows[window].stream, self.site, bag)
+            case p.Instants():
+                return s.Instants()
+            case p.Narrow():
+                return s.Narrow()
+            case p.Recent():
+                return self._recent(op, spec, names, ins)
 
     def _recent(
         self, op: Op, spec: p.Recent, names: tuple[str, ...], ins: tuple[str, ...]

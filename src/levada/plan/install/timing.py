@@ -3,7 +3,8 @@ as what members are made of.
 
 A member's windows are those of its rows, or those of all its level's reports. Behind the windows of
 a query stands ``static``, for the static graphs that may be replaced: rows carry its times, reports
-know nothing of it (docs/architecture.md#a-triples-way).
+know nothing of it (docs/architecture.md#a-triples-way). Where queries share a count window its rows
+have a window of their numbers, too (``windows/numbers``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from levada.algebra.nodes import Query, Reporting
 from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
+from levada.plan.physical.by_number import numbers_of
 from levada.plan.sealed.shapes import Member
 
 STATIC = WindowOn("", "", Window(WindowKind.STATIC))
@@ -93,9 +95,21 @@ class Timing:
 
     def _over(self, windows: tuple[int, ...]) -> list[WindowOn]:
         """Windows with their streams; behind them those beneath, whose streams hold these back."""
-        on = [STATIC if w == self._static else self.query.windows[w] for w in windows]
+        on = [self._on(w, windows) for w in windows]
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]
+
+    def _on(self, w: int, windows: tuple[int, ...]) -> WindowOn:
+        """A window, ``static``, or that of the numbers of a window (``numbers_of``), before which
+        the window itself says nothing of numbers.
+        """
+        if w == self._static:
+            return STATIC
+        on = self.query.windows[max(w, numbers_of(w))]
+        own = replace(on.window, count=0)
+        if w < 0:
+            own = replace(own, kind=WindowKind.NUMBERS, range=on.window.count)
+        return replace(on, window=own) if numbers_of(w) in windows or w < 0 else on
 
     def _member(self, on: list[WindowOn]) -> Member:
         return Member(

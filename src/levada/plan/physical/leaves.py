@@ -86,6 +86,23 @@ class CountWindow(Counting):
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered(Counting):
+    """All triples (or rows) of a stream with their numbers, in the place of a ``CountWindow`` of
+    any length. ``bag`` as there.
+
+    Whatever is read of it, it reads all of all variables: those who read it must have one axis of
+    numbers, so it is there once.
+    """
+
+    window: int
+    bag: bool
+
+    def reads(self, weighted: bool) -> Facet:
+        """All that there is."""
+        return Facet.ID | Facet.TEXT | Facet.NUM
+
+
+@dataclass(frozen=True, slots=True)
 class Recent(Traits):
     """Each row of a stream, at its instant, with each of the last ``count`` ones of its ``keys``,
     as they are then: what the windows ``now`` and ``window`` of it would give to a join.

@@ -7,6 +7,7 @@ slots.
 
     below the report   Match Entailed Star Scan Constant CountWindow Recent Session Select Lift Once
                        -> Filter Extend Union Occur Arrange Join MultiwayJoin AdaptiveJoin
+                       Numbered -> Join -> Pick -> Narrow, beside Instants
     the border         Report (rows at their report times), Panes (groups),
                        Changes (I, D, relation), Deltas
     above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
@@ -37,6 +38,7 @@ from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import CountWindow as CountWindow
 from levada.plan.physical.leaves import Entailed as Entailed
 from levada.plan.physical.leaves import Match as Match
+from levada.plan.physical.leaves import Numbered as Numbered
 from levada.plan.physical.leaves import Recent as Recent
 from levada.plan.physical.leaves import Scan as Scan
 from levada.plan.physical.leaves import Select as Select
@@ -45,7 +47,9 @@ from levada.plan.physical.leaves import Star as Star
 from levada.plan.physical.leaves import StaticSubplan as StaticSubplan
 from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
 from levada.plan.physical.relaxed import Comparison as Comparison
+from levada.plan.physical.relaxed import Instants as Instants
 from levada.plan.physical.relaxed import Key as Key
+from levada.plan.physical.relaxed import Narrow as Narrow
 from levada.plan.physical.relaxed import Pick as Pick
 from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.layout import NOTHING, Facet
@@ -323,6 +327,7 @@ class Emit(t.Passing):
 Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
     | SubqueryWindow | StaticSubplan | Recent
+    | Numbered | Instants | Narrow
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
     | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes

@@ -44,3 +44,20 @@ class Pick(t.Traits):
     keys: tuple[Key, ...]
     tests: tuple[Comparison, ...]
     rest: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Instants(t.Plain):
+    """When each number of a stream came: of numbered rows one for each instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow(t.Passing):
+    """Rows of a pick that are joined by their numbers, as those of the query's own count window;
+    the second input says when numbers came.
+    """
+
+    @property
+    def has_instants(self) -> bool:
+        """Rows come and go when numbers come."""
+        return True

@@ -177,6 +177,33 @@ class Recent(Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered(OwnWindows):
+    """All rows of a stream with their numbers. Each ``stream`` and region (``site``) has numbers of
+    its own, so that a node's rows and those above them have one axis.
+    """
+
+    stream: str
+    site: str
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instants(OwnWindows):
+    """Of rows with numbers the last one of each instant, without terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow(OwnWindows):
+    """Rows with numbers as those of the members' count windows, which come and go; the second input
+    says when numbers came.
+    """
+
+    def starving(self, inputs: int) -> Sides:
+        """The rows."""
+        return ((0,),)
+
+
+@dataclass(frozen=True, slots=True)
 class Pick(OwnWindows):
     """Rows that are the member's by all keys, tests and the ``rest``, and that count in its
     windows; ``kept`` input slots form the output. ``tuples``: as in ``Extend``.

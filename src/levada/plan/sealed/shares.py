@@ -28,6 +28,7 @@ from levada.model.time import MAX, Window, WindowKind
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.window_table import WindowTable
 
 At = tuple[int, int]
 """A node and a member of it."""
@@ -68,7 +69,17 @@ LOOSE = frozenset(
 
 def loosened(windows: tuple[Window, ...]) -> tuple[Window, ...]:
     """The windows of a relaxed join in place of these: equal for all that may share it."""
-    return tuple([Window(WindowKind.ALL) if w.kind in LOOSE else w for w in windows])
+    by_number = any(w.kind is WindowKind.NUMBERS for w in windows)
+    return tuple([_loose(w, by_number=by_number) for w in windows])
+
+
+def _loose(window: Window, *, by_number: bool) -> Window:
+    if window.kind in LOOSE:
+        return _ALL
+    return Window(window.kind) if by_number else window
+
+
+_ALL, _NUMBERS = Window(WindowKind.ALL), Window(WindowKind.NUMBERS)
 
 
 @dataclass(eq=False)
@@ -143,6 +154,7 @@ def widened(plan: Plan) -> Plan:
         join for node in plan.nodes.values() if (join := node.of(s.Join)) and join.step.relaxed
     ]
     wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
+    wide |= _far_enough(plan)
     sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
     wide |= _wide_sets(plan, sets)
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
@@ -153,9 +165,25 @@ def _widened(node: PlanNode[s.Join], shares: Shares) -> PlanNode[s.Join]:
     for member in np.flatnonzero(node.alive).tolist():
         for j, window in enumerate(node.members.windows_at(member)[: len(node.step.places)]):
             found = shares.windows(node.id, member, j)
-            if window == Window(WindowKind.ALL) and found:
+            if window in (_ALL, _NUMBERS) and found:
                 table.put(j, member, longest(found))
     return replace(node, windows=table)
+
+
+def _far_enough(plan: Plan) -> dict[int, PlanNode]:
+    """The rows with numbers, of which each is told whether an equal one is in the longest of the
+    count windows above.
+    """
+    tables: dict[int, WindowTable] = {}
+    for node in plan.nodes.values():
+        if (narrow := node.of(s.Narrow)) is not None:
+            instants = plan.nodes[node.inputs[1]]
+            (below,) = instants.inputs
+            if below not in tables:
+                tables[below] = plan.nodes[below].windows.copied()
+            at = instants.members.inputs[0][node.members.inputs[1][narrow.alive]]
+            np.maximum.at(tables[below].range[-1], at, narrow.windows.range[-1][narrow.alive])
+    return {number: replace(plan.nodes[number], windows=own) for number, own in tables.items()}
 
 
 def _wide_sets(plan: Plan, sets: Collection[int]) -> dict[int, PlanNode]:
@@ -184,6 +212,8 @@ def longest(windows: Collection[Window]) -> Window:
     if len(windows) == 1:
         return next(iter(windows))
     most = max(window.stays for window in windows)
+    if all(window.kind is WindowKind.NUMBERS for window in windows):
+        return Window(WindowKind.NUMBERS, range=most)
     return Window(WindowKind.ALL) if most >= MAX else Window(WindowKind.RANGE, range=most)
 
 

@@ -19,10 +19,13 @@ from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Arrange as Arrange
 from levada.plan.sealed.joins import ArrangedJoin as ArrangedJoin
 from levada.plan.sealed.joins import Comparison as Comparison
+from levada.plan.sealed.joins import Instants as Instants
 from levada.plan.sealed.joins import Join as Join
 from levada.plan.sealed.joins import Key as Key
 from levada.plan.sealed.joins import LinkedJoin as LinkedJoin
 from levada.plan.sealed.joins import MultiwayJoin as MultiwayJoin
+from levada.plan.sealed.joins import Narrow as Narrow
+from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
@@ -341,6 +344,9 @@ class Emit(Reporting, Listing):
 Step = (
     Leaf
     | CountWindow
+    | Numbered
+    | Instants
+    | Narrow
     | Recent
     | Session
     | Select

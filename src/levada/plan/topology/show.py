@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from levada.model.names import shown
+from levada.model.time import WindowKind
 from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import TO_ALL, Edge, Member
 from levada.plan.sealed.steps import Join, Step
@@ -239,6 +240,12 @@ def _detail(member: Member) -> str:
     return ", ".join(_details(member))
 
 
+def describe_windows(member: Member) -> tuple[str, ...]:
+    """A member's windows, each once; of a count window whose rows have numbers those say it."""
+    own = [w for w in member.windows if w.kind is not WindowKind.COUNT or w.count]
+    return tuple(dict.fromkeys(window.describe() for window in own))
+
+
 def _details(member: Member) -> Iterator[str]:
     if member.streams:
         yield "of " + " ".join(dict.fromkeys(shown(stream) for stream in member.streams if stream))
@@ -252,6 +259,6 @@ def _details(member: Member) -> Iterator[str]:
     if member.graphs:
         graphs = ("default" if graph is None else f"<{graph}>" for graph in member.graphs)
         yield f"graphs {' '.join(graphs)}"
-    yield from dict.fromkeys(window.describe() for window in member.windows)
+    yield from describe_windows(member)
     yield from ("show empty",) if member.show_empty else ()
     yield from ("nonempty",) if member.nonempty else ()

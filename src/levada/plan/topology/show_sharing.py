@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 
 from levada.model.expression import Expression, show
 from levada.model.term import Literal, Term
-from levada.plan.install.lift import joins
 from levada.plan.install.locality.sites import Chosen
 from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
@@ -35,7 +34,7 @@ from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
 from levada.plan.topology.kept.show import Kept, kept_once, show_kept
-from levada.plan.topology.show import SharedMember, describe
+from levada.plan.topology.show import SharedMember, describe, describe_windows
 from levada.plan.topology.show_folded import Folded, folded, show_folded
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
@@ -155,7 +154,7 @@ def _why(topology: Topology, query: str, root: Op) -> str:
         for name in relaxations.names
         if name != query and any((k, b.wants) in own for k, b in relaxations.of(name))
     ]
-    joined = any(joins(block.join) for _, block in relaxations.of(query))
+    joined = any(block.joined for _, block in relaxations.of(query))
     alone, equal = (ALONE, EQUAL) if joined else (ALONE_ROWS, EQUAL_ROWS)
     return equal.format(", ".join(alike)) if alike else alone
 
@@ -212,8 +211,7 @@ def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
         yield (2, columns[own[0].slot], ""), " and ".join(told)
     if step.rest:
         yield (3, 0, "condition"), " and ".join(_condition(one, member) for one in step.rest)
-    windows = dict.fromkeys(window.describe() for window in member.windows)
-    yield (4, 0, "window"), " ".join(windows)
+    yield (4, 0, "window"), " ".join(describe_windows(member))
 
 
 def _condition(condition: Expression, member: Member) -> str:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from levada.model.expression import Var, show
+from levada.model.query import TriplePattern
 from levada.plan.install.lift import joins
 from levada.plan.install.relax import WHOLE, Block, Relaxations
 from levada.plan.physical import operators as p
@@ -30,7 +31,10 @@ NOTHING = "it has no join"
 INSIDE = "its join is in a path, a sub-select or an aggregate below others"
 STATIC = "its join is of static data, which are read once"
 TOGETHER = "its join is one step of all its parts, which others share if it is equal"
-WEIGHTS = "rows of its join are taken back (a count window, a session, a relation, replaced data)"
+WEIGHTS = (
+    "rows of its join are taken back (a session, a relation, replaced data, count windows that are "
+    "not one, or count by value or in steps)"
+)
 PRODUCT = "its join has no variable in common: it would pair everything with everything"
 REPORTS = "its join is of reports"
 _NAME = re.compile(r"\?[\w.]+")
@@ -82,7 +86,7 @@ def candidates(relaxations: Relaxations, name: str) -> tuple[Candidate, ...]:
     own = [key for key, _ in relaxations.of(name)]
     found = []
     for _, block in relaxations.of(name):
-        if not joins(block.join):
+        if not block.joined:
             continue
         mine = Counter(parts(block))
         for other, (theirs, queries) in _others(relaxations).items():
@@ -100,7 +104,7 @@ def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[
     found: dict[object, tuple[Counter[str], tuple[str, ...]]] = {}
     for name in relaxations.names:
         for key, block in relaxations.of(name):
-            if not joins(block.join):
+            if not block.joined:
                 continue
             told, queries = found.get(key) or (Counter(parts(block)), ())
             found[key] = told, (*queries, name)
@@ -118,21 +122,30 @@ def parts(block: Block) -> Iterator[str]:
 def _parts(op: Op) -> Iterator[str]:
     match op.spec:
         case p.Match(pattern, stream, _, lifted):
-            places = [
-                "*" if at in lifted else "-" if isinstance(term, Var) else str(term)
-                for at, term in enumerate(pattern.positions)
-            ]
-            yield f"({' '.join(places)})" + ("" if stream else " of static data")
+            yield _shown(pattern, lifted) + ("" if stream else " of static data")
+        case p.Select(pattern):
+            taken = [v.name if isinstance(v, Var) else "" for v in pattern.positions]
+            yield _shown(pattern, [at for at, name in enumerate(taken) if name.startswith(".")])
+            return
         case p.Scan(stream):
             yield f"{stream}"
         case p.Filter(condition):
             yield _NAME.sub("?", show(condition))
         case p.Extend(expression):
             yield f"BIND {_NAME.sub('?', show(expression))}"
-        case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur():
+        case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur() | p.Numbered():
             pass
         case other:
             yield type(other).__name__
             return
     for child in op.inputs:
         yield from _parts(child)
+
+
+def _shown(pattern: TriplePattern, lifted: Sequence[int]) -> str:
+    """A pattern, with a star where others may want another term."""
+    places = [
+        "*" if at in lifted else "-" if isinstance(term, Var) else str(term)
+        for at, term in enumerate(pattern.positions)
+    ]
+    return f"({' '.join(places)})"

@@ -28,7 +28,7 @@ from levada.operators.group.panes import fold, of_one_group
 from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
-from levada.operators.rows.edges import along, placing
+from levada.operators.rows.edges import along, once, placing
 from levada.operators.rows.flows import Flows, Joining
 from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
@@ -121,6 +121,8 @@ class Exchange:
             for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)
             return
+        if consumer.input and isinstance(self.plan.nodes[consumer.node].step, s.Narrow):
+            consumer = once(consumer)  # when numbers came is the same for all
         target = self._thresholds_of(consumer)
         if target is not None and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)

@@ -197,7 +197,7 @@ def test_what_goes_by_chance_or_time_stays_where_it_is() -> None:
     assert (counts["Join"], counts["Pick"], counts["Filter"]) == (1, 3, 3)
 
 
-@pytest.mark.parametrize("clause", ["[TRIPLES 4]", "[SESSION PT2S]"])
+@pytest.mark.parametrize("clause", ["[ELEMENTS 4 STEP 2]", "[SESSION PT2S]"])
 def test_rows_with_weights_are_not_relaxed(clause: str) -> None:
     found = relaxing()
     add(found, JOIN.format(":a"), JOIN.format(":b"), clause=clause)

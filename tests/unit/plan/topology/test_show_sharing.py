@@ -65,6 +65,25 @@ def test_relaxed_joins_are_told_with_their_constants_and_others_with_the_reason(
     assert text.startswith("4 queries, sharing relax: ")
 
 
+def test_joins_over_count_windows_are_told_with_their_numbers_or_the_reason() -> None:
+    group = "?x :p :c . ?x :q ?z"
+    counts = {f"n{n}": f"[TRIPLES {n}] {group}" for n in (10, 20)}
+    steps = {"s": f"[ELEMENTS 10 STEP 2] {group}", "t": "[TRIPLES 10] ?x :r ?z . ?z :q ?y"}
+    text = show_sharing(told(Sharing.RELAX, counts | steps)[1])
+    expected = f"""
+    relaxed
+      Join: 2 of window
+        [ROWS 10]: n10
+        [ROWS 20]: n20
+    not relaxed
+      s: {why_not.WEIGHTS}
+      t: no other query has its join with other constants, conditions or windows
+    """
+    assert text[text.index("relaxed\n") :].startswith(dedent(expected).strip())
+    mixed = {"m": f"[TRIPLES 10] {group}", "o": f"{CLAUSE} {group}"}
+    assert "not relaxed" in show_sharing(told(Sharing.RELAX, mixed)[1])
+
+
 def test_counts_are_those_of_the_topology() -> None:
     found, telling = told(Sharing.RELAX, GROUPS)
     assert telling.operators == sum(len(node.members.index) for node in found.nodes.values())

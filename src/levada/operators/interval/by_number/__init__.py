@@ -1,0 +1,1 @@
+"""Joins over count windows by the numbers of their rows (``windows/numbers``)."""

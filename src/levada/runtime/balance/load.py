@@ -39,7 +39,7 @@ FORGET = 0.5
 """What of the rows of groups is left when they are counted anew."""
 COST = 3
 """What a row costs that a join is given and keeps, in rows that it puts out
-(docs/decisions/0105-few-share-a-key.md).
+(docs/decisions/0105-few-share-few-read.md).
 """
 ODD = 5
 """Epochs of a round, from which on the longest of each partition is left out of its mean: a kernel

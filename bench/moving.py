@@ -170,9 +170,10 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
         ) as engine,
     ):  # fmt: skip
         folder, at = Path(name), [0.0]
-        for side in "ab":
+        for side, value in zip("ab", "vw", strict=True):
             (folder / side).mkdir()
-            engine.stream(side.upper(), folder / side, schema={"k": "integer"})
+            schema = {"k": "integer", value: "double"}
+            engine.stream(side.upper(), folder / side, schema=schema)
         engine.register(query(10_000), name="w1", dialect="cql")
 
         def see(manifest: Manifest) -> None:
@@ -185,9 +186,9 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
         engine._on_epoch(see)
         engine.start()
         for second in range(seconds):
-            for side, stream in zip("ab", streams, strict=True):
+            for side, value, stream in zip("ab", "vw", streams, strict=True):
                 own = slice(second * RATE, (second + 1) * RATE)
-                _appear(folder / side, second, stream, own)
+                _appear(folder / side, second, value, stream, own)
             engine.await_end(1.0)
     own = spent[len(spent) * 2 // 3 :]
     return {
@@ -197,12 +198,11 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _appear(folder: Path, number: int, stream: Events, own: slice) -> None:
-    lines = [
-        f"{t},{k}\n" for t, k in zip(stream.ts[own].tolist(), stream.k[own].tolist(), strict=True)
-    ]
+def _appear(folder: Path, number: int, value: str, stream: Events, own: slice) -> None:
+    columns = (stream.ts[own].tolist(), stream.k[own].tolist(), stream.v[own].tolist())
+    lines = [f"{t},{k},{v}\n" for t, k, v in zip(*columns, strict=True)]
     beside = folder / f".{number:05}"
-    beside.write_text("ts,k\n" + "".join(lines))
+    beside.write_text(f"ts,k,{value}\n" + "".join(lines))
     beside.rename(folder / f"{number:05}.csv")
 
 

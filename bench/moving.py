@@ -3,8 +3,8 @@ two; each figure by itself (``LEVADA_MOVING``: the names of some).
 
     moved    W1 with 10,000,000 rows in state over 4 partitions, stepped, epochs of 20,000: an epoch
              from which on 1/64 of the groups is elsewhere, by the median one (CPU); the bytes of
-             state that the new owner looked at beyond what it looks at in an epoch before (pages
-             of maps, which Linux reads 64 KB at a time), by those of the groups
+             state that the new owner read beyond what it read in the epoch before, by those of the
+             groups: in that epoch, and in four (``looked``)
     degrees  the same from 4 partitions to 2 and to 4 again: the slowest of the epochs there
     tenth    a load that ``W1`` over 8 partitions has a tenth of its time for, an epoch a second:
              CPU of an epoch with ``--balance on`` and 8 partitions at most, by that over 8
@@ -18,7 +18,6 @@ two; each figure by itself (``LEVADA_MOVING``: the names of some).
 
 from __future__ import annotations
 
-import ctypes
 import os
 import statistics
 import tempfile
@@ -38,65 +37,22 @@ from bench.data import Events, events, pairs_within, write
 from bench.elastic import Executors
 from bench.empty import empty_after_first
 from bench.join import query
+from bench.looked import Looked
 from bench.measure import Tree
 from bench.result import Result, check_count
 from levada import Engine
 from levada.plan.sealed.group_table import GroupTable, dealt, given
 from levada.runtime.driver import task_count
-from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.local import Job, LocalExecutor
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.names.inventory import names_of
 
 ROWS, LOADED, EPOCH, SPARSE = 10_000_000, 1_000_000, 20_000, 50_000_000
-EPOCHS, MOVES, WATCHED, CHANGES = 34, (10, 14), (18, 20, 22), {26: 2, 30: 4}
+EPOCHS, MOVES, CHANGES = 34, (10, 14, 20), {26: 2, 30: 4}
 PLAIN = 26  # before that the partitions are four
-DONTNEED = 4  # of madvise
 RATE, SECONDS, PARTITIONS = 5_000, 24, 8  # events a second of each stream
 STAGES, MANY, FILES = 2, 1000, 30
 LOOP = "levada loop"
-
-
-class Looked(LocalExecutor):
-    """Runs jobs here; in epochs that are ``watched`` it sees which bytes of state each partition
-    of a stage looks at.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root, self.epoch, self.looking = str(root / "state"), 0, 0.0
-        self.seen: dict[int, list[int]] = {}
-
-    def run(self, job: Job) -> list[bytes]:
-        """The outcomes of ``job``."""
-        self.epoch += 1
-        if self.epoch not in WATCHED:
-            return super().run(job)
-        intake, stage = (resolve(name) for name in job.functions)
-        pairs = [pair for payload in job.payloads for pair in intake(job.context, payload)]
-        seen = self.seen[self.epoch] = [0] * job.partitions
-        for number in range(1, job.stages + 1):
-            inboxes, pairs = deliver(pairs, job.partitions), []
-            for p, inbox in enumerate(inboxes):
-                self._resident(forget=True)
-                found: list[tuple[int, Blob]] = stage(job.context, number, p, inbox)
-                seen[p] += self._resident()
-                pairs += found
-        return [outcome(target, blob) for target, blob in pairs]
-
-    def _resident(self, *, forget: bool = False) -> int:
-        """Bytes of maps of state that this process has looked at since it forgot them."""
-        began, total, own = time.process_time(), 0, (0, 0)
-        libc = ctypes.CDLL(None)
-        for line in Path("/proc/self/smaps").read_text().splitlines():
-            first, _, rest = line.partition(" ")
-            if "-" in first and not first.endswith(":"):
-                low, high = (int(n, 16) for n in first.split("-"))
-                own = (low, high - low) if self._root in rest else (0, 0)
-            elif own[1] and first == "Rss:":
-                total += int(rest.split()[0]) << 10
-                if forget:
-                    libc.madvise(ctypes.c_void_p(own[0]), ctypes.c_size_t(own[1]), DONTNEED)
-        self.looking += time.process_time() - began
-        return total
 
 
 class Stepped(Engine):
@@ -105,7 +61,7 @@ class Stepped(Engine):
     looked: Looked
 
     def _executor(self) -> Looked:
-        self.looked = Looked(self.root)
+        self.looked = Looked()
         return self.looked
 
 
@@ -130,7 +86,7 @@ def moved(scale: float) -> dict[str, Any]:
 def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str, Any]:
     """A start over all that is there; what its epochs took."""
     at, last, state = [time.process_time()], list[Manifest](), 0
-    with Stepped(
+    with ExitStack() as reading, Stepped(
         checkpoint=folder / "c", epoch_rows=epoch, partitions=4, keep_results=False, spark=False,
         seed=7,
     ) as engine:  # fmt: skip
@@ -142,14 +98,15 @@ def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str,
 
         def see(manifest: Manifest) -> None:
             nonlocal state
-            at.append(time.process_time() - engine.looked.looking)
+            at.append(time.process_time())
             last[:] = [manifest]
-            if len(at) == WATCHED[1]:  # at the end of streams nothing is left
+            if len(at) == MOVES[0]:  # at the end of streams nothing is left
                 named = names_of(engine.root, manifest).files
                 state = sum((engine.root / file).stat().st_size for file in named)
 
         engine._on_epoch(see)
         engine.start(once=True, keep_open=not watched)
+        reading.enter_context(engine.looked.reading())
         engine.await_end()
         spent, seen = np.diff(at), engine.looked.seen
     return {"count": last[0].results, "figures": _figures(spent, seen, state) if watched else {}}
@@ -163,7 +120,7 @@ def _dealing(engine: Stepped) -> Callable[[int, GroupTable], GroupTable | None]:
         number = epoch - begun[0] + 1
         if number in CHANGES:
             return dealt(table.groups, CHANGES[number])
-        if number not in (*MOVES, WATCHED[1]):
+        if number not in MOVES:
             return None
         to = table.partition.astype(np.int32)
         to[np.flatnonzero(to == 0)[: table.groups // 64]] = 1
@@ -173,17 +130,20 @@ def _dealing(engine: Stepped) -> Callable[[int, GroupTable], GroupTable | None]:
 
 
 def _figures(spent: Any, seen: dict[int, list[int]], state: int) -> dict[str, Any]:
-    plain = [t for n, t in enumerate(spent.tolist(), 1) if n > 4 and n < PLAIN and
-             n not in MOVES and n not in WATCHED]  # fmt: skip
-    median = statistics.median(plain)
-    before, now = (seen[n][1] for n in WATCHED[:2])
+    plain = [t for n, t in enumerate(spent.tolist(), 1) if 4 < n < PLAIN and n not in MOVES]
+    median, groups = statistics.median(plain), state / 64
+
+    def read(move: int, epochs: int) -> float:
+        usual = seen[move - 1][1]
+        return round(sum(seen[move + i][1] - usual for i in range(epochs)) / groups, 2)
+
     return {
         "state_mb": round(state / 1e6, 1),
         "epoch_ms": round(1000 * median, 1),
         "slowest_plain": round(max(plain) / median, 2),
         "moved": [round(spent[n - 1] / median, 2) for n in MOVES],
-        "looked_mb": [round(seen[n][1] / 1e6, 2) for n in WATCHED],
-        "looked_by_groups": round((now - before) / (state / 64), 2),
+        "read_by_groups": [read(n, 1) for n in MOVES],
+        "read_in_four_epochs": [read(n, 4) for n in MOVES],
         "degrees": {str(n): round(max(spent[n - 1 : n + 3]) / median, 2) for n in CHANGES},
     }
 
@@ -210,9 +170,10 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
         ) as engine,
     ):  # fmt: skip
         folder, at = Path(name), [0.0]
-        for side in "ab":
+        for side, value in zip("ab", "vw", strict=True):
             (folder / side).mkdir()
-            engine.stream(side.upper(), folder / side, schema={"k": "integer"})
+            schema = {"k": "integer", value: "double"}
+            engine.stream(side.upper(), folder / side, schema=schema)
         engine.register(query(10_000), name="w1", dialect="cql")
 
         def see(manifest: Manifest) -> None:
@@ -225,9 +186,9 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
         engine._on_epoch(see)
         engine.start()
         for second in range(seconds):
-            for side, stream in zip("ab", streams, strict=True):
+            for side, value, stream in zip("ab", "vw", streams, strict=True):
                 own = slice(second * RATE, (second + 1) * RATE)
-                _appear(folder / side, second, stream, own)
+                _appear(folder / side, second, value, stream, own)
             engine.await_end(1.0)
     own = spent[len(spent) * 2 // 3 :]
     return {
@@ -237,12 +198,11 @@ def _fed(scale: float, how: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _appear(folder: Path, number: int, stream: Events, own: slice) -> None:
-    lines = [
-        f"{t},{k}\n" for t, k in zip(stream.ts[own].tolist(), stream.k[own].tolist(), strict=True)
-    ]
+def _appear(folder: Path, number: int, value: str, stream: Events, own: slice) -> None:
+    columns = (stream.ts[own].tolist(), stream.k[own].tolist(), stream.v[own].tolist())
+    lines = [f"{t},{k},{v}\n" for t, k, v in zip(*columns, strict=True)]
     beside = folder / f".{number:05}"
-    beside.write_text("ts,k\n" + "".join(lines))
+    beside.write_text(f"ts,k,{value}\n" + "".join(lines))
     beside.rename(folder / f"{number:05}.csv")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from levada.model.arrays import Doubles
 from levada.plan.sealed.group_table import GroupTable
 from levada.runtime.balance.balancing import Balancing
-from levada.runtime.balance.load import Load, Round
+from levada.runtime.balance.load import COST, Load, Round
 from levada.runtime.balance.options import BalanceOptions
 from levada.runtime.balance.reorganize import Reorganized, Standing, reorganized
 from levada.runtime.balance.told import Balanced
@@ -54,7 +54,8 @@ class World:
         own = np.bincount(self.table.partition, self.weight, minlength=self.table.partitions)
         for h in self.table.division.heavy:
             assert self.joined is not None, "what is divided is joined"
-            joined = self.joined[h.group] / self.rows[h.group]
+            joined, rows = COST * float(self.joined[h.group]), float(self.rows[h.group])
+            joined /= joined + rows - float(self.joined[h.group])
             part = joined + (1 - joined) / len(h.parts)
             own[h.parts[0]] -= self.weight[h.group]
             own[list(h.parts)] += self.weight[h.group] * part

@@ -5,6 +5,7 @@ deaths between, against the reference (Parallel windowed joins, W17, W56).
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
@@ -17,8 +18,10 @@ from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.windows import Clause
 from dealing import MOST, by_lot
 from examples import PATIENCE, examples
+from levada.model import checked
 from levada.runtime.store.names import kept
 from levada.testing.compare import same_queries
+from levada.windows.state import wanted
 from stepped import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -34,7 +37,13 @@ deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 def test_moves_do_not_show(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]], dies: dict[int, bool]
 ) -> None:
-    with patch.object(kept, "FEW", lot % 2 * 1024):  # in half of the cases there are inventories
+    with ExitStack() as patched:
+        if lot % 2 == 0:  # there are inventories
+            patched.enter_context(patch.object(kept, "FEW", 0))
+        if lot % 4 < 2:  # small runs and frames are read as large ones are
+            for module, name, value in ((wanted, "FEW", 0), (wanted, "MANY", 0),
+                                        (checked, "LARGE", 64), (checked, "BLOCK", 6)):  # fmt: skip
+                patched.enter_context(patch.object(module, name, value))
         got = run_moved(case, by_lot(lot), stops, dies, epoch_rows=rows)
     assert same_queries(case.expected(), got) is None
 

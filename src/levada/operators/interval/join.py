@@ -42,6 +42,7 @@ from levada.windows import numbers
 from levada.windows.intervals import by_weight, exact, outer, quarter
 from levada.windows.state import runs, settled
 from levada.windows.state.pieces import State
+from levada.windows.state.wanted import Wanted
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
 
@@ -75,9 +76,8 @@ def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
 def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, horizons_of(node, inputs, env)
-    left, right = (
-        _side(node, step, env, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
-    )
+    came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
+    left, right = (_side(node, step, env, i, came, horizons=horizons) for i in (0, 1))
     turned = left.settled is not None and right.settled is None
     one, other = (right, left) if turned else (left, right)
     both = (
@@ -108,24 +108,29 @@ def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator
             )
 
 
+def _came(node: PlanNode[s.Join], i: int, frame: Frame | None) -> tuple[Frame, r.Key]:
+    """The new rows of one input, with their keys."""
+    if frame is None:
+        frame = r.empty(node.input_layouts[i])
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    return frame, r.key_of(frame, node.step.left if i == 0 else node.step.right)
+
+
 def _side(
     node: PlanNode[s.Join],
     step: s.Join,
     env: Env,
     i: int,
-    frame: Frame | None,
+    came: Sequence[tuple[Frame, r.Key]],
     *,
     horizons: runs.Horizons,
 ) -> Side:
-    """One input: its keys, its occurrences if it is raw, its runs."""
-    layout = node.input_layouts[i]
-    old = runs.live(env.state, f"{node.id}.{i}", horizons.now)
-    raw = step.raw[i]
-    if frame is None:
-        frame = r.empty(layout)
-    if not node.alive.all():  # rows that waited for a watermark outlive their member
-        frame = frame.where(node.alive[frame["op"]])
-    key = r.key_of(frame, step.left if i == 0 else step.right)
+    """One input: its occurrences if it is raw, its runs as far as they are met."""
+    (frame, key), layout, raw = came[i], node.input_layouts[i], step.raw[i]
+    meet = came if raw else [came[1 - i]]
+    wanted = Wanted([(key[0], rows) for rows, key in meet])
+    old = runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
     whole = None
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))

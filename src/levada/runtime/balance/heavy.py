@@ -1,23 +1,25 @@
 """Groups that are more work than a partition has time for, and that joins may divide (Parallel
 windowed joins, W54; ``plan/sealed/heavy``).
 
-A group is *divided* when its partition gives and it alone is half of what partitions take on
-average, since no move helps then: so it is at least 1/(2P) of all. What joins are given comes to
-every partition that shares it, and what they put out is divided; so where the first is most of
-its work nothing is won, and it stays whole. It is *united* again when it is less than a quarter of
-the mean, or when dividing it wins nothing any more: these are a factor of two apart, and both are
-reckoned of what it takes undivided, so dividing a group is no reason to unite it.
+What counts is how busy the busiest partition is to become once all others have left it alone:
+undivided it takes what the group takes, divided what each that shares the group takes of it, and
+never less than the mean of all. What joins are given comes to every partition that shares it, and
+what they put out is divided; so each more that shares a group makes more work in all, and a group
+is divided among the fewest that do nearly as well as the best. Heavy groups of one partition are as
+one. A group is *divided* when its partition gives and the busiest is to take a tenth less; it is
+divided among others when that is so again, and *united* when it is less than a quarter of the mean,
+or when dividing it wins nothing any more: all is reckoned of what it takes undivided, so dividing a
+group is no reason to unite it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from levada.model.arrays import Doubles
+from levada.model.arrays import Doubles, Longs
 from levada.plan.sealed.group_table import Division, GroupTable, Heavy, divided
 from levada.runtime.balance.load import Measured
 
@@ -25,13 +27,13 @@ HEAVY, LIGHT = 0.5, 0.25
 """Of the mean time of a partition: what a group must be more than to be divided, and less than to
 be united again.
 """
-COST = 10
-"""What a row costs that a join is given and keeps, in rows that it puts out
-(docs/decisions/0049-heavy-keys.md).
+WORTH, NEAR = 0.9, 1.02
+"""Of the busiest partition's time: what another way must bring it to at least; how far from the
+best way is good enough.
 """
-WORTH, IDLE = 0.7, 0.9
-"""What each partition must have at most of a group's work for it to be divided, at least to be
-united.
+MOST, IDLE = 0.8, 0.9
+"""What each partition may have at most of a group's work for it to be divided, at least for it to
+be united.
 """
 
 
@@ -46,6 +48,24 @@ class Step(NamedTuple):
     part: float
 
 
+class _Ways(NamedTuple):
+    """Groups among one partition, two, and so on: the seconds that they take ``whole``, the
+    ``part`` of these that each has, and what the ``busiest`` partition is to take.
+    """
+
+    whole: float
+    part: Doubles
+    busiest: Doubles
+
+    def best(self) -> int:
+        """The fewest that do nearly as well as the best."""
+        return int(np.argmax(self.busiest <= NEAR * self.busiest.min())) + 1
+
+    def gains(self, now: int, many: int) -> bool:
+        """Whether it is worth it to have so many in place of so many now."""
+        return bool(self.busiest[many - 1] <= WORTH * self.busiest[now - 1])
+
+
 def steps(
     measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
 ) -> list[Step]:
@@ -54,7 +74,7 @@ def steps(
     """
     if not len(measured.joined) or table.partitions < 2:
         return []
-    found = [*_united(measured, weights, table), *_divided(measured, weights, table, suppliers)]
+    found = [*_again(measured, weights, table), *_divided(measured, weights, table, suppliers)]
     return sorted(found, key=lambda step: (-step.seconds, step.group))
 
 
@@ -75,7 +95,7 @@ def expected(measured: Measured, table: GroupTable, found: Collection[Step]) -> 
     before = {h.group: h.parts for h in table.division.heavy}
     for step in found:
         had = before.get(step.group, (int(table.partition[step.group]),))
-        part = _part(measured, step.group, len(had)) if len(had) > 1 else 1.0
+        part = _parts(measured, np.array([step.group]))[len(had) - 1]
         out[list(had)] -= step.seconds * part
         out[list(step.parts)] += step.seconds * step.part
     return np.maximum(out, 0.0)
@@ -84,30 +104,59 @@ def expected(measured: Measured, table: GroupTable, found: Collection[Step]) -> 
 def _divided(
     measured: Measured, weights: Doubles, table: GroupTable, suppliers: Collection[int]
 ) -> Iterator[Step]:
+    """Heavy groups that are to be divided; those of one partition are as one."""
     mean = float(measured.seconds.mean())
-    whole = (weights > HEAVY * mean) & (measured.joined > 0)
-    whole[[h.group for h in table.division.heavy]] = False
-    order = np.argsort(measured.seconds, kind="stable").tolist()
-    for group in np.flatnonzero(whole).tolist():
-        home, seconds = int(table.partition[group]), float(weights[group])
-        wanted = math.ceil(seconds / (LIGHT * mean))
-        others = [p for p in order if p != home][: wanted - 1]
-        part = _part(measured, group, 1 + len(others))
-        if home in suppliers and measured.seconds[home] > mean and part <= WORTH:
-            yield Step(group, (home, *others), seconds, part)
+    heavy = (weights > HEAVY * mean) & (measured.joined > 0)
+    heavy[[h.group for h in table.division.heavy]] = False
+    for home in np.unique(table.partition[heavy]).tolist():
+        (groups,) = np.nonzero(heavy & (table.partition == home))
+        ways = _ways(measured, weights, groups, 1)
+        many = ways.best()
+        gives = home in suppliers and measured.seconds[home] > mean
+        if gives and ways.part[many - 1] <= MOST and ways.gains(1, many):
+            yield from _as_one(measured, weights, groups, (home,), many)
 
 
-def _united(measured: Measured, weights: Doubles, table: GroupTable) -> Iterator[Step]:
+def _again(measured: Measured, weights: Doubles, table: GroupTable) -> Iterator[Step]:
+    """Divided groups that are to be united, or divided among others; those that the same ones share
+    are as one.
+    """
     mean = float(measured.seconds.mean())
+    shared: dict[tuple[int, ...], list[int]] = {}
     for h in table.division.heavy:
-        part = _part(measured, h.group, len(h.parts))
-        seconds = float(weights[h.group]) / part
-        if seconds < LIGHT * mean or part > IDLE:
-            yield Step(h.group, h.parts[:1], seconds, 1.0)
+        one = _ways(measured, weights, np.array([h.group]), len(h.parts))
+        if one.whole < LIGHT * mean or one.part[len(h.parts) - 1] > IDLE:
+            yield Step(h.group, h.parts[:1], one.whole, 1.0)
+        else:
+            shared.setdefault(h.parts, []).append(h.group)
+    for parts, groups in shared.items():
+        ways = _ways(measured, weights, np.array(groups), len(parts))
+        many = ways.best()
+        if many > 1 and ways.gains(len(parts), many):
+            yield from _as_one(measured, weights, np.array(groups), parts, many)
 
 
-def _part(measured: Measured, group: int, parts: int) -> float:
-    """What of a group's work each of so many partitions has."""
-    joined = COST * float(measured.joined[group])
-    rest = float(measured.groups[group] - measured.joined[group])
-    return (joined + rest / parts) / (joined + rest) if joined + rest else 1.0
+def _as_one(
+    measured: Measured, weights: Doubles, groups: Longs, now: tuple[int, ...], many: int
+) -> Iterator[Step]:
+    """Groups that those who share them ``now`` and the idlest others share, so many."""
+    order = np.argsort(measured.seconds, kind="stable").tolist()
+    parts = (*now, *[p for p in order if p not in now])[:many]
+    for group in groups.tolist():
+        one = _ways(measured, weights, np.array([group]), len(now))
+        yield Step(group, parts, one.whole, float(one.part[many - 1]))
+
+
+def _ways(measured: Measured, weights: Doubles, groups: Longs, now: int) -> _Ways:
+    """The ways to divide groups that so many share ``now``, of which each takes their weight."""
+    part, own = _parts(measured, groups), float(weights[groups].sum())
+    whole = own / float(part[now - 1])
+    each, many = whole * part, np.arange(1, len(part) + 1)
+    rest = float(measured.seconds.sum()) - now * own
+    return _Ways(whole, part, np.maximum(each, (rest + many * each) / len(part)))
+
+
+def _parts(measured: Measured, groups: Longs) -> Doubles:
+    """What each has of the groups' work among one partition, two, and so on to all."""
+    work = measured.divided(groups, np.arange(1.0, len(measured.seconds) + 1))
+    return work / work[0] if work[0] else np.ones(len(work))

@@ -37,6 +37,10 @@ TOLERANCE = 1.1
 """How much busier than the mean a partition may be before it holds others up."""
 FORGET = 0.5
 """What of the rows of groups is left when they are counted anew."""
+COST = 3
+"""What a row costs that a join is given and keeps, in rows that it puts out
+(docs/decisions/0105-few-share-few-read.md).
+"""
 ODD = 5
 """Epochs of a round, from which on the longest of each partition is left out of its mean: a kernel
 that is loaded, a disk that stalls."""
@@ -113,6 +117,21 @@ class Measured:
     def ratio(self) -> float:
         """The time of the busiest partition by the mean one; 1 if nothing took any."""
         return ratio_of(self.seconds)
+
+    @property
+    def work(self) -> Doubles:
+        """The work of each group, if none is divided: rows, of which those that joins are given
+        and keep count ``COST`` times.
+        """
+        return self.groups + (COST - 1) * self.joined if len(self.joined) else self.groups.copy()
+
+    def divided(self, groups: Longs, parts: Doubles | float) -> Doubles:
+        """The work of groups in each of so many partitions that share them: what joins are given
+        comes to all, what these put out is divided.
+        """
+        whole = float(self.work[groups].sum())
+        joined = COST * float(self.joined[groups].sum()) if len(self.joined) else whole
+        return np.asarray(joined + (whole - joined) / parts)
 
 
 def ratio_of(seconds: Doubles) -> float:

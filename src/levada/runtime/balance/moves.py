@@ -3,8 +3,8 @@ so that none is stripped twice before it is measured again (Parallel windowed jo
 
 The busiest supplier is paired with the idlest consumer. What goes is half of what they differ by,
 or less: then neither is busier than both were on average. A group weighs what its partition's time
-is by its part of the rows that came; what does not bring the busier of both down by a twentieth of
-the mean is left. So under even loads nothing moves, and nothing comes back.
+is by its part of the work that came (``Measured.work``); what does not bring the busier of both
+down by a twentieth of the mean is left. So under even loads nothing moves, and nothing comes back.
 """
 
 from __future__ import annotations
@@ -35,27 +35,17 @@ class Move(NamedTuple):
 
 
 def weights_of(measured: Measured, table: GroupTable) -> Doubles:
-    """The seconds an epoch of each group: its part of those of its partition, by rows; of a divided
+    """The seconds an epoch of each group: its part of those of its partition, by work; of a divided
     one what it takes in each.
     """
-    parts, rows = len(measured.seconds), measured.groups.copy()
+    parts, work = len(measured.seconds), measured.work
     for h in table.division.heavy:
-        rows[h.group] = rows_of_part(measured, h.group, len(h.parts))
-    whole = np.bincount(table.partition, rows, minlength=parts)
+        work[h.group] = measured.divided(np.array([h.group]), float(len(h.parts)))
+    whole = np.bincount(table.partition, work, minlength=parts)
     for h in table.division.heavy:
-        whole[list(h.parts[1:])] += rows[h.group]
+        whole[list(h.parts[1:])] += work[h.group]
     rate = np.divide(measured.seconds, whole, out=np.zeros(parts), where=whole > 0)
-    return np.asarray(rows * rate[table.partition])
-
-
-def rows_of_part(measured: Measured, group: int, parts: int) -> float:
-    """The rows of a group in each of so many partitions: those that joins were given come to all,
-    what these put out is divided.
-    """
-    joined = (
-        float(measured.joined[group]) if len(measured.joined) else float(measured.groups[group])
-    )
-    return joined + (float(measured.groups[group]) - joined) / parts
+    return np.asarray(work * rate[table.partition])
 
 
 def moves(

@@ -21,7 +21,7 @@ import numpy as np
 
 from levada.model import columns as col
 from levada.model.arrays import Bools
-from levada.model.checked import checked_parts
+from levada.model.checked import CheckedFrames, Some, checked_parts
 from levada.model.frame import Frame
 from levada.windows.state.group_sets import decode
 
@@ -133,6 +133,11 @@ class State:
     def frame(self, piece: Piece, suffix: str = "") -> Frame:
         """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
         return self.frames(piece)[piece.name + suffix]
+
+    def some(self, piece: Piece, suffix: str = "") -> Some:
+        """The same of which some rows are read."""
+        frames, name = self.frames(piece), piece.name + suffix
+        return frames.some(name) if isinstance(frames, CheckedFrames) else Some(frames[name])
 
     def own(self, piece: Piece, rows: Frame) -> Frame:
         """Those of some rows of a piece that are this partition's."""

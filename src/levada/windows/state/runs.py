@@ -44,6 +44,7 @@ from levada.windows.state.run import (
     rows_of,
     some_of,
 )
+from levada.windows.state.wanted import Wanted, met
 
 __all__ = [
     "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living",
@@ -52,6 +53,8 @@ __all__ = [
 OPEN_EPOCHS = 8
 MERGE = 4
 MOST_RUNS = 12
+WORTH = 16
+"""Rows that may be put together, for one that is new, while runs are not twice too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,12 @@ class Horizons:
     next: int
 
 
-def live(state: State, key: str, horizon: int) -> list[Run]:
-    """The runs of an input that are not dead at ``horizon``."""
-    return [open_(state, p) for p in state.drop_dead(key, horizon)]
+def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> list[Run]:
+    """The runs of an input that are not dead at ``horizon``; those that others have written as far
+    as they can be met by what is ``wanted`` (None: all that there is).
+    """
+    found = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
+    return [run for run in found if run is not None]
 
 
 def insert(
@@ -89,7 +95,7 @@ def insert(
     pieces = list(state.drop_dead(key, horizon))
     last = [p for p in pieces[-1:] if p.level == 0]
     sealed = pieces[: len(pieces) - len(last)]
-    pieces = [*_settle(state, sealed, horizon, ends, alive=alive), *last]
+    pieces = [*_settle(state, sealed, run.rows.n, horizon, ends, alive=alive), *last]
     tail = last[0] if last else None
     if tail is not None and _stays_open(state, tail, run.rows, quarter):
         longer = _append(state, tail, run, horizon) if alive is None or alive.all() else None
@@ -230,18 +236,24 @@ def _merge(
 
 
 def _settle(
-    state: State, pieces: list[Piece], horizon: int, ends: Sequence[str], *, alive: Bools | None
-) -> list[Piece]:
+    state: State, pieces: list[Piece], new: int, horizon: int, ends: Sequence[str],
+    *, alive: Bools | None,
+) -> list[Piece]:  # fmt: skip
     """Where groups have come, runs are as many as their owners had: the four smallest neighbours
     become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
-    may be, all that are too many.
+    may be, all that are too many. Up to twice as many wait where the four are large beside what is
+    ``new``: a run more costs a look by each new row, and who puts it together reads all of it, also
+    what is of others.
     """
     some = _by_run(pieces)
     if len(some) < MOST_RUNS or not any(p.kept for p in pieces):
         return pieces
     many = max(MERGE, len(some) - 2 * MOST_RUNS)
     sizes = [sum(p.rows for p in run) for run in some]
-    at = int(np.argmin(np.convolve(sizes, np.ones(many, np.int64), "valid")))
+    together = np.convolve(sizes, np.ones(many, np.int64), "valid")
+    at = int(np.argmin(together))
+    if len(some) <= 2 * MOST_RUNS and together[at] > WORTH * new:
+        return pieces
     due = list(chain.from_iterable(some[at : at + many]))
     some[at : at + many] = [_one(state, due, horizon, ends, alive=alive)]
     return list(chain.from_iterable(some))

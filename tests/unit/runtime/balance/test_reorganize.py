@@ -122,16 +122,52 @@ def decided(world: World) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.2])
-@pytest.mark.parametrize(("parts", "share"), [(2, 0.6), (4, 0.3), (4, 0.8), (8, 0.3)])
-def test_a_heavy_key_is_divided_once(parts: int, share: float, noise: float) -> None:
-    world = with_heavy_key(parts, share, 29.0, noise=noise)
+@pytest.mark.parametrize(
+    ("parts", "share", "sharing"), [(2, 0.6, 2), (4, 0.3, 2), (4, 0.8, 4), (8, 0.3, 3)]
+)
+def test_a_heavy_key_is_divided_once(parts: int, share: float, sharing: int, noise: float) -> None:
+    world = with_heavy_key(parts, share, 49.0, noise=noise)
     before = world.ratio
     world.reorganize(30)
     assert decided(world) == [("divide", 0)]
     assert before > 1.15 and world.ratio <= 1.25
     (heavy,) = world.table.division.heavy
     assert heavy.group == 8 and heavy.parts[0] == 0
-    assert len(heavy.parts) == min(parts, round(share * parts * 4 + 0.49))
+    assert len(heavy.parts) == sharing
+
+
+def test_where_pairs_are_few_it_is_divided_among_few() -> None:
+    """Each that shares the key gets all of its rows: so the others have what these leave."""
+    world = with_heavy_key(4, 0.4, 4.0, noise=0.0)
+    undivided = float(world.weight[8])
+    world.reorganize(6)
+    assert decided(world) == [("divide", 0)]
+    (heavy,) = world.table.division.heavy
+    assert len(heavy.parts) == 2
+    assert world.ratio <= 1.25 and world.true().max() <= 0.9 * undivided
+
+
+def test_a_key_that_finds_more_and_more_is_divided_among_more() -> None:
+    world = with_heavy_key(4, 0.4, 4.0, noise=0.0)
+    world.reorganize(6)
+    assert world.joined is not None
+    world.rows[8], world.weight[8] = 20 * world.rows[8], 20 * world.weight[8]
+    world.reorganize(12)
+    assert decided(world) == [("divide", 0), ("divide", 0)]
+    (heavy,) = world.table.division.heavy
+    assert len(heavy.parts) == 4 and world.ratio <= 1.1
+
+
+def test_heavy_keys_of_one_partition_are_divided_those_of_several_are_not() -> None:
+    """Where each has one that is as much as the mean, no other way does better."""
+    for groups, divided in (((8, 12), 2), ((8, 9, 10, 11), 0)):
+        weight = np.full(FEW, 1e-3)
+        weight[list(groups)] = 0.8 / len(groups) * 5 * FEW * 1e-3
+        rows = weight * 2e4
+        world = World(weight, rows, dealt(FEW, 4), joined=rows / 50, noise=0.0)
+        world.reorganize(10)
+        assert len(world.table.division.heavy) == divided
+        assert world.ratio <= 1.25
 
 
 def test_a_key_that_cools_down_is_whole_again() -> None:
@@ -146,7 +182,7 @@ def test_a_key_that_cools_down_is_whole_again() -> None:
     assert not world.table.division.heavy and world.ratio <= 1.25
 
 
-@pytest.mark.parametrize(("share", "partners"), [(0.5, 0.0), (0.5, 3.0), (0.1, 29.0)])
+@pytest.mark.parametrize(("share", "partners"), [(0.5, 0.0), (0.5, 1.0), (0.1, 29.0)])
 def test_what_gains_nothing_is_not_divided(share: float, partners: float) -> None:
     """Rows that meet nobody, or a key that is little of the work."""
     world = with_heavy_key(4, share, partners)

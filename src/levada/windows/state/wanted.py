@@ -1,0 +1,87 @@
+"""What is looked up in runs that others have written: their few rows that the new rows of an epoch
+can meet, and no more of their files.
+
+Who gets groups lists the runs of who had them (``taken_over``), of which most rows are of others.
+Opened as they are, they would be checked, and so read, in whole, and each new row would look into
+each of them. So of a *restricted* run those keys are looked up that are of its groups, and what is
+there of these becomes a run by itself: the directory and the keys are read where these keys are,
+rows where they match, each by the blocks of which a file is checked (``model.checked``).
+
+It is right since rows of one key are of one group: whoever is in a stage came by the same slots,
+which are among the keys of each join there. So a row that is not looked up here meets nobody here.
+
+Cost: by the new rows of these groups, and by what they meet. Where they are many for a run it is
+opened in whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from levada.model import columns as col
+from levada.model.arrays import Bools, Longs, Words
+from levada.model.frame import Column, Frame
+from levada.model.segments import ranges
+from levada.windows.state.pieces import Piece, State
+from levada.windows.state.run import Run, arranged, open_, range_of
+
+FEW = 4096
+"""Rows up to which a run is opened in whole."""
+MANY = 16
+"""It is, too, where it has less than so many rows for a key that is looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The new rows of all inputs of an operator, with the first halves of their keys."""
+
+    came: Sequence[tuple[Words, Frame]]
+
+    def of(self, groups: Bools) -> Words:
+        """The keys of these groups."""
+        return np.concatenate([k[groups[rows[col.PLACE]]] for k, rows in self.came])
+
+
+def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
+    """A run as new rows meet it; None: they meet none of it. ``wanted`` None: any may."""
+    groups = state.groups(piece)
+    if groups is None or wanted is None:
+        return open_(state, piece)
+    range_ = range_of(piece)
+    asked = wanted.of(groups)
+    asked = range_.rest(asked[range_.holds(asked)])
+    if not len(asked):
+        return None
+    if piece.rows <= FEW or piece.rows < MANY * len(asked):
+        return open_(state, piece)
+    rows = _rows(state, piece, np.unique(asked))
+    return arranged(rows) if rows.n else None
+
+
+def _rows(state: State, piece: Piece, asked: Words) -> Frame:
+    """The rows of a run that have one of these keys, in their order, with their # columns."""
+    keys, rows = state.some(piece, ".key"), state.some(piece)
+    places = _places(state, piece, asked)
+    k = keys.take(col.KEY, places)
+    places = places[np.isin(k, asked)]
+    at = keys.take(col.ORDER, places).astype(np.int64)
+    order = np.argsort(at, kind="stable")
+    at, places = at[order], places[order]
+    columns: dict[str, Column] = {name: rows.take(name, at) for name in rows.names}
+    columns |= {name: keys.take(name, places) for name in keys.names if name != col.ORDER}
+    columns[col.KEY] = range_of(piece).keys(columns[col.KEY])
+    columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
+    state.touched += len(at)
+    return state.own(piece, Frame(columns, len(at)))
+
+
+def _places(state: State, piece: Piece, asked: Words) -> Longs:
+    """The places of the buckets in which these keys would be; they are distinct and in order."""
+    directory = state.some(piece, ".dir")
+    bucket = (asked >> np.uint64(64 - piece.bits)).astype(np.int64)
+    bucket = bucket[np.append(True, bucket[1:] != bucket[:-1])]
+    low, high = (directory.take("d", at).astype(np.int64) for at in (bucket, bucket + 1))
+    return ranges(low, high - low)

@@ -1,0 +1,149 @@
+"""What new rows meet of runs that others have written: the same as of the runs as they are, from a
+few of their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.kernels.keyed.keyed import avalanche
+from levada.model import checked
+from levada.model import columns as col
+from levada.model.checked import CheckedFrames, unpack_checked
+from levada.model.frame import Frame
+from levada.windows.state import runs, wanted
+from levada.windows.state.group_sets import encode
+from levada.windows.state.pieces import Bounded, Head, State
+from levada.windows.state.run import Run, open_
+from levada.windows.state.wanted import Wanted, met
+
+GROUPS = 64
+FILES: dict[str, bytes] = {}
+
+
+def opened(name: str) -> tuple[CheckedFrames, object]:
+    return unpack_checked(np.frombuffer(FILES[name], np.uint8), name)
+
+
+def written(data: list[memoryview]) -> str:
+    FILES[name := f"state/{len(FILES)}"] = b"".join(data)
+    return name
+
+
+def rows_of(keys: list[int], at: int, *, even: bool) -> Run:
+    """Rows of these keys, whose group follows from the key; ``even``: they count equally long."""
+    k = np.array([avalanche(np.uint64(key + 1)) for key in keys], np.uint64)
+    s = at + np.arange(len(keys), dtype=np.int64)
+    e = s + (50 if even else 1 + np.arange(len(keys)) % 50)
+    group = (np.array(keys) * 7 % GROUPS).astype(np.uint16)
+    rows = Frame({"op": np.zeros(len(keys), np.int32), col.PLACE: group, "id": s * 3})
+    return runs.arranged(runs.keyed(rows, (k, k ^ np.uint64(5)), s, e, k + np.uint64(1)))
+
+
+def taken(theta: int, epochs: list[Run], groups: set[int], *, apart: bool = False) -> State:
+    """State that others have written, of which these groups have come here; ``apart``: a run an
+    epoch.
+    """
+    state = State(None, "", opened, Bounded(theta, written) if theta else None)
+    for run in () if apart else epochs:
+        runs.insert(state, "x", run, 40, horizon=-1)
+    if apart:
+        state.replace("apart", [p for run in epochs for p in runs.put(state, run, 1)])
+    name = written(state.finish())
+    mask = np.isin(np.arange(GROUPS), list(groups))
+    here = [
+        msgspec.structs.replace(p, file=p.file or name, kept=1)
+        for key in ("x", "apart")
+        for p in state.pieces(key)
+    ]
+    return State(Head({"x": here}, 1, [encode(mask)]), "", opened)
+
+
+def pairs(run: Run | None, probe: Run, groups: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
+    """What new rows of these groups meet of a run: its rows, by all that is known of them."""
+    if run is not None:
+        b = probe.buckets
+        own = np.flatnonzero(groups[probe.rows[col.PLACE][probe.order]])
+        at, places = run.met(b.k[own], b.h[own], b.s[own], b.ends[own])
+        new, rows = run.counting(own[at].astype(np.intp), run.at(places))
+        assert run.whole is not None
+        whole = {int(r): int(w) for r, w in zip(run.order, run.whole, strict=True)}
+        ids, of = run.rows["id"], run.rows[col.PLACE]
+        yield from ((int(n), int(ids[r]), int(of[r]), whole[int(r)])
+                    for n, r in zip(new, rows, strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("small", [False, True])
+@given(
+    st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=40), min_size=1, max_size=12),
+    st.lists(st.integers(0, 70), min_size=1, max_size=20),
+    st.sets(st.integers(0, GROUPS - 1)),
+    st.sampled_from((0, 300, 3000)),
+    st.booleans(),
+)
+def test_as_of_the_run_as_it_is(
+    small: bool, epochs: list[list[int]], asked: list[int], groups: set[int], theta: int, even: bool
+) -> None:
+    now = 40 * len(epochs)
+    with (
+        patch.object(wanted, "FEW", 0), patch.object(wanted, "MANY", 0),
+        patch.object(checked, "LARGE", 64 if small else 1 << 17),
+        patch.object(checked, "BLOCK", 6 if small else 13),
+    ):  # fmt: skip
+        came = [rows_of(keys, 40 * i, even=even) for i, keys in enumerate(epochs)]
+        state = taken(theta, came, groups)
+        probe = rows_of(asked, now - 20, even=even)
+        mask = np.isin(np.arange(GROUPS), list(groups))
+        new = Wanted([(probe.rows[col.KEY], probe.rows)])
+        for piece in state.pieces("x"):
+            want = sorted(pairs(open_(state, piece), probe, mask))
+            assert sorted(pairs(met(state, piece, new), probe, mask)) == want
+
+
+def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
+    state = taken(0, [rows_of(list(range(60)), 0, even=True)], {7, 14})
+    probe = rows_of([3, 4, 5], 10, even=True)
+    new = Wanted([(probe.rows[col.KEY], probe.rows)])
+    (piece,) = state.pieces("x")
+    with patch.object(State, "frames", side_effect=AssertionError("it is opened")):
+        assert met(state, piece, new) is None
+    assert met(state, piece, None) is not None
+
+
+def test_of_a_large_run_a_few_blocks_are_read() -> None:
+    state = taken(0, [rows_of(list(range(100_000)), 0, even=True)], {0, 7})
+    probe = rows_of([64, 128, 65], 10, even=True)
+    (piece,) = state.pieces("x")
+    seen = list[int]()
+    check = checked._Blocks._check
+
+    def counted(blocks: checked._Blocks, at: np.ndarray) -> None:
+        check(blocks, at)
+        seen.append(len(np.unique(at >> checked.BLOCK)))
+
+    with patch.object(checked._Blocks, "_check", counted):
+        run = met(state, piece, Wanted([(probe.rows[col.KEY], probe.rows)]))
+    assert run is not None
+    assert sorted(run.rows["id"].tolist()) == [3 * 64, 3 * 65, 3 * 128]
+    assert sum(seen) << checked.BLOCK < 0.2 * len(FILES[piece.file])
+
+
+def test_large_runs_of_others_wait() -> None:
+    """Runs that are large beside what is new are not put together until there are twice too many:
+    who does so reads all of them.
+    """
+    theirs = [rows_of(list(range(200)), 1000 * i, even=True) for i in range(20)]
+    state = taken(0, theirs, set(range(GROUPS)), apart=True)
+    many = len(state.pieces("x"))
+    assert runs.MOST_RUNS < many <= 2 * runs.MOST_RUNS
+    runs.insert(state, "x", rows_of([1, 2], 30_000, even=True), 40, horizon=-1)
+    assert len(state.pieces("x")) == many + 1
+    runs.insert(state, "x", rows_of(list(range(60)), 60_000, even=True), 40, horizon=-1)
+    assert len(state.pieces("x")) < many, "now they are small beside it"

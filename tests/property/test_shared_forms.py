@@ -89,7 +89,8 @@ def test_a_condition_beside_none_is_one_join() -> None:
 VALUES = (
     "1", '"01"', "2.5", '"a"', '"ab"', '"b"@en', "true", '"2026-01-01"^^xsd:date', ":a",
     '"PT1H"^^xsd:duration', '"NaN"^^xsd:double', '"x"^^xsd:integer',
-    '"INF"^^xsd:double', "9007199254740993",
+    '"INF"^^xsd:double', "9007199254740993", '"2026-01-01T00:00:00.0"^^xsd:dateTime',
+    '"2026-01-01T00:00:00Z"^^xsd:dateTime',
 )  # fmt: skip
 MIXED = [at(250 * i, f":x{i % 3} :p {v} ; :q :{'abc'[i % 3]}") for i, v in enumerate(VALUES * 2)]
 OTHERS = (
@@ -98,6 +99,9 @@ OTHERS = (
     'STRSTARTS(STR(?v), "a")', 'STRSTARTS(STR(?v), "2")', 'REGEX(STR(?v), "^[ab]")', "!(?v > 1)",
     'CONTAINS(STR(?v), "b")', 'LANG(?v) = "en"', "ISIRI(?v)", "?v + 1 > 2",
     "?v > 1 && ?v != 2.5",
+    'STRSTARTS(?v, "b")', '"a" <= STR(?v) && STR(?v) < "b"', 'STR(?v) = "01"',
+    '?v >= "2026-01-01T00:00:00"^^xsd:dateTime', '?v < "2026-02-01T00:00:00"^^xsd:dateTime',
+    '?v > "2026-01-01"^^xsd:date && ?v <= "2026-01-01"^^xsd:date', 'STRSTARTS(STR(?v), "2026-")',
     "COALESCE(?v + 1, 0) = 0", "?y != ?v", "IF(?v > 1, ?y = :a, ?y = :b)",
     'DATATYPE(?v) = xsd:date',
 )  # fmt: skip

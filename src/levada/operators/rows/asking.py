@@ -96,7 +96,7 @@ class Asking(NamedTuple):
             found[part] = bits
 
     def _add(self, found: Longs, rows: Frame, pool: Pool, *, all_of: bool) -> None:
-        row, owner, _ = self.finder.found(rows)
+        row, owner, _ = self.finder.found(rows, pool)
         turn = np.arange(len(row)) - np.searchsorted(row, row)
         for low, high in pairwise(_ROUNDS):
             lacking = (found & self.every) != self.every if all_of else found == 0

@@ -21,6 +21,7 @@ from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
 from levada.operators.rows.asking import true_of
+from levada.operators.rows.bounds import Axis
 from levada.operators.rows.compute import keep_rows, scope
 from levada.operators.rows.edges import along
 from levada.operators.rows.met import Met
@@ -68,7 +69,7 @@ def route(
     every = np.arange(producers + 1, dtype=np.int32)
     once = replace(consumer, fan=FanOut(every, every[:-1], True))
     rows = along(out, once, source)
-    row, member, sure = node.known(_finder, pool.seed).found(rows)
+    row, member, sure = node.known(_finder, pool.seed).found(rows, pool)
     condition, left = node.step.condition, _unsure(node.step, sure)
     if condition is not None and left.any():
         keep = ~left
@@ -121,6 +122,6 @@ def _finder(node: PlanNode[s.Pick], seed: int) -> Finder:
     below = node.members.inputs[0][members]
     asked = Asked(members, below, members.astype(np.int64))
     step = node.step
-    slots = {test.range: test.slot for test in step.tests}
+    axes = {test.range: Axis(test.slot, test.order) for test in step.tests}
     wants = entries(node, asked, range(len(step.keys)), 0, seed)
-    return Finder.of(wants, [key.slot for key in step.keys], slots.get(0))
+    return Finder.of(wants, [key.slot for key in step.keys], axes.get(0))

@@ -34,6 +34,20 @@ class JoinKind(StrEnum):
         return self in (JoinKind.INNER, JoinKind.SEMI)
 
 
+class Order(StrEnum):
+    """By what of a row it is told to be within a range: the value of a number or an instant; the
+    characters of a plain string, of one with a language or without, of what STR() makes of it; the
+    date, or the time of a dateTime, that has no time zone.
+    """
+
+    VALUE = "value"
+    STRING = "string"
+    TAGGED = "tagged"
+    STR = "str"
+    DATE = "date"
+    LOCAL = "local"
+
+
 class Shown(StrEnum):
     """What follows from the count of equal rows: each once; as often as there are more than in the
     second input; as often as they have been inserted and not deleted.

@@ -156,6 +156,20 @@ def test_equal_queries_say_whose_join_they_have() -> None:
     assert telling.not_relaxed == {"a": EQUAL.format("b"), "b": EQUAL.format("a")}
 
 
+def test_ranges_say_of_what_they_are() -> None:
+    day = '"2026-01-0{}"^^<http://www.w3.org/2001/XMLSchema#date>'
+    forms = ('?z < "{}"', '?z < "{}" && ?z > "0"', 'STRSTARTS(STR(?y), "{}")', f"?y > {day}")
+    groups = {
+        f"q{i}-{n}": f"?x :p ?y . ?x :q ?z FILTER({form.format(n)})"
+        for i, form in enumerate(forms)
+        for n in (1, 2)
+    }
+    (relaxed,) = told(Sharing.RELAX, groups)[1].relaxed
+    kinds = ("range of dates 1", "range of texts 1", "range of strings 1")
+    assert sorted(name for name, _ in relaxed.differ) == sorted(kinds)
+    assert {"> 0 and < 2", "STRSTARTS 1"} <= {w for pick in relaxed.picks for w in pick.wants}
+
+
 def test_who_asks_nothing_that_others_ask_wants_any() -> None:
     join = "?x :p ?y . ?x :q ?z "
     conditions = {"a": "", "b": "FILTER(?y > 5)", "c": 'FILTER(?y != "5" && ?z = :a)'}

@@ -25,7 +25,9 @@ from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.operators.group.sliced.nodes import Nodes
+from levada.operators.rows.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, Index, entries
+from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.sliced.readers import Reader, Readers
 
 
@@ -62,8 +64,8 @@ class Wanting:
             asked = Asked(members, below, members.astype(np.int64) + number)
             parts.append(entries(pick, asked, keys, 0, seed))
             first[pick.id], number = number, number + len(pick.members)
-        slot = next(iter(readers.form.ranges), None)
-        finder = Finder.of(Entries.together(parts), readers.form.keys, slot)
+        axes = [Axis(slot, Order.VALUE) for slot in readers.form.ranges]
+        finder = Finder.of(Entries.together(parts), readers.form.keys, next(iter(axes), None))
         return Wanting(finder, _owners(finder.numbered or finder.plain), first)
 
     @property
@@ -81,7 +83,7 @@ def told(readers: Readers, rows: Frame, seed: int) -> Told | None:
     if Wanting not in readers.facts:
         readers.facts[Wanting] = Wanting.of(readers, seed)
     wanting: Wanting = readers.facts[Wanting]
-    by_number, by_key = wanting.finder.leaves(rows)
+    by_number, by_key = wanting.finder.leaves(rows, None)
     if wanting.finder.numbered is None:
         return Told(wanting, by_key)
     if not wanting.index.told.all() or (by_key >= 0).any():

@@ -18,6 +18,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.window_table import WindowTable
@@ -139,8 +140,8 @@ def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
         if (panes := target.of(s.Panes)) is not None:
             yield Reader(panes, (consumer,))
         elif (pick := target.of(s.Pick)) is not None:
-            if pick.step.rest:
-                continue  # no index tells whose rows are whose
+            if pick.step.rest or any(t.order is not Order.VALUE for t in pick.step.tests):
+                continue  # no index tells whose rows are whose, or none that state could go by
             some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
                 if (panes := plan.nodes[after.node].of(s.Panes)) is not None:

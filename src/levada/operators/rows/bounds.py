@@ -108,8 +108,8 @@ class Bounds(NamedTuple):
         borders = _sorted([part.borders for part in parts])
         parts = [part._among(borders) if len(part.borders) else part for part in parts]
         low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        flags = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
-        return Bounds(low, high, *flags, borders)
+        above, below, told = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
+        return Bounds(low, high, above, below, told, borders)
 
     def _among(self, borders: pl.Series) -> Bounds:
         at = borders.search_sorted(self.borders, "left").to_numpy().astype(np.float64)

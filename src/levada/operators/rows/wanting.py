@@ -101,6 +101,13 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
     return found
 
 
+class Turns(NamedTuple):
+    """Of what is found of a row: from the ``low``-th to before the ``high``-th."""
+
+    low: int
+    high: int
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Index:
     """Entries by keys and segments. The places of a group of equal keys lie between two ``cuts``;
@@ -176,16 +183,22 @@ class Index:
         leaf: Longs = np.searchsorted(self.cuts, np.arange(every), "right") - 1
         return leaf[places]
 
-    def found(self, leaves: Longs) -> tuple[Longs, Longs]:
-        """(row, entry) of all entries that want the rows at these leaves, by rows."""
+    def found(self, leaves: Longs, turns: Turns | None = None) -> tuple[Longs, Longs]:
+        """(row, entry) of all entries that want the rows at these leaves, by rows; of each row
+        those of these ``turns`` (None: all).
+        """
         rows, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         here = np.flatnonzero(leaves >= 0)
-        nodes = leaves[here] + self.size
+        nodes, seen = leaves[here] + self.size, np.zeros(len(here), np.int64)
         while len(nodes) and nodes[0]:
-            counts = self.offsets[nodes + 1] - self.offsets[nodes]
+            first = self.offsets[nodes]
+            every = counts = self.offsets[nodes + 1] - first
+            if turns is not None:
+                low, high = (np.clip(turn - seen, 0, every) for turn in turns)
+                first, counts, seen = first + low, high - low, seen + every
             if counts.any():
                 rows.append(np.repeat(here, counts))
-                at.append(ranges(self.offsets[nodes], counts))
+                at.append(ranges(first, counts))
             nodes = nodes >> 1 if self.width > 1 else nodes[:0]
         row, place = np.concatenate(rows), np.concatenate(at)
         if len(rows) > 2:
@@ -254,6 +267,16 @@ class Finder:
         row, owner, sure = map(np.concatenate, zip(none, *parts, strict=True))
         order = np.argsort(row, kind="stable")
         return row[order], owner[order], sure[order]
+
+    def owners(self, leaves: tuple[Longs, Longs], turns: Turns) -> tuple[Longs, Longs]:
+        """(row, owner) of those who want rows at these leaves of both, in these turns."""
+        rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for index, own in zip((self.numbered, self.plain), leaves, strict=True):
+            if index is not None:
+                row, of = index.found(own, turns)
+                rows.append(row)
+                owners.append(index.owner[of])
+        return np.concatenate(rows), np.concatenate(owners)
 
     def spread(self, masks: Longs) -> tuple[Longs, Longs]:
         """``Index.spread`` of both."""

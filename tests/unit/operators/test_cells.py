@@ -8,7 +8,7 @@ from levada.model.arrays import Ints
 from levada.model.frame import Frame
 from levada.operators.group.sliced.cells import Cells, Wanting
 from levada.operators.group.sliced.nodes import Columns
-from levada.operators.rows.bounds import NO_TEXTS, Axis, Bounds
+from levada.operators.rows.told.bounds import NO_TEXTS, Axis, Bounds
 from levada.operators.rows.wanting import Entries, Finder, Index
 from levada.plan.sealed.kinds import Order
 

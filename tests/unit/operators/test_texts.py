@@ -16,7 +16,7 @@ from levada.operators.env import Env
 from levada.operators.expressions.values import classify, from_texts
 from levada.operators.rows.edges import along
 from levada.operators.rows.pick import _finder, pick, route
-from levada.operators.rows.texts import Placed, Told
+from levada.operators.rows.told.texts import Placed, Told
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.scans import StreamFacts

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.frame import Frame
-from levada.operators.rows.bounds import NO_TEXTS, Axis, Bounds
+from levada.operators.rows.told.bounds import NO_TEXTS, Axis, Bounds
 from levada.operators.rows.wanting import Entries, Finder, Index, Turns
 from levada.plan.sealed.kinds import Order
 

@@ -21,10 +21,10 @@ from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
 from levada.operators.rows.asking import true_of
-from levada.operators.rows.bounds import Axis
 from levada.operators.rows.compute import keep_rows, scope
 from levada.operators.rows.edges import along
 from levada.operators.rows.met import Met
+from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Finder, entries, identities
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout

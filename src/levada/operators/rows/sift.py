@@ -33,7 +33,7 @@ from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, Times, Window
 from levada.operators.excess import most_of
 from levada.operators.rows.asking import Asking, by_other_slots
-from levada.operators.rows.bounds import Axis
+from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode

@@ -5,8 +5,8 @@ of equal keys are cut at all their borders into segments, and a tree over the se
 entry at a logarithm of places, so that a row finds its owners by a look-up, a search, and a step
 for each level, however many there are and however they overlap (a segment tree, by columns).
 
-Of rows and constants that are no exact points and intervals (``bounds``) every owner of the keys is
-found: whoever asks looks at the conditions themselves.
+Of rows and constants that are no exact points and intervals (``told/bounds``) every owner of the
+keys is found: whoever asks looks at the conditions themselves.
 
 Cost: building n log n; a row some 100 ns and what it finds.
 """
@@ -27,9 +27,9 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Doubles, Ints, Longs, Words
 from levada.model.frame import Column, Frame
 from levada.model.segments import ranges
-from levada.operators.rows.bounds import END, Axis, Bounds, bounds_of
 from levada.operators.rows.compute import parameters
 from levada.operators.rows.edges import key_of
+from levada.operators.rows.told.bounds import END, Axis, Bounds, bounds_of
 from levada.operators.rows.values import by_value
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode

@@ -9,7 +9,7 @@ another pattern, so that joins above compare the two and no rows of two queries'
 each query has one term in both. A condition below the join is taken out part by part:
 
     range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: told by an order of
-             values (``told``)
+             values (``told/within``)
     key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``, told by identity, since
              nothing else equals these; ``IN`` with integers of an integer column, which has one
              text for each value
@@ -42,7 +42,7 @@ from levada.model.expression import (
 )
 from levada.model.query import TriplePattern
 from levada.model.term import XSD, Literal, Term, equals_itself_alone
-from levada.plan.install.told import TURNED, within
+from levada.plan.install.told.within import TURNED, within
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op

@@ -25,7 +25,7 @@ from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.operators.group.sliced.nodes import Nodes
-from levada.operators.rows.bounds import Axis
+from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, Index, entries
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.sliced.readers import Reader, Readers

@@ -19,9 +19,9 @@ from levada.model.arrays import Bools, Bytes, Doubles, Ints, Longs
 from levada.model.expression import Function
 from levada.model.frame import Frame
 from levada.model.term import Kind
-from levada.operators.rows import texts
 from levada.operators.rows.compute import parameters
 from levada.operators.rows.edges import value
+from levada.operators.rows.told import texts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.plan import PlanNode
@@ -150,7 +150,7 @@ def _of_values(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
         _Edge(test.function, own.d, own.exact & np.isfinite(own.d))
         for test, own in zip(tests, values, strict=True)
     ]
-    return _between(edges, low, high, time, told, NO_TEXTS)
+    return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), told))
 
 
 def _of_texts(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
@@ -166,8 +166,8 @@ def _of_texts(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
             edges.append((test.function, told))
     borders = _sorted([own.drop_nulls() for _, own in edges])
     placed = [_placed(function, own, borders) for function, own in edges]
-    low, high = np.full(n, -np.inf), np.full(n, np.inf)
-    return _between(placed, low, high, np.zeros(n, np.bool_), np.ones(n, np.bool_), borders)
+    low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)
+    return _between(placed, Bounds(low, high, never, never, ~never, borders))
 
 
 def _placed(function: Function, own: pl.Series, borders: pl.Series) -> _Edge:
@@ -175,12 +175,9 @@ def _placed(function: Function, own: pl.Series, borders: pl.Series) -> _Edge:
     return _Edge(function, d, exact)
 
 
-def _between(
-    edges: Sequence[_Edge], low: Doubles, high: Doubles, above: Bools, told: Bools,
-    borders: pl.Series,
-) -> Bounds:  # fmt: skip
-    """The interval that satisfies all comparisons, as far as these are exact."""
-    below = np.zeros(len(low), np.bool_)
+def _between(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
+    """What of a whole satisfies all comparisons, as far as these are exact."""
+    low, high, above, below, told, borders = whole
     for function, d, exact in edges:
         told = told & exact
         strict = function in (Function.LESS, Function.GREATER)

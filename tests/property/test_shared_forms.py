@@ -102,7 +102,8 @@ OTHERS = (
     'STRSTARTS(?v, "b")', '"a" <= STR(?v) && STR(?v) < "b"', 'STR(?v) = "01"',
     '?v >= "2026-01-01T00:00:00"^^xsd:dateTime', '?v < "2026-02-01T00:00:00"^^xsd:dateTime',
     '?v > "2026-01-01"^^xsd:date && ?v <= "2026-01-01"^^xsd:date', 'STRSTARTS(STR(?v), "2026-")',
-    "COALESCE(?v + 1, 0) = 0", "?y != ?v", "IF(?v > 1, ?y = :a, ?y = :b)",
+    'REGEX(STR(?v), "^20*[0-9]")', 'REGEX(?v, "^ab?$")', "COALESCE(?v + 1, 0) = 0", "?y != ?v",
+    "IF(?v > 1, ?y = :a, ?y = :b)",
     'DATATYPE(?v) = xsd:date',
 )  # fmt: skip
 

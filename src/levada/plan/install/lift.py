@@ -42,7 +42,7 @@ from levada.model.expression import (
 )
 from levada.model.query import TriplePattern
 from levada.model.term import XSD, Literal, Term, equals_itself_alone
-from levada.plan.install.told.within import TURNED, within
+from levada.plan.install.told.within import TURNED, Within, guard, within
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
@@ -188,6 +188,7 @@ class Lifting:
                 lifted = self.joined and _stays_true(part, below)
                 if not _told(part, below, told, any_order=lifted):
                     (rest if lifted else left).append(part)
+                    _ranged(guard(part), below, told, any_order=lifted)
             child = below
         found = self.lift(child, (*way, 0) if left else way)
         order = {v: i for i, v in enumerate(op.variables)}
@@ -242,12 +243,11 @@ _Told = dict[tuple[str, str], Lifted]
 
 def _told(part: Expression, rows: Op, told: _Told, *, any_order: bool) -> bool:
     """Takes a part of a condition over these rows up, if an index tells it."""
-    return _ranged(part, rows, told, any_order=any_order) or _keyed(part, rows, told)
+    return _ranged(within(part), rows, told, any_order=any_order) or _keyed(part, rows, told)
 
 
-def _ranged(part: Expression, rows: Op, told: _Told, *, any_order: bool) -> bool:
+def _ranged(found: Within | None, rows: Op, told: _Told, *, any_order: bool) -> bool:
     """As a range; ``any_order``: not by values alone."""
-    found = within(part)
     if found is None or found.name not in rows.variables or _may_lack(rows, found.name):
         return False
     if found.order is not Order.VALUE and (not any_order or found.name in rows.typed):

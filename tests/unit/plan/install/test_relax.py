@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from levada.model.expression import Function
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.relax import Relaxations
@@ -196,6 +197,29 @@ def test_what_an_order_tells_is_not_asked(condition: str, rest: int) -> None:
     plan = add(found, group.format(condition), group.format("?v > 1"))
     picks = [node.step for node in plan.nodes.values() if isinstance(node.step, Pick)]
     assert sorted(len(step.rest) for step in picks) == sorted((rest, 0))
+
+
+@pytest.mark.parametrize(
+    ("regex", "guard"),
+    [
+        ("^abc", "abc"), ("^abc*", "ab"), ("^ab+c", "a"), ("^a{2}b", None), ("^a.b", "a"),
+        ("^http://e/x[0-9]", "http://e/x"), ("^a|b", None), ("abc", None), ("^", None),
+        ("^(a)", None), ("^ä$", "ä"), ("^a\\\\.b", "a"),
+    ],
+)  # fmt: skip
+def test_a_regex_is_asked_where_its_beginning_is(regex: str, guard: str | None) -> None:
+    found = relaxing()
+    told = [f'FILTER({word}(STR(?v), "{regex}"))' for word in ("REGEX", "!REGEX")]
+    plan = add(found, *(f"WINDOW :w {{ ?x :p ?v . ?x :q ?z {one} }}" for one in told))
+    picks = [node for node in plan.nodes.values() if isinstance(node.step, Pick)]
+    guards = [
+        str(node.members.constants_at(0)[test.param])
+        for node in picks
+        for test in node.step.tests
+        if test.function is Function.STRSTARTS
+    ]
+    assert guards == ([] if guard is None else [f'"{guard}"'])
+    assert [len(node.step.rest) for node in picks] == [1] * len(picks)
 
 
 def test_conditions_on_static_rows_keep_apart() -> None:

@@ -7,9 +7,10 @@
     date     ``<`` and the like with an xsd:date without a time zone
     local    .. with an xsd:dateTime without one
 
-What starts with "a" lies between "a" and whatever is behind all that starts so: a range. Other
-functions (CONTAINS, REGEX) and other constants (languages, durations, dates with a zone against
-dates without) say nothing that an order tells.
+What starts with "a" lies between "a" and whatever is behind all that starts so: a range. What
+REGEX finds by "^a" starts with it, too, so few are asked. Other functions (CONTAINS) and other
+constants (languages, durations, dates with a zone against dates without) say nothing that an order
+tells.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _COMPARE = TURNED.keys() - {Function.SAME_TERM}
 _VALUES = {
     XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
 }
+_BEGINS = re.compile(r"\^([\w:/#@, ;=~%&-]+)(?![*?+{])")
+"""The last letter before a number of times may come no time."""
 _ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
 
 
@@ -60,6 +63,18 @@ def within(part: Expression) -> Within | None:
             return None if order is None else _of(of, order, function, term)
         case _:
             return None
+
+
+def guard(part: Expression) -> Within | None:
+    """What is true wherever a part of a condition is, where that can be told: that a text starts
+    with the plain letters with which a regular expression begins.
+    """
+    match part:
+        case Call(Function.REGEX, (of, Const(Literal() as term))) if _plain(term):
+            begins = _BEGINS.match(term.lexical)
+            if begins is not None and "|" not in term.lexical:
+                return _of(of, Order.TAGGED, Function.STRSTARTS, Literal(begins[1]))
+    return None
 
 
 def _of(of: Expression, order: Order, function: Function, term: Literal) -> Within | None:

@@ -115,6 +115,32 @@ def test_conditions_of_any_form_are_one_join() -> None:
     assert exact > 3 * PHASES and relax <= 3 * PHASES, "those of two inputs stand above the joins"
 
 
+ZONED = [
+    f'"{text}"^^xsd:{kind}'
+    for kind, texts in (
+        ("dateTime", ("2026-01-01T00:00:00", "2026-01-01T00:00:00.50", "2025-12-31T24:00:00")),
+        ("dateTime", ("2026-01-01T00:00:00Z", "2026-01-01T12:00:00+14:00", "2026-01-01")),
+        ("date", ("2026-01-01", "2026-01-01Z", "2026-01-01-14:00", "2025-12-30", "2026-02-30")),
+    )
+    for text in texts
+]
+
+
+def test_constants_of_one_text_may_have_a_time_zone_or_not() -> None:
+    """Texts that differ in a constant are planned once, by the first one's order."""
+    told = [f"?v {word} {one}" for word in ("<", ">=", "=") for one in (ZONED * 2)[::2]]
+    stream = [at(250 * i, f":x{i % 3} :p {v} ; :q :a") for i, v in enumerate(ZONED * 2)]
+    coming = sketched(told if MANY else told[::2])
+    shared = counters()
+    modes = ("off", "relax")
+    got = {m: run(coming, world(stream, 7, 15), [m] * (PHASES + 1), shared[m]) for m in modes}
+    for each in coming:
+        off, relax = (got[mode].reports[each.query.name] for mode in modes)
+        assert same(off, relax) is None, each.query.text
+    assert any(r.solutions for reports in got["relax"].reports.values() for r in reports)
+    assert shared["relax"]["there"] <= 2 * PHASES < shared["off"]["there"]
+
+
 @MORE
 def test_so_are_those_of_three_patterns_windows_and_lives() -> None:
     """A condition in the middle of a join of three; windows of other lengths beside."""

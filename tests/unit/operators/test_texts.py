@@ -11,8 +11,10 @@ import pytest
 
 from levada.model import columns as col
 from levada.model.frame import Column, Frame
+from levada.model.term import Literal
 from levada.model.time import MIN
 from levada.operators.env import Env
+from levada.operators.expressions.scalar.literals import term_of
 from levada.operators.expressions.values import classify, from_texts
 from levada.operators.rows.edges import along
 from levada.operators.rows.pick import _finder, pick, route
@@ -143,6 +145,20 @@ def test_a_text_is_at_a_border_or_before_it() -> None:
     assert placed.d[placed.exact].tolist() == [1, 0.5, 1.5]
     assert Told.of(column, Order.TAGGED).texts.to_list() == [b"b", b"a", None, None, b"ab", b"c"]
     assert Told.of(column, Order.STR).texts.to_list() == [b"b", b"a", b"a:b", None, b"ab", b"c"]
+
+
+def test_many_texts_are_told_as_few_are() -> None:
+    """Of many terms columns are made at once, of few one by one."""
+    ends = ("", "@en", "^^<e:t>")
+    terms = [
+        f'"{c}x{i}"{end}' for i in range(90) for c in ("a", "é", '\\"', "\\u0001") for end in ends
+    ]
+    terms += [f"<e:{i}>" for i in range(90)]
+    read = [term_of(term) for term in terms]
+    own = [one.lexical if isinstance(one, Literal) else str(one)[1:-1] for one in read]
+    assert Told.of(from_texts(pl.Series(terms)), Order.STR).texts.to_list() == [
+        text.encode() for text in own
+    ]
 
 
 def test_times_are_in_the_order_of_what_is_written() -> None:

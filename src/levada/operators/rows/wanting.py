@@ -238,10 +238,8 @@ class Finder:
         plain, borders = Index.build(wants, by_number=False), wants.bounds.borders
         return Finder(tuple(keys), axis, plain, numbered, borders)
 
-    def leaves(self, frame: Frame, pool: Pool | None) -> tuple[Longs, Longs]:
-        """The leaf of each row in the one index and in the other; -1: it is not there. ``pool``:
-        where the axis goes by texts.
-        """
+    def leaves(self, frame: Frame, pool: Pool) -> tuple[Longs, Longs]:
+        """The leaf of each row in the one index and in the other; -1: it is not there."""
         if self.axis is None or self.numbered is None:
             return np.full(frame.n, -1, np.int64), self.plain.leaves(frame, self.keys, None)
         own = self.axis.of(frame, self.borders, pool)

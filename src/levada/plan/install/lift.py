@@ -185,10 +185,14 @@ class Lifting:
             (below,) = child.inputs
             for part in conjuncts(child.spec.condition):
                 parts += 1
-                lifted = self.joined and _stays_true(part, below)
-                if not _told(part, below, told, any_order=lifted):
-                    (rest if lifted else left).append(part)
-                    _ranged(guard(part), below, told, any_order=lifted)
+                stays = _stays_true(part, below)
+                if _told(part, below, told, any_order=stays):
+                    continue
+                if self.joined and stays:
+                    rest.append(part)
+                    _ranged(guard(part), below, told, any_order=stays)
+                else:
+                    left.append(part)
             child = below
         found = self.lift(child, (*way, 0) if left else way)
         order = {v: i for i, v in enumerate(op.variables)}

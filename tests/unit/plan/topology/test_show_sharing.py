@@ -98,6 +98,16 @@ def test_group_bys_that_fold_rows_together_are_told_with_their_conditions() -> N
     assert text[text.index("relaxed\n") :] == dedent(expected).strip()
 
 
+def test_group_bys_that_differ_in_texts_fold_rows_together() -> None:
+    conditions = ('STRSTARTS(STR(?v), "1")', 'STRSTARTS(STR(?v), "2")', 'STR(?v) < "3"')
+    groups = {f"q{i}": f"{CLAUSE} ?x :p ?v FILTER({one})" for i, one in enumerate(conditions)}
+    _, telling = told(Sharing.RELAX, groups, "(SUM(?v) AS ?n)", "GROUP BY ?x")
+    (relaxed,) = telling.relaxed
+    assert relaxed.differ == (("range of texts 1", 3),)
+    folds = [fold for one in telling.folded for fold in one.folds]
+    assert len(folds) == 3 and not any(fold.of_slices for fold in folds), "no state goes by places"
+
+
 def test_windows_that_are_put_together_from_slices_are_told() -> None:
     groups = {
         "a": f"{CLAUSE} ?x :p ?v",

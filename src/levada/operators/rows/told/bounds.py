@@ -75,11 +75,10 @@ class Axis(NamedTuple):
     slot: int
     order: Order
 
-    def of(self, rows: Frame, borders: pl.Series, pool: Pool | None) -> Numbers:
-        """Where rows are on it; ``borders``, ``pool``: where it goes by texts."""
+    def of(self, rows: Frame, borders: pl.Series, pool: Pool) -> Numbers:
+        """Where rows are on it; ``borders``: where it goes by texts."""
         if self.order is Order.VALUE:
             return Numbers.at(rows, self.slot)
-        assert pool is not None, "texts are looked up"
         return Numbers(*texts.places(rows, self.slot, self.order, borders, pool))
 
 

@@ -70,10 +70,10 @@ class Reader:
 
 
 class Form(NamedTuple):
-    """By which slots of a producer picks tell their rows: by terms, and by numbers."""
+    """By which slots of a producer picks tell their rows: by terms, and by ranges in an order."""
 
     keys: tuple[int, ...]
-    ranges: tuple[int, ...]
+    ranges: tuple[tuple[int, Order], ...]
 
     @staticmethod
     def of(reader: Reader) -> Form | None:
@@ -81,7 +81,7 @@ class Form(NamedTuple):
         if reader.pick is None:
             return None
         slots, step = reader.way[0].edge.slots, reader.pick.step
-        ranges = {test.range: slots[test.slot] for test in step.tests}
+        ranges = {test.range: (slots[test.slot], test.order) for test in step.tests}
         return Form(tuple(sorted(slots[key.slot] for key in step.keys)), tuple(ranges.values()))
 
 
@@ -140,8 +140,8 @@ def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:
         if (panes := target.of(s.Panes)) is not None:
             yield Reader(panes, (consumer,))
         elif (pick := target.of(s.Pick)) is not None:
-            if pick.step.rest or any(t.order is not Order.VALUE for t in pick.step.tests):
-                continue  # no index tells whose rows are whose, or none that state could go by
+            if pick.step.rest:
+                continue  # no index tells whose rows are whose
             some = pick if pick.step.keys or pick.step.tests else None
             for after in pick.consumers:
                 if (panes := plan.nodes[after.node].of(s.Panes)) is not None:
@@ -173,7 +173,8 @@ def _counts(reader: Reader) -> Longs:
 def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     """Whether a reader's state is slices: several of its windows are over the same rows of a node,
     whose groups say where they are; the rows of a pick are those of its input. Of members that
-    differ in conditions on a number, where they have few windows.
+    differ in conditions on a number, where they have few windows: places of texts are those of a
+    plan version.
     """
     panes = reader.panes
     grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
@@ -182,8 +183,9 @@ def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     if reader.pick is None:
         return True
     windows = int(windows_of(panes).max(initial=0)) + 1
-    one = len({test.range for test in reader.pick.step.tests}) == 1
-    return one and windows <= min(_WINDOWS, int(counts.max()) // 2)
+    one = {(test.range, test.order) for test in reader.pick.step.tests}
+    numbers = len(one) == 1 and {order for _, order in one} == {Order.VALUE}
+    return numbers and windows <= min(_WINDOWS, int(counts.max()) // 2)
 
 
 def windows_of(panes: PlanNode[s.Panes]) -> Longs:

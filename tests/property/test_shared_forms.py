@@ -10,15 +10,24 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from unittest.mock import patch
 
 import pytest
 
 from asking import at, query
 from cases.cql import SCHEMAS
 from cases.cql_sketches import CqlSketch
+from cases.grouped import body
 from cases.sketches import STREAM, Sketch
+from cases.texts import Asked, Drawn, rspql
 from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters, run
+from levada.model.frame import Frame
+from levada.operators.group import slices
+from levada.operators.group.sliced import cells
+from levada.plan.sealed.sliced.readers import Readers
+from levada.runtime.task import exchange
+from levada.terms.term_pool import Pool
 from levada.testing.compare import same
 from levada.testing.question import Element, Row
 
@@ -214,6 +223,34 @@ def test_joins_on_the_right_of_what_decides_are_one(output: str) -> None:
     modes = ("relax", "exact", "relax", "containment")
     shared = judged(coming, world(stream, 4, 8), mixed=modes if MANY else ())
     assert 2 * shared["relax"]["there"] <= shared["exact"]["there"], f"{shared}"
+
+
+def test_group_bys_that_differ_in_texts_fold_cells() -> None:
+    """Cells are leaves of an index, of texts as of numbers."""
+    told = ('STR(?v) < "3"', 'STRSTARTS(STR(?v), "1")', 'STR(?v) >= "2" && STR(?v) < "5"')
+    asked = Asked("SELECT ?x (SUM(?v) AS ?n)", " GROUP BY ?x")
+    window = {"w": (STREAM, CLAUSE)}
+    coming = [
+        Coming(rspql(Drawn(f"q{i}", asked, body("?x :p ?v", one), window, {}, "RSTREAM")), i % 2)
+        for i, one in enumerate(told * 2)
+    ]
+    shared = counters()
+    stream = [at(50 * i, f":x{i % 3} :p {i % 7}") for i in range(150)]
+    found = list[object]()
+
+    def seen(readers: Readers, rows: Frame, pool: Pool) -> cells.Told | None:
+        found.append(cells.told(readers, rows, pool))
+        return found[-1]  # type: ignore[return-value]
+
+    with patch.object(exchange, "FEWER", 1000.0), patch.object(slices, "told", seen):
+        got = {
+            mode: run(coming, world(stream, 50, 100), [mode] * (PHASES + 1), shared[mode])
+            for mode in ("off", "relax")
+        }
+    for each in coming:
+        off, relax = (got[mode].reports[each.query.name] for mode in ("off", "relax"))
+        assert same(off, relax) is None and any(report.solutions for report in relax)
+    assert any(one is not None for one in found), "rows are folded by cell"
 
 
 AGES: dict[str | None, list[str]] = {

@@ -32,6 +32,7 @@ OWN = (
     *("?v > 1 && ?v < 5", "?v >= 1.5 && ?v <= 4", "?v > 5", "?v != 1", "?v * 2 > 5", "?v > :a"),
     *("?x = :a", "?x = :b", "?x IN (:a, :c)", "sameTerm(?x, :c)", "?x = :a && ?v > 1"),
     *("?v < 'INF'^^xsd:double", "?v > 2 && ?x != :b", "?v > 9007199254740993", "?x = :d"),
+    *('STRSTARTS(STR(?v), "1")', 'STR(?v) >= "2"', 'STRSTARTS(STR(?x), "http://e/a")', "?v < '3'"),
 )
 OUTPUTS = ("RSTREAM", "RSTREAM", "RSTREAM", "ISTREAM")
 
@@ -121,7 +122,7 @@ LIMITS = ("1", "2", "4.5", "2.5", "5", "4.0e0", "1.5", "-1", "9", "0.5e1", "1.50
 FORMS = (
     *("?v > {}", "?v >= {}", "?v < {}", "?v <= {}", "?v = {}", "{} < ?v"),
     *("?v > {} && ?v < {}", "?v >= {} && ?v <= {}", "?x = {where} && ?v > {}"),
-    "?x IN (:a, {where}) && ?v >= {}",
+    *("?x IN (:a, {where}) && ?v >= {}", 'STR(?v) >= "{}"', 'STRSTARTS(STR(?v), "{}")'),
 )
 BORDERS = ("'INF'^^xsd:double", "'NaN'^^xsd:double", "9007199254740993", "9007199254740992", "'2'")
 CELLED = (

@@ -60,7 +60,9 @@ CONDITIONS = (
     None, "?v > 1", "?v > 2", "?v > 4", "?v >= 1.5", "?v > 1 && ?v < 5", "2.5 >= ?v", "?v = 1.0",
     "?v >= 1.5e0 && ?v <= 1.5", "?v > 1 && ?v != 2.5", "?y = :b", "?y IN (:a, :c)",
     "?v < 5 && ?y = :a", "?v IN (1, 2.5)", "?v > 4 || ?v < 2", "sameTerm(?v, 1)", "?y != :a",
-    "?v > 1 && ?v > 1.5 && ?v < 5", "?u < ?v",
+    "?v > 1 && ?v > 1.5 && ?v < 5", "?u < ?v", '?s > "ab"', '?s >= "a" && ?s < "b"',
+    'STRSTARTS(?s, "a")', 'STRSTARTS(STR(?v), "1")', 'STR(?y) <= "http://e/b" && ?y != :a',
+    'STRSTARTS(STR(?y), "http://e/") && ?v > 1',
 )  # fmt: skip
 ASKED = (
     None, "?v != 1", "?v NOT IN (1, 5)", "?v + 1 > 3", "ISIRI(?y)", "?v > 1 && ?v != 2.5",

@@ -21,7 +21,7 @@ from examples import PATIENCE, examples
 from levada.model import checked
 from levada.runtime.store.names import kept
 from levada.testing.compare import same_queries
-from levada.windows.state import wanted
+from levada.windows.state.moved import wanted
 from stepped import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -10,15 +10,24 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from unittest.mock import patch
 
 import pytest
 
 from asking import at, query
 from cases.cql import SCHEMAS
 from cases.cql_sketches import CqlSketch
+from cases.grouped import body
 from cases.sketches import STREAM, Sketch
+from cases.texts import Asked, Drawn, rspql
 from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters, run
+from levada.model.frame import Frame
+from levada.operators.group import slices
+from levada.operators.group.sliced import cells
+from levada.plan.sealed.sliced.readers import Readers
+from levada.runtime.task import exchange
+from levada.terms.term_pool import Pool
 from levada.testing.compare import same
 from levada.testing.question import Element, Row
 
@@ -89,7 +98,8 @@ def test_a_condition_beside_none_is_one_join() -> None:
 VALUES = (
     "1", '"01"', "2.5", '"a"', '"ab"', '"b"@en', "true", '"2026-01-01"^^xsd:date', ":a",
     '"PT1H"^^xsd:duration', '"NaN"^^xsd:double', '"x"^^xsd:integer',
-    '"INF"^^xsd:double', "9007199254740993",
+    '"INF"^^xsd:double', "9007199254740993", '"2026-01-01T00:00:00.0"^^xsd:dateTime',
+    '"2026-01-01T00:00:00Z"^^xsd:dateTime',
 )  # fmt: skip
 MIXED = [at(250 * i, f":x{i % 3} :p {v} ; :q :{'abc'[i % 3]}") for i, v in enumerate(VALUES * 2)]
 OTHERS = (
@@ -98,7 +108,11 @@ OTHERS = (
     'STRSTARTS(STR(?v), "a")', 'STRSTARTS(STR(?v), "2")', 'REGEX(STR(?v), "^[ab]")', "!(?v > 1)",
     'CONTAINS(STR(?v), "b")', 'LANG(?v) = "en"', "ISIRI(?v)", "?v + 1 > 2",
     "?v > 1 && ?v != 2.5",
-    "COALESCE(?v + 1, 0) = 0", "?y != ?v", "IF(?v > 1, ?y = :a, ?y = :b)",
+    'STRSTARTS(?v, "b")', '"a" <= STR(?v) && STR(?v) < "b"', 'STR(?v) = "01"',
+    '?v >= "2026-01-01T00:00:00"^^xsd:dateTime', '?v < "2026-02-01T00:00:00"^^xsd:dateTime',
+    '?v > "2026-01-01"^^xsd:date && ?v <= "2026-01-01"^^xsd:date', 'STRSTARTS(STR(?v), "2026-")',
+    'REGEX(STR(?v), "^20*[0-9]")', 'REGEX(?v, "^ab?$")', "COALESCE(?v + 1, 0) = 0", "?y != ?v",
+    "IF(?v > 1, ?y = :a, ?y = :b)",
     'DATATYPE(?v) = xsd:date',
 )  # fmt: skip
 
@@ -108,6 +122,32 @@ def test_conditions_of_any_form_are_one_join() -> None:
     shared = judged_by_off(sketched(OTHERS if MANY else OTHERS[::2]), world(MIXED, 10, 21))
     exact, relax = (shared[mode]["there"] for mode in ("exact", "relax"))
     assert exact > 3 * PHASES and relax <= 3 * PHASES, "those of two inputs stand above the joins"
+
+
+ZONED = [
+    f'"{text}"^^xsd:{kind}'
+    for kind, texts in (
+        ("dateTime", ("2026-01-01T00:00:00", "2026-01-01T00:00:00.50", "2025-12-31T24:00:00")),
+        ("dateTime", ("2026-01-01T00:00:00Z", "2026-01-01T12:00:00+14:00", "2026-01-01")),
+        ("date", ("2026-01-01", "2026-01-01Z", "2026-01-01-14:00", "2025-12-30", "2026-02-30")),
+    )
+    for text in texts
+]
+
+
+def test_constants_of_one_text_may_have_a_time_zone_or_not() -> None:
+    """Texts that differ in a constant are planned once, by the first one's order."""
+    told = [f"?v {word} {one}" for word in ("<", ">=", "=") for one in (ZONED * 2)[::2]]
+    stream = [at(250 * i, f":x{i % 3} :p {v} ; :q :a") for i, v in enumerate(ZONED * 2)]
+    coming = sketched(told if MANY else told[::2])
+    shared = counters()
+    modes = ("off", "relax")
+    got = {m: run(coming, world(stream, 7, 15), [m] * (PHASES + 1), shared[m]) for m in modes}
+    for each in coming:
+        off, relax = (got[mode].reports[each.query.name] for mode in modes)
+        assert same(off, relax) is None, each.query.text
+    assert any(r.solutions for reports in got["relax"].reports.values() for r in reports)
+    assert shared["relax"]["there"] <= 2 * PHASES < shared["off"]["there"]
 
 
 @MORE
@@ -183,6 +223,34 @@ def test_joins_on_the_right_of_what_decides_are_one(output: str) -> None:
     modes = ("relax", "exact", "relax", "containment")
     shared = judged(coming, world(stream, 4, 8), mixed=modes if MANY else ())
     assert 2 * shared["relax"]["there"] <= shared["exact"]["there"], f"{shared}"
+
+
+def test_group_bys_that_differ_in_texts_fold_cells() -> None:
+    """Cells are leaves of an index, of texts as of numbers."""
+    told = ('STR(?v) < "3"', 'STRSTARTS(STR(?v), "1")', 'STR(?v) >= "2" && STR(?v) < "5"')
+    asked = Asked("SELECT ?x (SUM(?v) AS ?n)", " GROUP BY ?x")
+    window = {"w": (STREAM, CLAUSE)}
+    coming = [
+        Coming(rspql(Drawn(f"q{i}", asked, body("?x :p ?v", one), window, {}, "RSTREAM")), i % 2)
+        for i, one in enumerate(told * 2)
+    ]
+    shared = counters()
+    stream = [at(50 * i, f":x{i % 3} :p {i % 7}") for i in range(150)]
+    found = list[object]()
+
+    def seen(readers: Readers, rows: Frame, pool: Pool) -> cells.Told | None:
+        found.append(cells.told(readers, rows, pool))
+        return found[-1]  # type: ignore[return-value]
+
+    with patch.object(exchange, "FEWER", 1000.0), patch.object(slices, "told", seen):
+        got = {
+            mode: run(coming, world(stream, 50, 100), [mode] * (PHASES + 1), shared[mode])
+            for mode in ("off", "relax")
+        }
+    for each in coming:
+        off, relax = (got[mode].reports[each.query.name] for mode in ("off", "relax"))
+        assert same(off, relax) is None and any(report.solutions for report in relax)
+    assert any(one is not None for one in found), "rows are folded by cell"
 
 
 AGES: dict[str | None, list[str]] = {

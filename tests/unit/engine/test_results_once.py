@@ -89,7 +89,12 @@ def test_what_is_alike_is_there_once(tmp_path: Path, mode: str, partitions: int)
 def test_who_ends_comes_and_goes_has_what_is_its_own(tmp_path: Path) -> None:
     """Also where the one whose rows are there goes first."""
     write(tmp_path / "s.nt", 0, 8)
-    lives = {"whole": {}, "to-12": {"until": "1970-01-01T00:00:12Z"}, "as-long": {}, "too": {}}
+    lives: dict[str, Any] = {
+        "whole": {},
+        "to-12": {"until": "1970-01-01T00:00:12Z"},
+        "as-long": {},
+        "too": {},
+    }
     lives["too"] = lives["to-12"]
     said = {name: right(tmp_path / name, SAME["plain"], **life) for name, life in lives.items()}
     assert len(said["to-12"]) < len(said["whole"])

@@ -8,7 +8,9 @@ from levada.model.arrays import Ints
 from levada.model.frame import Frame
 from levada.operators.group.sliced.cells import Cells, Wanting
 from levada.operators.group.sliced.nodes import Columns
-from levada.operators.rows.wanting import Bounds, Entries, Finder, Index
+from levada.operators.rows.told.bounds import NO_TEXTS, Axis, Bounds
+from levada.operators.rows.wanting import Entries, Finder, Index
+from levada.plan.sealed.kinds import Order
 
 BORDERS = (0.0, 1.0, 2.0, 3.0, 5.0)
 INTERVALS = st.tuples(
@@ -36,7 +38,9 @@ def test_cells_are_what_members_want(
     index = Index.build(wants, by_number=True)
     values, groups = (np.array(column) for column in zip(*rows, strict=True))
     leaf = index.leaves(Frame({"op": np.zeros(len(rows), np.int32)}, len(rows)), (), values)
-    wanting = Wanting(Finder((), 0, index, index), np.empty(0, np.int64), {})
+    wanting = Wanting(
+        Finder((), Axis(0, Order.VALUE), index, index, NO_TEXTS), np.empty(0, np.int64), {}
+    )
     cells = Cells.over(wanting, leaf, groups)  # each row is a slice
     found = cells.nodes.partials({"n": np.ones(len(rows), np.int64)}, added)["n"]
     place, member = cells.owners

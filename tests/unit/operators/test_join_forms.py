@@ -23,8 +23,8 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.joins import CHANGED, PAIRWISE
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.state.moved.taken_over import Part, taken_over
 from levada.windows.state.pieces import FOLLOWS, Head, State
-from levada.windows.state.taken_over import Part, taken_over
 
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
 

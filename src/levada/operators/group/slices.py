@@ -136,7 +136,7 @@ def sliced(node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float
     """
     found, leaf, wanted = None, None, float(out.n)
     if readers.form is not None:
-        if (found := told(readers, out, pool.seed)) is None:
+        if (found := told(readers, out, pool)) is None:
             return None
         there = found.leaf >= 0
         out, leaf = out.where(there), found.leaf[there]

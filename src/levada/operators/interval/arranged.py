@@ -1,5 +1,5 @@
 """Static rows that are kept once, and the joins that read them where they are
-(``plan/physical/arranged``).
+(``plan/physical/shared/arranged``).
 
     out = new rows x arrangement
 

@@ -41,8 +41,8 @@ from levada.plan.sealed.window_table import WindowTable
 from levada.windows import numbers
 from levada.windows.intervals import by_weight, exact, outer, quarter
 from levada.windows.state import runs, settled
+from levada.windows.state.moved.wanted import Wanted
 from levada.windows.state.pieces import State
-from levada.windows.state.wanted import Wanted
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
 

@@ -19,7 +19,7 @@ from levada.model.expression import Call, Expression, Var, variables
 from levada.model.frame import Frame
 from levada.operators.expressions import truth
 from levada.operators.rows.compute import PIECE, scope
-from levada.operators.rows.wanting import Finder
+from levada.operators.rows.wanting import Finder, Turns
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
@@ -86,25 +86,21 @@ class Asking(NamedTuple):
         """Adds the bits of those who want each row to what has been ``found`` of it; ``all_of``:
         not only as long as it has none.
         """
-        size = max(_PAIRS // max(len(self.members), 1), 64)
-        lacking = (found & self.every) != self.every if all_of else found == 0
-        open_ = np.flatnonzero(lacking)
-        for at in range(0, len(open_), size):
-            part = open_[at : at + size]
-            bits = found[part]
-            self._add(bits, rows.take(part), pool, all_of=all_of)
-            found[part] = bits
-
-    def _add(self, found: Longs, rows: Frame, pool: Pool, *, all_of: bool) -> None:
-        row, owner, _ = self.finder.found(rows)
-        turn = np.arange(len(row)) - np.searchsorted(row, row)
+        leaves = self.finder.leaves(rows, pool)
         for low, high in pairwise(_ROUNDS):
             lacking = (found & self.every) != self.every if all_of else found == 0
-            at = np.flatnonzero((turn >= low) & (turn < high) & lacking[row])
-            own = owner[at] - self.first
-            asked = self.members[own]
-            true = true_of(self.pick, self.condition, rows, row[at], asked, pool=pool)
-            np.bitwise_or.at(found, row[at[true]], self.bits[own[true]])
+            open_ = np.flatnonzero(lacking)
+            size = max(_PAIRS // max(min(high - low, len(self.members)), 1), 64)
+            for at in range(0, len(open_), size):
+                part = open_[at : at + size]
+                own = (leaves[0][part], leaves[1][part])
+                row, owner = self.finder.owners(own, Turns(low, high))
+                self._ask(found, rows, part[row], owner - self.first, pool)
+
+    def _ask(self, found: Longs, rows: Frame, row: Longs, own: Longs, pool: Pool) -> None:
+        """Adds the bits of pairs."""
+        true = true_of(self.pick, self.condition, rows, row, self.members[own], pool=pool)
+        np.bitwise_or.at(found, row[true], self.bits[own[true]])
 
 
 _PAIRS = 1 << 21

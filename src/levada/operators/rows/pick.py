@@ -22,6 +22,7 @@ from levada.operators.rows.asking import true_of
 from levada.operators.rows.compute import keep_rows, scope
 from levada.operators.rows.edges import along, once
 from levada.operators.rows.met import Met
+from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Finder, entries, identities
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
@@ -64,7 +65,7 @@ def route(
     ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
     """
     rows = along(out, once(consumer), source)
-    row, member, sure = node.known(_finder, pool.seed).found(rows)
+    row, member, sure = node.known(_finder, pool.seed).found(rows, pool)
     condition, left = node.step.condition, _unsure(node.step, sure)
     if condition is not None and left.any():
         keep = ~left
@@ -122,6 +123,6 @@ def _finder(node: PlanNode[s.Pick], seed: int) -> Finder:
     below = node.members.inputs[0][members]
     asked = Asked(members, below, members.astype(np.int64))
     step = node.step
-    slots = {test.range: test.slot for test in step.tests}
+    axes = {test.range: Axis(test.slot, test.order) for test in step.tests}
     wants = entries(node, asked, range(len(step.keys)), 0, seed)
-    return Finder.of(wants, [key.slot for key in step.keys], slots.get(0))
+    return Finder.of(wants, [key.slot for key in step.keys], axes.get(0))

@@ -27,12 +27,13 @@ from levada.errors import ExcessError
 from levada.kernels.time.interval import Params, leave
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
-from levada.model.expression import Call, Expression, Param, Var, both, variables
+from levada.model.expression import Expression, both, variables
 from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.operators.excess import most_of
 from levada.operators.rows.asking import Asking, by_other_slots
+from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
@@ -52,12 +53,12 @@ class Told(NamedTuple):
     finders: tuple[Finder, ...]
     masks: tuple[tuple[Longs, Longs], ...]
 
-    def bits(self, rows: Frame) -> Longs:
+    def bits(self, rows: Frame, pool: Pool) -> Longs:
         """The classes of those that want each row; 0: nobody does."""
         found = np.full(rows.n, -1, np.int64)
         for finder, masks in zip(self.finders, self.masks, strict=True):
             own = np.zeros(rows.n, np.int64)
-            for leaves, of in zip(finder.leaves(rows), masks, strict=True):
+            for leaves, of in zip(finder.leaves(rows, pool), masks, strict=True):
                 there = leaves >= 0
                 if there.any():
                     own[there] |= of[leaves[there]]
@@ -81,16 +82,16 @@ class Wanted(NamedTuple):
         """The classes of those that want each row; not ``all_of``: 0 if nobody does, else some."""
         found = np.zeros(rows.n, np.int64)
         for told in self.told:
-            found |= told.bits(rows)
+            found |= told.bits(rows, pool)
         for asking in self.asked:
             asking.add(found, rows, pool, all_of=all_of)
         return found
 
-    def counts(self, rows: Frame) -> Longs:
+    def counts(self, rows: Frame, pool: Pool) -> Longs:
         """How many of these rows each owner wants, as far as indexes tell."""
         found = np.zeros(len(self.owners), np.int64)
         for finder in (*(told.finders[0] for told in self.told), *(a.finder for a in self.asked)):
-            _, owner, _ = finder.found(rows)
+            _, owner, _ = finder.found(rows, pool)
             found += np.bincount(owner, minlength=len(found))
         return found
 
@@ -135,7 +136,7 @@ def blame(
 ) -> ExcessError:  # fmt: skip
     """The error of the pick that wants most of these rows of input ``i``, which are too many."""
     wanted = node.known(_wanted, i, shares, pool.seed)
-    number, member = wanted.owners[int(wanted.counts(rows).argmax())]
+    number, member = wanted.owners[int(wanted.counts(rows, pool).argmax())]
     error = most_of(node, np.bincount(rows["op"]), limits)
     error.node, error.member = number, member
     return error
@@ -201,13 +202,13 @@ def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], of_class: Longs) -> B
 
 def _told(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
     """Those whom indexes tell, by the slots by which they are told."""
-    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Form]] = {}
+    alike: dict[tuple[tuple[int, ...], tuple[Axis, ...]], list[Form]] = {}
     for form in forms:
         alike.setdefault((tuple(form.keys), tuple(form.ranges)), []).append(form)
     for (keys, ranges), own in alike.items():
         finders = [
-            Finder.of(Entries.together([form.entries(slot, seed) for form in own]), keys, slot)
-            for slot in ranges or (None,)
+            Finder.of(Entries.together([form.entries(axis, seed) for form in own]), keys, axis)
+            for axis in ranges or (None,)
         ]
         yield Told(tuple(finders), tuple([finder.spread(bits) for finder in finders]))
 
@@ -215,14 +216,14 @@ def _told(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
 @dataclass(frozen=True, eq=False, slots=True)
 class Form:
     """By which slots of an input what picks want can be told there: the keys and ranges of the
-    picks by slots, in their order; a condition that must be asked, if there is one. ``first``: the
-    number of the first owner. ``sifts``: what comes is not all wanted.
+    picks by slots and axes, in their order; a condition that must be asked, if there is one.
+    ``first``: the number of the first owner. ``sifts``: what comes is not all wanted.
     """
 
     of: Standing
     first: int
     keys: dict[int, int]
-    ranges: dict[int, int]
+    ranges: dict[Axis, int]
     condition: Expression | None
     sifts: bool
 
@@ -231,7 +232,8 @@ class Form:
         """That of a join as it stands below picks."""
         step, slots = one.pick.step, one.sides[i]
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
-        ranges = {slots[test.slot]: test.range for test in step.tests if test.slot in slots}
+        tests = [test for test in step.tests if test.slot in slots]
+        ranges = {Axis(slots[test.slot], test.order): test.range for test in tests}
         rest = [each for each in step.rest if all(int(v) in slots for v in variables(each))]
         patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, (*one.way, i))}
         told = {slot for slot, _, key in keys}
@@ -239,28 +241,24 @@ class Form:
         sifts = sifts or any(not key.source for _, _, key in keys)
         condition = None
         if rest:
-            tests = [
-                Call(t.function, (Var(str(t.slot)), Param(t.param)))
-                for t in step.tests
-                if t.slot in slots
-            ]
-            condition = by_other_slots(cast(Expression, both((*tests, *rest))), slots)
+            every = cast(Expression, both((*(test.condition for test in tests), *rest)))
+            condition = by_other_slots(every, slots)
         by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
         return Form(one, first, by_slot, dict(sorted(ranges.items())), condition, sifts)
 
-    def entries(self, slot: int | None, seed: int) -> Entries:
-        """What is wanted, by keys and the range of this slot."""
+    def entries(self, axis: Axis | None, seed: int) -> Entries:
+        """What is wanted, by keys and the range on this axis."""
         own = self.of
         owner = np.arange(self.first, self.first + len(own.members))
         asked = Asked(own.members.astype(np.int32), own.own.astype(np.int32), owner)
-        number = 0 if slot is None else self.ranges[slot]
+        number = 0 if axis is None else self.ranges[axis]
         return entries(own.pick, asked, list(self.keys.values()), number, seed)
 
     def asking(self, seed: int, bits: Longs) -> Asking:
         """Those who must be asked."""
         assert self.condition is not None, "a condition"
-        slot = next(iter(self.ranges), None)
-        finder = Finder.of(self.entries(slot, seed), list(self.keys), slot)
+        axis = next(iter(self.ranges), None)
+        finder = Finder.of(self.entries(axis, seed), list(self.keys), axis)
         own = bits[self.first : self.first + len(self.of.members)]
         every = int(np.bitwise_or.reduce(own, initial=0))
         return Asking(self.of.pick, finder, self.condition, self.first, self.of.members, own, every)

@@ -5,9 +5,8 @@ of equal keys are cut at all their borders into segments, and a tree over the se
 entry at a logarithm of places, so that a row finds its owners by a look-up, a search, and a step
 for each level, however many there are and however they overlap (a segment tree, by columns).
 
-A row is told by its number as a double where that is exact, by its instant as one beyond all
-numbers: neither satisfies a comparison with the other. Of the others, and of constants that
-are not exact, every owner of the keys is found: whoever asks looks at the conditions themselves.
+Of rows and constants that are no exact points and intervals (``told/bounds``) every owner of the
+keys is found: whoever asks looks at the conditions themselves.
 
 Cost: building n log n; a row some 100 ns and what it finds.
 """
@@ -25,76 +24,17 @@ import polars as pl
 
 from levada.kernels.keyed.groups import find, group, table_of
 from levada.model import columns as col
-from levada.model.arrays import Bools, Bytes, Doubles, Ints, Longs, Words
-from levada.model.expression import Function
+from levada.model.arrays import Bools, Doubles, Ints, Longs, Words
 from levada.model.frame import Column, Frame
 from levada.model.segments import ranges
-from levada.model.term import Kind
 from levada.operators.rows.compute import parameters
-from levada.operators.rows.edges import key_of, value
+from levada.operators.rows.edges import key_of
+from levada.operators.rows.told.bounds import END, Axis, Bounds, bounds_of
 from levada.operators.rows.values import by_value
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify
-
-_DIGITS = 10**15
-"""Numbers of so many digits are other doubles if they are other numbers."""
-_END = 2.0**1000
-"""Numbers are below; it stands for infinity itself. Instants are beyond."""
-_INSTANTS = 2.0**960
-"""An instant of m ms is (m + _ZERO) times this, which is exact."""
-_ZERO = 2.0**51
-_NEVER = [int(k) for k in (Kind.UNBOUND, Kind.IRI, Kind.BLANK, Kind.STRING, Kind.LANG)]
-_FROM = (Function.GREATER, Function.GREATER_EQUAL, Function.EQUAL)
-_TO = (Function.LESS, Function.LESS_EQUAL, Function.EQUAL)
-
-
-class Numbers(NamedTuple):
-    """Values as doubles, instants beyond all numbers; which of these are ``exact``; which are
-    ``none``: neither number nor instant.
-    """
-
-    d: Doubles
-    exact: Bools
-    none: Bools
-
-    @staticmethod
-    def of(kind: Bytes, d: Doubles, man: Longs, scale: Bytes) -> Numbers:
-        """From value facets."""
-        few = np.abs(man) < _DIGITS
-        instant = (kind == Kind.DATETIME) & few
-        whole = (kind == Kind.INTEGER) | (kind == Kind.DECIMAL)
-        power = np.where(kind == Kind.DECIMAL, scale, 0)
-        number = np.where(whole, man / np.power(10.0, power), d)
-        number = np.where(instant, (man + _ZERO) * _INSTANTS, number)
-        real = (kind == Kind.DOUBLE) & ((np.abs(d) < _END) | np.isinf(d))
-        none = np.isin(kind, _NEVER) | ((kind == Kind.DOUBLE) & np.isnan(d))
-        return Numbers(number, (whole & few) | real | instant, none)
-
-    @staticmethod
-    def at(frame: Frame, slot: int) -> Numbers:
-        """From a slot."""
-        facets = (value(frame, name, slot) for name in "dmc")
-        return Numbers.of(frame[col.kind(slot)], *facets)
-
-
-class Bounds(NamedTuple):
-    """Numbers from ``low`` to ``high``, without these where ``above``, ``below``; ``told``: that is
-    all.
-    """
-
-    low: Doubles
-    high: Doubles
-    above: Bools
-    below: Bools
-    told: Bools
-
-    def at(self, rows: Ints) -> Bounds:
-        """Those at these places."""
-        floats, flags = (self.low, self.high), (self.above, self.below, self.told)
-        low, high = (column[rows] for column in floats)
-        above, below, told = (column[rows] for column in flags)
-        return Bounds(low, high, above, below, told)
+from levada.terms.term_pool import Pool
 
 
 class Entries(NamedTuple):
@@ -114,11 +54,10 @@ class Entries(NamedTuple):
             (np.concatenate([x for x, _ in of]), np.concatenate([y for _, y in of]))
             for of in zip(*(part.keys for part in parts), strict=True)
         ]
-        bounds = map(np.concatenate, zip(*(part.bounds for part in parts), strict=True))
         return Entries(
             np.concatenate([part.op for part in parts]),
             tuple(keys),
-            Bounds(*bounds),
+            Bounds.together([part.bounds for part in parts]),
             np.concatenate([part.owner for part in parts]),
         )
 
@@ -138,7 +77,7 @@ def entries(
 ) -> Entries:
     """What members of a pick want, by these of its keys and a range."""
     known = node.known(identities, seed)
-    bounds = node.known(_bounds, number).at(asked.members)
+    bounds = node.known(bounds_of, number).at(asked.members)
     parts = []
     for params in product(*(node.step.keys[key].params for key in keys)):
         terms = tuple([(known[i][0][asked.members], known[i][1][asked.members]) for i in params])
@@ -162,30 +101,11 @@ def identities(node: PlanNode[s.Pick], seed: int) -> dict[int, tuple[Words, Word
     return found
 
 
-def _bounds(node: PlanNode[s.Pick], number: int) -> Bounds:
-    """The interval of each member's range, and whether it says all. Infinity is no border, since
-    what has none ends there. A range of numbers ends where instants begin, and the other way round;
-    whose conditions are on both says nothing.
-    """
-    n = len(node.members)
-    tests = [test for test in node.step.tests if test.range == number]
-    values = [Numbers.of(*node.known(parameters)[test.param].values()) for test in tests]
-    times = [own.d > _END for own in values]
-    time = times[0] if times else np.zeros(n, np.bool_)
-    low, high = np.where(time, _END, -np.inf), np.where(time | (not tests), np.inf, _END)
-    above, below = time, np.zeros(n, np.bool_)
-    told = np.logical_and.reduce([np.ones(n, np.bool_), *(own == time for own in times)])
-    for test, own in zip(tests, values, strict=True):
-        exact = own.exact & np.isfinite(own.d)
-        told &= exact
-        strict = test.function in (Function.LESS, Function.GREATER)
-        if test.function in _FROM:
-            more = exact & ((own.d > low) | ((own.d == low) & strict))
-            low, above = np.where(more, own.d, low), np.where(more, strict, above)
-        if test.function in _TO:
-            more = exact & ((own.d < high) | ((own.d == high) & strict))
-            high, below = np.where(more, own.d, high), np.where(more, strict, below)
-    return Bounds(low, high, above, below, told)
+class Turns(NamedTuple):
+    """Of what is found of a row: from the ``low``-th to before the ``high``-th."""
+
+    low: int
+    high: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -249,7 +169,7 @@ class Index:
             return code  # without numbers each group of keys is a leaf, and has all its entries
         at = code * self.width
         if d is not None:
-            d = np.where(np.isinf(d), np.copysign(_END, d), d)
+            d = np.where(np.isinf(d), np.copysign(END, d), d)
             left = np.searchsorted(self.borders, d, "left")
             there = np.append(self.borders, np.nan)[left] == d
             at += 2 * left + there
@@ -263,16 +183,22 @@ class Index:
         leaf: Longs = np.searchsorted(self.cuts, np.arange(every), "right") - 1
         return leaf[places]
 
-    def found(self, leaves: Longs) -> tuple[Longs, Longs]:
-        """(row, entry) of all entries that want the rows at these leaves, by rows."""
+    def found(self, leaves: Longs, turns: Turns | None = None) -> tuple[Longs, Longs]:
+        """(row, entry) of all entries that want the rows at these leaves, by rows; of each row
+        those of these ``turns`` (None: all).
+        """
         rows, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         here = np.flatnonzero(leaves >= 0)
-        nodes = leaves[here] + self.size
+        nodes, seen = leaves[here] + self.size, np.zeros(len(here), np.int64)
         while len(nodes) and nodes[0]:
-            counts = self.offsets[nodes + 1] - self.offsets[nodes]
+            first = self.offsets[nodes]
+            every = counts = self.offsets[nodes + 1] - first
+            if turns is not None:
+                low, high = (np.clip(turn - seen, 0, every) for turn in turns)
+                first, counts, seen = first + low, high - low, seen + every
             if counts.any():
                 rows.append(np.repeat(here, counts))
-                at.append(ranges(self.offsets[nodes], counts))
+                at.append(ranges(first, counts))
             nodes = nodes >> 1 if self.width > 1 else nodes[:0]
         row, place = np.concatenate(rows), np.concatenate(at)
         if len(rows) > 2:
@@ -294,26 +220,29 @@ class Index:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Finder:
-    """What is wanted by slots: of ``keys``, and of a number (``slot``, if any), which is looked for
-    by segments where it is exact and by the keys alone where it is not.
+    """What is wanted by slots: of ``keys``, and where rows are on an ``axis`` (if any), which is
+    looked for by segments where it is exact and by the keys alone where it is not. ``borders``: the
+    texts there, if it goes by such.
     """
 
     keys: tuple[int, ...]
-    slot: int | None
+    axis: Axis | None
     plain: Index
     numbered: Index | None
+    borders: pl.Series
 
     @staticmethod
-    def of(wants: Entries, keys: Sequence[int], slot: int | None) -> Finder:
+    def of(wants: Entries, keys: Sequence[int], axis: Axis | None) -> Finder:
         """A finder of these entries."""
-        numbered = None if slot is None else Index.build(wants, by_number=True)
-        return Finder(tuple(keys), slot, Index.build(wants, by_number=False), numbered)
+        numbered = None if axis is None else Index.build(wants, by_number=True)
+        plain, borders = Index.build(wants, by_number=False), wants.bounds.borders
+        return Finder(tuple(keys), axis, plain, numbered, borders)
 
-    def leaves(self, frame: Frame) -> tuple[Longs, Longs]:
+    def leaves(self, frame: Frame, pool: Pool) -> tuple[Longs, Longs]:
         """The leaf of each row in the one index and in the other; -1: it is not there."""
-        if self.slot is None or self.numbered is None:
+        if self.axis is None or self.numbered is None:
             return np.full(frame.n, -1, np.int64), self.plain.leaves(frame, self.keys, None)
-        own = Numbers.at(frame, self.slot)
+        own = self.axis.of(frame, self.borders, pool)
         by_number = self.numbered.leaves(frame, self.keys, np.where(own.exact, own.d, 0.0))
         left = ~own.exact & ~own.none
         rest = np.full(frame.n, -1, np.int64)
@@ -321,10 +250,10 @@ class Finder:
             rest[left] = self.plain.leaves(frame.where(left), self.keys, None)
         return np.where(own.exact, by_number, -1), rest
 
-    def found(self, frame: Frame) -> tuple[Longs, Longs, Bools]:
+    def found(self, frame: Frame, pool: Pool) -> tuple[Longs, Longs, Bools]:
         """(row, owner) of all that want a row by their numbers and keys, and if that is certain."""
         parts = []
-        by_number, rest = self.leaves(frame)
+        by_number, rest = self.leaves(frame, pool)
         for index, leaves in ((self.numbered, by_number), (self.plain, rest)):
             if index is not None and (leaves >= 0).any():
                 row, of = index.found(leaves)
@@ -336,6 +265,16 @@ class Finder:
         row, owner, sure = map(np.concatenate, zip(none, *parts, strict=True))
         order = np.argsort(row, kind="stable")
         return row[order], owner[order], sure[order]
+
+    def owners(self, leaves: tuple[Longs, Longs], turns: Turns) -> tuple[Longs, Longs]:
+        """(row, owner) of those who want rows at these leaves of both, in these turns."""
+        rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for index, own in zip((self.numbered, self.plain), leaves, strict=True):
+            if index is not None:
+                row, of = index.found(own, turns)
+                rows.append(row)
+                owners.append(index.owner[of])
+        return np.concatenate(rows), np.concatenate(owners)
 
     def spread(self, masks: Longs) -> tuple[Longs, Longs]:
         """``Index.spread`` of both."""

@@ -120,7 +120,7 @@ def _implies(own: Sequence[Any], other: Sequence[Any]) -> bool:
     """
     if own == other:
         return True
-    (function, term), (wider, bound) = own, other
+    (function, term, *_), (wider, bound, *_) = own, other
     a, b = _number(term), _number(bound)
     if a is None or b is None:
         return False

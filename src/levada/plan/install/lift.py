@@ -8,7 +8,8 @@ A pattern's subject or object becomes a variable: one of its own, or that of the
 another pattern, so that joins above compare the two and no rows of two queries' terms meet where
 each query has one term in both. A condition below the join is taken out part by part:
 
-    range    ``<``, ``>``, ``=`` of one variable with a number or an instant, told by its value
+    range    ``<``, ``>``, ``=`` of one variable with a constant, STRSTARTS: told by an order of
+             values (``told/within``)
     key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``, told by identity, since
              nothing else equals these; ``IN`` with integers of an integer column, which has one
              text for each value
@@ -41,36 +42,30 @@ from levada.model.expression import (
 )
 from levada.model.query import TriplePattern
 from levada.model.term import XSD, Literal, Term, equals_itself_alone
+from levada.plan.install.told.within import TURNED, Within, guard, within
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
+from levada.plan.sealed.kinds import Order
 
 _ENDS = (0, 2)  # subject and object
-_TURNED = {
-    Function.LESS: Function.GREATER,
-    Function.GREATER: Function.LESS,
-    Function.LESS_EQUAL: Function.GREATER_EQUAL,
-    Function.GREATER_EQUAL: Function.LESS_EQUAL,
-    Function.EQUAL: Function.EQUAL,
-    Function.SAME_TERM: Function.SAME_TERM,
-}
 _PLACED = PER_REPORT | {Function.EVENT_TIME}
 """What these say follows from where they stand."""
 _ALWAYS = {Function.BOUND}
-_VALUES = {
-    XSD + t for t in ("integer", "decimal", "double", "int", "long", "short", "byte", "dateTime")
-}
+_KEY = "key"
 
 
 @dataclass(slots=True)
 class Lifted:
-    """A key (``terms``) or a range (``tests``): the name of its variable where the walk has come
-    to, and where a key was lifted of a pattern; or a part of another form (``rest``), likewise.
+    """A key (``terms``) or a range (``tests`` by an ``order``): the name of its variable where the
+    walk has come to, and where a key was lifted of a pattern; or a part of another form (``rest``),
+    likewise.
     """
 
     name: str = ""
     terms: tuple[Term, ...] = ()
     tests: tuple[tuple[Function, Term], ...] = ()
+    order: Order = Order.VALUE
     source: tuple[int, ...] = ()
     rest: Expression | None = None
 
@@ -198,7 +193,7 @@ class Lifting:
         """Conditions, one over the other, without those that can be lifted; of which nothing is
         left are no step of the way.
         """
-        told: dict[tuple[str, bool], Lifted] = {}
+        told: _Told = {}
         rest: list[Expression] = []
         left: list[Expression] = []
         child, parts = op, 0
@@ -206,8 +201,14 @@ class Lifting:
             (below,) = child.inputs
             for part in conjuncts(child.spec.condition):
                 parts += 1
-                if not _told(part, below, told):
-                    (rest if self.joined and _stays_true(part, below) else left).append(part)
+                stays = _stays_true(part, below)
+                if _told(part, below, told, any_order=stays):
+                    continue
+                if self.joined and stays:
+                    rest.append(part)
+                    _ranged(guard(part), below, told, any_order=stays)
+                else:
+                    left.append(part)
             child = below
         found = self.lift(child, (*way, 0) if left else way)
         order = {v: i for i, v in enumerate(op.variables)}
@@ -256,11 +257,31 @@ def conjuncts(condition: Expression) -> Iterator[Expression]:
         yield condition
 
 
-def _told(part: Expression, rows: Op, told: dict[tuple[str, bool], Lifted]) -> bool:
-    """Takes a part of a condition over these rows up, if it can be lifted."""
+_Told = dict[tuple[str, str], Lifted]
+"""The key and the ranges of each variable."""
+
+
+def _told(part: Expression, rows: Op, told: _Told, *, any_order: bool) -> bool:
+    """Takes a part of a condition over these rows up, if an index tells it."""
+    return _ranged(within(part), rows, told, any_order=any_order) or _keyed(part, rows, told)
+
+
+def _ranged(found: Within | None, rows: Op, told: _Told, *, any_order: bool) -> bool:
+    """As a range; ``any_order``: not by values alone."""
+    if found is None or found.name not in rows.variables or _may_lack(rows, found.name):
+        return False
+    if found.order is not Order.VALUE and (not any_order or found.name in rows.typed):
+        return False
+    one = told.setdefault((found.name, found.order), Lifted(found.name, order=found.order))
+    one.tests = (*one.tests, (found.function, found.term))
+    return True
+
+
+def _keyed(part: Expression, rows: Op, told: _Told) -> bool:
+    """As a key."""
     match part:
-        case Call(function, (Const(term), Var(name))) if function in _TURNED:
-            return _told(Call(_TURNED[function], (Var(name), Const(term))), rows, told)
+        case Call(function, (Const(term), Var(name))) if function in TURNED:
+            return _keyed(Call(TURNED[function], (Var(name), Const(term))), rows, told)
         case Call(Function.IN, (Var(name), *others)):
             terms = tuple([one.term for one in others if isinstance(one, Const)])
             alike = len(terms) == len(others) and all(map(equals_itself_alone, terms))
@@ -268,25 +289,19 @@ def _told(part: Expression, rows: Op, told: dict[tuple[str, bool], Lifted]) -> b
                 return all(map(_is_integer, terms)) and _add_key(name, terms, told)
         case Call(Function.SAME_TERM, (Var(name), Const(term))):
             alike, terms = True, (term,)
-        case Call(function, (Var(name), Const(term))) if function in _TURNED:
-            terms = (term,)
-            alike = function is Function.EQUAL and equals_itself_alone(term)
-            value = isinstance(term, Literal) and term.datatype in _VALUES
-            if value and name in rows.variables and not _may_lack(rows, name):
-                one = told.setdefault((name, False), Lifted(name))
-                one.tests = (*one.tests, (function, term))
-                return True
+        case Call(Function.EQUAL, (Var(name), Const(term))):
+            alike, terms = equals_itself_alone(term), (term,)
         case _:
             return False
     by_text = name in rows.typed or name in rows.mixed or _may_lack(rows, name)
     return alike and not by_text and name in rows.variables and _add_key(name, terms, told)
 
 
-def _add_key(name: str, terms: tuple[Term, ...], told: dict[tuple[str, bool], Lifted]) -> bool:
+def _add_key(name: str, terms: tuple[Term, ...], told: _Told) -> bool:
     """Takes a key up, if its variable has none yet."""
-    if (name, True) in told or not terms:
+    if (name, _KEY) in told or not terms:
         return False
-    told[name, True] = Lifted(name, tuple(dict.fromkeys(terms)))
+    told[name, _KEY] = Lifted(name, tuple(dict.fromkeys(terms)))
     return True
 
 

@@ -43,8 +43,9 @@ from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
-from levada.plan.physical.by_number import ByNumber, by_number, narrowed
 from levada.plan.physical.operators import Op
+from levada.plan.physical.shared.by_number import ByNumber, by_number, narrowed
+from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
 
@@ -63,11 +64,11 @@ WHOLE = (
 @dataclass(frozen=True, slots=True)
 class Wants:
     """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
-    comparisons, conditions of other forms; its windows.
+    comparisons and what they tell rows by, conditions of other forms; its windows.
     """
 
     terms: tuple[tuple[int, tuple[Term, ...]], ...]
-    tests: tuple[tuple[int, Function, Term], ...]
+    tests: tuple[tuple[int, Function, Term, Order], ...]
     rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
@@ -306,7 +307,7 @@ def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -
     keys = tuple([p.Key(one.name, one.terms, one.source) for one in lifting.keys])
     tests = tuple(
         [
-            p.Comparison(number, one.name, function, term)
+            p.Comparison(number, one.name, function, term, one.order)
             for number, one in enumerate(lifting.ranges)
             for function, term in sorted(one.tests, key=str)
         ]
@@ -315,7 +316,7 @@ def _block(op: Op, relaxed: Op, lifting: Lifting, windows: tuple[Window, ...]) -
     rest = sorted(dict.fromkeys(lifting.rest), key=lambda one: _told_by(one, names))
     wants = Wants(
         tuple([(names.index(key.name), key.terms) for key in keys]),
-        tuple([(names.index(test.name), test.function, test.term) for test in tests]),
+        tuple([(names.index(t.name), t.function, t.term, t.order) for t in tests]),
         tuple([by_slots(one, names) for one in rest]),
         windows,
     )

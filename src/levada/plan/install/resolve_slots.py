@@ -80,7 +80,7 @@ def picked(
     tests = []
     for test in spec.tests:
         slot = own.index(test.name)
-        tests.append(s.Comparison(test.range, slot, test.function, len(constants)))
+        tests.append(s.Comparison(test.range, slot, test.function, len(constants), test.order))
         constants.append(test.term)
     lifted = [Const(term) for term in constants]
     rest = tuple([by_slots(lift(one, lifted), own) for one in spec.rest])

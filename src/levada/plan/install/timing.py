@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from levada.algebra.nodes import Query, Reporting
 from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
-from levada.plan.physical.by_number import numbers_of
+from levada.plan.physical.shared.by_number import numbers_of
 from levada.plan.sealed.shapes import Member
 
 STATIC = WindowOn("", "", Window(WindowKind.STATIC))

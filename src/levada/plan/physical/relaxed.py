@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from levada.model.expression import Call, Const, Expression, Function, Var
+from levada.model.expression import Call, Const, Expression, Function
 from levada.model.term import Term
 from levada.plan.physical import traits as t
+from levada.plan.sealed.kinds import Order, subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,20 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A variable against a number; those of a variable below a join are one ``range``."""
+    """A variable against a constant; those of a variable below a join that tell its rows by the
+    same ``order`` are one ``range``.
+    """
 
     range: int
     name: str
     function: Function
     term: Term
+    order: Order
 
     @property
     def condition(self) -> Call:
         """It as a condition."""
-        return Call(self.function, (Var(self.name), Const(self.term)))
+        return Call(self.function, (subject(self.name, self.order), Const(self.term)))
 
 
 @dataclass(frozen=True, slots=True)

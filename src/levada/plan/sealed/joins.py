@@ -2,10 +2,10 @@
 (``plan/install/relax``).
 
 What queries differ in below such a join are *keys*, where they want terms, *ranges*, where they
-want numbers, and the *rest*: conditions of other forms. A pick says what it wants and from which
-slots of the join it tells; a join says nothing of that, so that queries with other conditions, or
-none, share it. By which slots of a join's inputs the same can be told of a row there follows from
-how slots hang together (``shares``), so that no row stays that no pick wants.
+want what lies between two constants, and the *rest*: conditions of other forms. A pick says what it
+wants and from which slots of the join it tells; a join says nothing of that, so that queries with
+other conditions, or none, share it. By which slots of a join's inputs the same can be told of a row
+there follows from how slots hang together (``shares``), so that no row stays that no pick wants.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from levada.model.expression import Call, Expression, Function, Param, Var, both
-from levada.plan.sealed.kinds import JoinKind
+from levada.model.expression import Call, Expression, Function, Param, both
+from levada.plan.sealed.kinds import JoinKind, Order, subject
 from levada.plan.sealed.traits import OwnWindows, Places, Sides, Traits
 
 T = TypeVar("T")
@@ -46,12 +46,20 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison of a slot with a constant of the member, a number; it belongs to a range."""
+    """A comparison of a slot with a constant of the member; it belongs to a range, which tells rows
+    by their ``order``.
+    """
 
     range: int
     slot: int
     function: Function
     param: int
+    order: Order
+
+    @property
+    def condition(self) -> Call:
+        """It as a condition over slots and parameters."""
+        return Call(self.function, (subject(str(self.slot), self.order), Param(self.param)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +226,7 @@ class Pick(OwnWindows):
     @property
     def condition(self) -> Expression | None:
         """The tests and the rest, as a condition over slots and parameters."""
-        tests = [Call(t.function, (Var(str(t.slot)), Param(t.param))) for t in self.tests]
-        return both((*tests, *self.rest))
+        return both((*(test.condition for test in self.tests), *self.rest))
 
 
 @dataclass(frozen=True, slots=True)

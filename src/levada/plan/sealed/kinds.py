@@ -7,6 +7,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from levada.errors import UsageError, near
+from levada.model.expression import Call, Expression, Function, Var
 
 
 class JoinKind(StrEnum):
@@ -32,6 +33,25 @@ class JoinKind(StrEnum):
     def needs_partner(self) -> bool:
         """Whether only left rows with a partner are in the result."""
         return self in (JoinKind.INNER, JoinKind.SEMI)
+
+
+class Order(StrEnum):
+    """By what of a row it is told to be within a range: the value of a number or an instant; the
+    characters of a plain string, of one with a language or without, of what STR() makes of it; the
+    date, or the time of a dateTime, that has no time zone.
+    """
+
+    VALUE = "value"
+    STRING = "string"
+    TAGGED = "tagged"
+    STR = "str"
+    DATE = "date"
+    LOCAL = "local"
+
+
+def subject(name: str, order: Order) -> Expression:
+    """What of a variable is compared."""
+    return Call(Function.STR, (Var(name),)) if order is Order.STR else Var(name)
 
 
 class Shown(StrEnum):

@@ -30,6 +30,7 @@ from levada.plan.install.locality.sites import Chosen
 from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
+from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
@@ -44,6 +45,16 @@ ANY = "any"
 ALONE = "no other query has its join with other constants, conditions or windows"
 EQUAL = "its join is that of {}, with nothing different"
 MODE = "sharing is {}"
+_INDEXED = {1: "term", 2: "range"}
+"""What indexes tell."""
+_RANGES = {
+    Order.VALUE: "",
+    Order.STRING: " of strings",
+    Order.TAGGED: " of prefixes",
+    Order.STR: " of texts",
+    Order.DATE: " of dates",
+    Order.LOCAL: " of times without zone",
+}
 ALONE_ROWS = "no other GROUP BY reads its rows under other conditions"
 EQUAL_ROWS = "the rows of its GROUP BY are those of {}, with nothing different"
 OTHERWISE = "the same patterns and conditions, but other variables in common, or other windows"
@@ -185,14 +196,18 @@ def _relaxed(topology: Topology) -> Iterator[Relaxed]:
 
 
 _Kind = tuple[int, int, str]
-"""A pattern, a column's terms, its numbers, conditions, times; which column; the pattern's text."""
+"""A pattern, a column's terms, its ranges, conditions that are asked, times; which column; the
+pattern's text, or of what ranges are.
+"""
 
 
 def _named(kind: _Kind, kinds: Sequence[_Kind]) -> str:
     """What queries differ in, as it is told."""
     which, _, text = kind
-    alike = [other for other in kinds if other[0] == which]
-    return text or f"{('', 'term', 'range')[which]} {alike.index(kind) + 1}"
+    if which not in _INDEXED:
+        return text
+    alike = [other for other in kinds if other[0] == which and other[2] == text]
+    return f"{_INDEXED[which]}{text} {alike.index(kind) + 1}"
 
 
 def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
@@ -208,7 +223,7 @@ def _wants(topology: Topology, pick: At) -> Iterator[tuple[_Kind, str]]:
     for number in sorted({test.range for test in step.tests}):
         own = [test for test in step.tests if test.range == number]
         told = [f"{test.function.value} {_short(member.constants[test.param])}" for test in own]
-        yield (2, columns[own[0].slot], ""), " and ".join(told)
+        yield (2, columns[own[0].slot], _RANGES[own[0].order]), " and ".join(told)
     if step.rest:
         yield (3, 0, "condition"), " and ".join(_condition(one, member) for one in step.rest)
     yield (4, 0, "window"), " ".join(describe_windows(member))

@@ -33,10 +33,10 @@ from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
-from levada.plan.physical.arranged import with_arrangements
 from levada.plan.physical.forms.figures import Measures
 from levada.plan.physical.forms.show import sentences
 from levada.plan.physical.operators import Op
+from levada.plan.physical.shared.arranged import with_arrangements
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import Plan, QueryPlan

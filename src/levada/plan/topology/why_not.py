@@ -23,7 +23,7 @@ from levada.plan.install.lift import joins
 from levada.plan.install.relax import WHOLE, Block, Relaxations
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.kinds import JoinKind
+from levada.plan.sealed.kinds import JoinKind, Order
 
 MOST = 3
 """So many candidates are told."""
@@ -37,6 +37,14 @@ WEIGHTS = (
 )
 PRODUCT = "its join has no variable in common: it would pair everything with everything"
 REPORTS = "its join is of reports"
+COMPARED = {
+    Order.VALUE: "a comparison with a number",
+    Order.STRING: "a comparison with a string",
+    Order.TAGGED: "a comparison with a string",
+    Order.STR: "a comparison of a text",
+    Order.DATE: "a comparison with a date",
+    Order.LOCAL: "a comparison with a time without zone",
+}
 _NAME = re.compile(r"\?[\w.]+")
 
 
@@ -114,7 +122,8 @@ def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[
 def parts(block: Block) -> Iterator[str]:
     """The patterns and conditions of a join, as others may have them, too."""
     yield from _parts(block.relaxed)
-    yield from ("a comparison with a number" for _ in dict.fromkeys(t.range for t in block.tests))
+    ranges = {test.range: test.order for test in block.tests}
+    yield from (COMPARED[order] for order in ranges.values())
     yield from ("a condition on a term" for key in block.keys if not key.source)
     yield from (_NAME.sub("?", show(condition)) for condition in block.rest)
 

@@ -1,5 +1,5 @@
 """A partition's state as an epoch begins: its own list of pieces, or, where groups have moved,
-what the new table says of the lists of all who had its groups (``windows/state/taken_over``).
+what the new table says of the lists of all who had its groups (``windows/state/moved/taken_over``).
 
 What is kept of a divided group, and who takes it:
 
@@ -20,8 +20,8 @@ from levada.model.frame import Frame
 from levada.plan.sealed.group_table import Division, GroupTable, Heavy
 from levada.runtime.context import Context, load_groups
 from levada.runtime.store import state_files
+from levada.windows.state.moved.taken_over import Part, taken_over
 from levada.windows.state.pieces import Bounded, State, read_head
-from levada.windows.state.taken_over import Part, taken_over
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 Taken = tuple[bool, Bools | None]

@@ -8,7 +8,7 @@ file whose head lists all pieces, old and new. Pieces never change; what an epoc
 costs nothing.
 
 Every row that is kept by key says which group it is of (``col.PLACE``), so that groups can move to
-another partition: a piece may be *restricted* to a set of groups (``windows/state/taken_over``).
+another partition: a piece may be *restricted* to a set of groups (``moved/taken_over``).
 """
 
 from __future__ import annotations

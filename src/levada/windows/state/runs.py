@@ -30,6 +30,7 @@ from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
 from levada.model.time import MIN
 from levada.windows.state.cancel import uncancelled
+from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Piece, State, due_together
 from levada.windows.state.ranges import Range, common, leaves
 from levada.windows.state.run import (
@@ -44,7 +45,6 @@ from levada.windows.state.run import (
     rows_of,
     some_of,
 )
-from levada.windows.state.wanted import Wanted, met
 
 __all__ = [
     "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living",

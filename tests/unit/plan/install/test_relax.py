@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from levada.model.expression import Function
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.relax import Relaxations
@@ -14,7 +15,7 @@ from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shares import shares_of
-from levada.plan.sealed.steps import Join
+from levada.plan.sealed.steps import Join, Pick
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.cql.translate import translate_cql
@@ -181,6 +182,46 @@ def test_conditions_of_any_form_keep_nothing_apart() -> None:
     assert not counts["Filter"], "conditions are all in the picks"
 
 
+@pytest.mark.parametrize(
+    ("condition", "rest"),
+    [
+        ('?v < "a"', 0), ('STRSTARTS(?v, "a")', 0), ('STRSTARTS(STR(?v), "a")', 0),
+        ('STR(?v) = "a"', 0), ('"a" < STR(?v)', 0), ('STRSTARTS("a", ?v)', 1), ('?v < "a"@en', 1),
+        ('STRSTARTS(?v, "a"@en)', 1), ('STRENDS(?v, "a")', 1), ('CONTAINS(?v, "a")', 1),
+        ('STRSTARTS(LCASE(?v), "a")', 1), ('STR(?v) < STR(?x)', 1), ('STR(?v) < 1', 1),
+    ],
+)  # fmt: skip
+def test_what_an_order_tells_is_not_asked(condition: str, rest: int) -> None:
+    found = relaxing()
+    group = "WINDOW :w {{ ?x :p ?v . ?x :q ?z FILTER({}) }}"
+    plan = add(found, group.format(condition), group.format("?v > 1"))
+    picks = [node.step for node in plan.nodes.values() if isinstance(node.step, Pick)]
+    assert sorted(len(step.rest) for step in picks) == sorted((rest, 0))
+
+
+@pytest.mark.parametrize(
+    ("regex", "guard"),
+    [
+        ("^abc", "abc"), ("^abc*", "ab"), ("^ab+c", "a"), ("^a{2}b", None), ("^a.b", "a"),
+        ("^http://e/x[0-9]", "http://e/x"), ("^a|b", None), ("abc", None), ("^", None),
+        ("^(a)", None), ("^ä$", "ä"), ("^a\\\\.b", "a"),
+    ],
+)  # fmt: skip
+def test_a_regex_is_asked_where_its_beginning_is(regex: str, guard: str | None) -> None:
+    found = relaxing()
+    told = [f'FILTER({word}(STR(?v), "{regex}"))' for word in ("REGEX", "!REGEX")]
+    plan = add(found, *(f"WINDOW :w {{ ?x :p ?v . ?x :q ?z {one} }}" for one in told))
+    picks = [node for node in plan.nodes.values() if isinstance(node.step, Pick)]
+    guards = [
+        str(node.members.constants_at(0)[test.param])
+        for node in picks
+        for test in node.step.tests
+        if test.function is Function.STRSTARTS
+    ]
+    assert guards == ([] if guard is None else [f'"{guard}"'])
+    assert [len(node.step.rest) for node in picks] == [1] * len(picks)
+
+
 def test_conditions_on_static_rows_keep_apart() -> None:
     """These rows come once: a newcomer would not find those that nobody wanted before."""
     found = relaxing()
@@ -237,6 +278,12 @@ def test_other_windows_are_one_join() -> None:
         "?y IN (:a, :b{})",
         "sameTerm(?y, {})",
         '?y = "a{}"',
+        '?v > "a{}"',
+        '?v > "a{}" && STRSTARTS(STR(?v), "a")',
+        'STRSTARTS(?v, "a{}") && ?y = :a',
+        '"a{}" = STR(?v)',
+        '?v <= "2026-01-0{}T00:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>',
+        '?v = "2026-01-0{}"^^<http://www.w3.org/2001/XMLSchema#date>',
     ],
 )
 def test_conditions_below_a_join_are_taken_out(condition: str) -> None:

@@ -117,6 +117,16 @@ def test_group_bys_that_fold_rows_together_are_told_with_their_conditions() -> N
     assert text[text.index("relaxed\n") :] == dedent(expected).strip()
 
 
+def test_group_bys_that_differ_in_texts_fold_rows_together() -> None:
+    conditions = ('STRSTARTS(STR(?v), "1")', 'STRSTARTS(STR(?v), "2")', 'STR(?v) < "3"')
+    groups = {f"q{i}": f"{CLAUSE} ?x :p ?v FILTER({one})" for i, one in enumerate(conditions)}
+    _, telling = told(Sharing.RELAX, groups, "(SUM(?v) AS ?n)", "GROUP BY ?x")
+    (relaxed,) = telling.relaxed
+    assert relaxed.differ == (("range of texts 1", 3),)
+    folds = [fold for one in telling.folded for fold in one.folds]
+    assert len(folds) == 3 and not any(fold.of_slices for fold in folds), "no state goes by places"
+
+
 def test_windows_that_are_put_together_from_slices_are_told() -> None:
     groups = {
         "a": f"{CLAUSE} ?x :p ?v",
@@ -173,6 +183,20 @@ def test_candidates_say_what_only_one_has(one: str, other: str, difference: str)
 def test_equal_queries_say_whose_join_they_have() -> None:
     _, telling = told(Sharing.RELAX, dict.fromkeys("ab", "?x :p :c . ?x :q ?z"))
     assert telling.not_relaxed == {"a": EQUAL.format("b"), "b": EQUAL.format("a")}
+
+
+def test_ranges_say_of_what_they_are() -> None:
+    day = '"2026-01-0{}"^^<http://www.w3.org/2001/XMLSchema#date>'
+    forms = ('?z < "{}"', '?z < "{}" && ?z > "0"', 'STRSTARTS(STR(?y), "{}")', f"?y > {day}")
+    groups = {
+        f"q{i}-{n}": f"?x :p ?y . ?x :q ?z FILTER({form.format(n)})"
+        for i, form in enumerate(forms)
+        for n in (1, 2)
+    }
+    (relaxed,) = told(Sharing.RELAX, groups)[1].relaxed
+    kinds = ("range of dates 1", "range of texts 1", "range of strings 1")
+    assert sorted(name for name, _ in relaxed.differ) == sorted(kinds)
+    assert {"> 0 and < 2", "STRSTARTS 1"} <= {w for pick in relaxed.picks for w in pick.wants}
 
 
 def test_who_asks_nothing_that_others_ask_wants_any() -> None:

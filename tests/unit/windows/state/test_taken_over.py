@@ -14,8 +14,8 @@ from levada.model.frame import Frame
 from levada.terms.table import Terms
 from levada.windows.state import tallies, term_runs
 from levada.windows.state.group_sets import decode, encode
+from levada.windows.state.moved.taken_over import Part, taken_over
 from levada.windows.state.pieces import State, read_head
-from levada.windows.state.taken_over import Part, taken_over
 
 GROUPS = 6
 owners = st.lists(st.integers(0, 2), min_size=GROUPS, max_size=GROUPS)

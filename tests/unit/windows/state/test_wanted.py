@@ -18,11 +18,12 @@ from levada.model import checked
 from levada.model import columns as col
 from levada.model.checked import CheckedFrames, unpack_checked
 from levada.model.frame import Frame
-from levada.windows.state import runs, wanted
+from levada.windows.state import runs
 from levada.windows.state.group_sets import encode
+from levada.windows.state.moved import wanted
+from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Bounded, Head, State
 from levada.windows.state.run import Run, open_
-from levada.windows.state.wanted import Wanted, met
 
 GROUPS = 64
 FILES: dict[str, bytes] = {}

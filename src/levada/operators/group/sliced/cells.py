@@ -3,7 +3,7 @@ below relaxed selections; Krishnamurthy, Wu and Franklin, SIGMOD 2006, whose fra
 signatures).
 
 The conditions of a pick's members are the entries of an index (``rows/wanting``): the terms of its
-keys, and an interval of numbers each. A cell is a leaf of it: all of its rows are the same
+keys, and an interval of numbers or texts each. A cell is a leaf of it: all of its rows are the same
 members'. So rows are folded by cell, once, and the tree over the leaves of an index by numbers adds
 the cells up: each node is the sum of the two below it, and a member wants those few nodes that
 together are its interval. n rows that reach M members each cost n and, of each slice of time, twice
@@ -25,8 +25,10 @@ from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.operators.group.sliced.nodes import Nodes
+from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, Index, entries
 from levada.plan.sealed.sliced.readers import Reader, Readers
+from levada.terms.term_pool import Pool
 
 
 class Told(NamedTuple):
@@ -62,8 +64,8 @@ class Wanting:
             asked = Asked(members, below, members.astype(np.int64) + number)
             parts.append(entries(pick, asked, keys, 0, seed))
             first[pick.id], number = number, number + len(pick.members)
-        slot = next(iter(readers.form.ranges), None)
-        finder = Finder.of(Entries.together(parts), readers.form.keys, slot)
+        axis = next((Axis(*each) for each in readers.form.ranges), None)
+        finder = Finder.of(Entries.together(parts), readers.form.keys, axis)
         return Wanting(finder, _owners(finder.numbered or finder.plain), first)
 
     @property
@@ -72,16 +74,16 @@ class Wanting:
         return self.finder.numbered or self.finder.plain
 
 
-def told(readers: Readers, rows: Frame, seed: int) -> Told | None:
-    """Who wants these rows of a producer; None if that does not follow from terms and numbers
+def told(readers: Readers, rows: Frame, pool: Pool) -> Told | None:
+    """Who wants these rows of a producer; None if that does not follow from terms and one range
     alone.
     """
     if readers.form is None or len(readers.form.ranges) > 1:
         return None
     if Wanting not in readers.facts:
-        readers.facts[Wanting] = Wanting.of(readers, seed)
+        readers.facts[Wanting] = Wanting.of(readers, pool.seed)
     wanting: Wanting = readers.facts[Wanting]
-    by_number, by_key = wanting.finder.leaves(rows)
+    by_number, by_key = wanting.finder.leaves(rows, pool)
     if wanting.finder.numbered is None:
         return Told(wanting, by_key)
     if not wanting.index.told.all() or (by_key >= 0).any():

@@ -25,7 +25,8 @@ from levada.model.frame import Frame
 from levada.model.segments import ranges
 from levada.operators.group.sliced.partials import added_up, told_apart
 from levada.operators.rows.edges import key_of
-from levada.operators.rows.wanting import Asked, Index, Numbers, entries
+from levada.operators.rows.told.bounds import Numbers
+from levada.operators.rows.wanting import Asked, Index, entries
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.sliced.readers import Reader, windows_of

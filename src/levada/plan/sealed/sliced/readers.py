@@ -18,6 +18,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.window_table import WindowTable
@@ -69,10 +70,10 @@ class Reader:
 
 
 class Form(NamedTuple):
-    """By which slots of a producer picks tell their rows: by terms, and by numbers."""
+    """By which slots of a producer picks tell their rows: by terms, and by ranges in an order."""
 
     keys: tuple[int, ...]
-    ranges: tuple[int, ...]
+    ranges: tuple[tuple[int, Order], ...]
 
     @staticmethod
     def of(reader: Reader) -> Form | None:
@@ -80,7 +81,7 @@ class Form(NamedTuple):
         if reader.pick is None:
             return None
         slots, step = reader.way[0].edge.slots, reader.pick.step
-        ranges = {test.range: slots[test.slot] for test in step.tests}
+        ranges = {test.range: (slots[test.slot], test.order) for test in step.tests}
         return Form(tuple(sorted(slots[key.slot] for key in step.keys)), tuple(ranges.values()))
 
 
@@ -172,7 +173,8 @@ def _counts(reader: Reader) -> Longs:
 def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     """Whether a reader's state is slices: several of its windows are over the same rows of a node,
     whose groups say where they are; the rows of a pick are those of its input. Of members that
-    differ in conditions on a number, where they have few windows.
+    differ in conditions on a number, where they have few windows: places of texts are those of a
+    plan version.
     """
     panes = reader.panes
     grouped = bool(panes.step.keys) and bool(panes.input_layouts[0].windows)
@@ -181,8 +183,9 @@ def _keeps(node: PlanNode, reader: Reader, counts: Longs) -> bool:
     if reader.pick is None:
         return True
     windows = int(windows_of(panes).max(initial=0)) + 1
-    one = len({test.range for test in reader.pick.step.tests}) == 1
-    return one and windows <= min(_WINDOWS, int(counts.max()) // 2)
+    one = {(test.range, test.order) for test in reader.pick.step.tests}
+    numbers = len(one) == 1 and {order for _, order in one} == {Order.VALUE}
+    return numbers and windows <= min(_WINDOWS, int(counts.max()) // 2)
 
 
 def windows_of(panes: PlanNode[s.Panes]) -> Longs:

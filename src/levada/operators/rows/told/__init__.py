@@ -1,0 +1,1 @@
+"""By what rows are told to be within ranges."""

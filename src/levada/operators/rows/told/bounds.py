@@ -1,0 +1,194 @@
+"""Ranges as intervals of doubles, and rows as points: what an index of ranges goes by.
+
+A row is told by its number as a double where that is exact, by its instant as one beyond all
+numbers: neither satisfies a comparison with the other. In the orders of texts (``texts``) it is
+told by its place among the borders of the ranges. Of the others, and of constants that are not
+exact, whoever asks looks at the conditions themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from levada.model import columns as col
+from levada.model.arrays import Bools, Bytes, Doubles, Ints, Longs
+from levada.model.expression import Function
+from levada.model.frame import Frame
+from levada.model.term import Kind
+from levada.operators.rows.compute import parameters
+from levada.operators.rows.edges import value
+from levada.operators.rows.told import texts
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Order
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+
+NO_TEXTS = pl.Series([], dtype=pl.Binary)
+END = 2.0**1000
+"""Numbers are below; it stands for infinity itself. Instants are beyond."""
+_DIGITS = 10**15
+"""Numbers of so many digits are other doubles if they are other numbers."""
+_INSTANTS = 2.0**960
+"""An instant of m ms is (m + _ZERO) times this, which is exact."""
+_ZERO = 2.0**51
+_NEVER = [int(k) for k in (Kind.UNBOUND, Kind.IRI, Kind.BLANK, Kind.STRING, Kind.LANG)]
+_FROM = (Function.GREATER, Function.GREATER_EQUAL, Function.EQUAL)
+_TO = (Function.LESS, Function.LESS_EQUAL, Function.EQUAL)
+
+
+class Numbers(NamedTuple):
+    """Values as doubles, instants beyond all numbers; which of these are ``exact``; which are
+    ``none``: neither number nor instant.
+    """
+
+    d: Doubles
+    exact: Bools
+    none: Bools
+
+    @staticmethod
+    def of(kind: Bytes, d: Doubles, man: Longs, scale: Bytes) -> Numbers:
+        """From value facets."""
+        few = np.abs(man) < _DIGITS
+        instant = (kind == Kind.DATETIME) & few
+        whole = (kind == Kind.INTEGER) | (kind == Kind.DECIMAL)
+        power = np.where(kind == Kind.DECIMAL, scale, 0)
+        number = np.where(whole, man / np.power(10.0, power), d)
+        number = np.where(instant, (man + _ZERO) * _INSTANTS, number)
+        real = (kind == Kind.DOUBLE) & ((np.abs(d) < END) | np.isinf(d))
+        none = np.isin(kind, _NEVER) | ((kind == Kind.DOUBLE) & np.isnan(d))
+        return Numbers(number, (whole & few) | real | instant, none)
+
+    @staticmethod
+    def at(frame: Frame, slot: int) -> Numbers:
+        """From a slot."""
+        facets = (value(frame, name, slot) for name in "dmc")
+        return Numbers.of(frame[col.kind(slot)], *facets)
+
+
+class Axis(NamedTuple):
+    """What ranges lie on: a slot, and by what of it rows are told."""
+
+    slot: int
+    order: Order
+
+    def of(self, rows: Frame, borders: pl.Series, pool: Pool) -> Numbers:
+        """Where rows are on it; ``borders``: where it goes by texts."""
+        if self.order is Order.VALUE:
+            return Numbers.at(rows, self.slot)
+        return Numbers(*texts.places(rows, self.slot, self.order, borders, pool))
+
+
+class Bounds(NamedTuple):
+    """Numbers from ``low`` to ``high``, without these where ``above``, ``below``; ``told``: that is
+    all. In an order of texts numbers are places among the ``borders``, which are sorted.
+    """
+
+    low: Doubles
+    high: Doubles
+    above: Bools
+    below: Bools
+    told: Bools
+    borders: pl.Series = NO_TEXTS
+
+    def at(self, rows: Ints) -> Bounds:
+        """Those at these places."""
+        floats, flags = (self.low, self.high), (self.above, self.below, self.told)
+        low, high = (column[rows] for column in floats)
+        above, below, told = (column[rows] for column in flags)
+        return Bounds(low, high, above, below, told, self.borders)
+
+    @staticmethod
+    def together(parts: Sequence[Bounds]) -> Bounds:
+        """All of them, one after the other, among the borders of all."""
+        borders = _sorted([part.borders for part in parts])
+        parts = [part._among(borders) if len(part.borders) else part for part in parts]
+        low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        above, below, told = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
+        return Bounds(low, high, above, below, told, borders)
+
+    def _among(self, borders: pl.Series) -> Bounds:
+        at = borders.search_sorted(self.borders, "left").to_numpy().astype(np.float64)
+        low, high = self.low.copy(), self.high.copy()
+        for column in (low, high):
+            own = np.isfinite(column)
+            column[own] = at[column[own].astype(np.int64)]
+        return self._replace(low=low, high=high, borders=borders)
+
+
+class _Edge(NamedTuple):
+    """A comparison with the members' constants as numbers; where ``exact``, it says all."""
+
+    function: Function
+    d: Doubles
+    exact: Bools
+
+
+def bounds_of(node: PlanNode[s.Pick], number: int) -> Bounds:
+    """The interval of each member's range, and whether it says all."""
+    tests = [test for test in node.step.tests if test.range == number]
+    if tests and tests[0].order is not Order.VALUE:
+        return _of_texts(node, tests)
+    return _of_values(node, tests)
+
+
+def _of_values(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
+    """Infinity is no border, since what has none ends there. A range of numbers ends where instants
+    begin, and the other way round; whose conditions are on both says nothing.
+    """
+    n = len(node.members)
+    values = [Numbers.of(*node.known(parameters)[test.param].values()) for test in tests]
+    times = [own.d > END for own in values]
+    time = times[0] if times else np.zeros(n, np.bool_)
+    low, high = np.where(time, END, -np.inf), np.where(time | (not tests), np.inf, END)
+    told = np.logical_and.reduce([np.ones(n, np.bool_), *(own == time for own in times)])
+    edges = [
+        _Edge(test.function, own.d, own.exact & np.isfinite(own.d))
+        for test, own in zip(tests, values, strict=True)
+    ]
+    return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), told))
+
+
+def _of_texts(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
+    """What starts with a text is from it to whatever is behind all that does."""
+    n, constants = len(node.members), node.known(parameters)
+    edges = list[tuple[Function, pl.Series]]()
+    for test in tests:
+        told = texts.Told.of(constants[test.param], test.order).texts
+        if test.function is Function.STRSTARTS:
+            edges.append((Function.GREATER_EQUAL, told))
+            edges.append((Function.LESS, pl.select(told + pl.lit(texts.BEHIND)).to_series()))
+        else:
+            edges.append((test.function, told))
+    borders = _sorted([own.drop_nulls() for _, own in edges])
+    placed = [_placed(function, own, borders) for function, own in edges]
+    low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)
+    return _between(placed, Bounds(low, high, never, never, ~never, borders))
+
+
+def _placed(function: Function, own: pl.Series, borders: pl.Series) -> _Edge:
+    d, exact, _ = texts.Placed.of(texts.Told(own, np.zeros(len(own), np.bool_)), borders)
+    return _Edge(function, d, exact)
+
+
+def _between(edges: Sequence[_Edge], whole: Bounds) -> Bounds:
+    """What of a whole satisfies all comparisons, as far as these are exact."""
+    low, high, above, below, told, borders = whole
+    for function, d, exact in edges:
+        told = told & exact
+        strict = function in (Function.LESS, Function.GREATER)
+        if function in _FROM:
+            more = exact & ((d > low) | ((d == low) & strict))
+            low, above = np.where(more, d, low), np.where(more, strict, above)
+        if function in _TO:
+            more = exact & ((d < high) | ((d == high) & strict))
+            high, below = np.where(more, d, high), np.where(more, strict, below)
+    return Bounds(low, high, above, below, told, borders)
+
+
+def _sorted(parts: Sequence[pl.Series]) -> pl.Series:
+    """Texts once each, in order."""
+    return pl.concat([NO_TEXTS, *parts]).unique().sort()

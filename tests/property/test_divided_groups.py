@@ -67,4 +67,4 @@ def test_divided_groups_do_not_show(apart: list[int]) -> None:
         assert same_queries(case.expected(), got) is None
 
     each()
-    assert apart[0] > 30
+    assert apart[0] > 0, "rows meet others in one of several partitions"

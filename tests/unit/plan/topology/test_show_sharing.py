@@ -157,7 +157,7 @@ def test_another_mode_is_the_reason() -> None:
     [
         ("?x :p :c", "it has no join"),
         ("?x :p :c . ?y :q ?z", why_not.PRODUCT),
-        ("[TRIPLES 4] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
+        ("[TRIPLES 4 STEP 2] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
         ("[SESSION PT1S] ?x :p :c . ?x :q ?z", why_not.WEIGHTS),
     ],
 )

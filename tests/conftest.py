@@ -36,6 +36,7 @@ if settings().deadline is not None:
     settings.load_profile("levada")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start Spark run one after the other in one worker of pytest-xdist; the others
     where there is room, the long ones first: what is long and last leaves workers idle.

@@ -11,7 +11,7 @@ def test_groups_move_while_it_runs_and_results_are_right() -> None:
     found = moving.moved(0.001)
     assert found["state_mb"] > 0
     assert len(found["moved"]) == len(moving.MOVES) and set(found["degrees"]) == {"26", "30"}
-    assert all(looked >= 0 for looked in found["looked_mb"])
+    assert len(found["read_by_groups"]) == len(found["read_in_four_epochs"]) == len(moving.MOVES)
 
 
 @pytest.mark.parametrize("apart", [1, 100])

@@ -26,7 +26,7 @@ SAME = {
     "longer": HEAD + "CONSTRUCT { ?a :longer ?n }" + FROM,
 }
 COPIES = {f"{name}-{i}": text for name, text in SAME.items() for i in range(20)}
-SECONDS = 20
+SECONDS = 16
 Rows = list[tuple[Any, Any]]
 
 
@@ -63,11 +63,10 @@ def right(folder: Path, text: str, **said: Any) -> Rows:
         return rows(asked)
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("mode", ["exact", "relax"])
+@pytest.mark.parametrize(("mode", "partitions"), [("exact", 3), ("relax", 1)])
 def test_what_is_alike_is_there_once(tmp_path: Path, mode: str, partitions: int) -> None:
     said = {name: right(tmp_path / name, text) for name, text in SAME.items()}
-    assert all(len(found) > 15 for found in said.values())
+    assert all(len(found) > 11 for found in said.values())
     written = []
     for queries in (SAME, COPIES):
         folder = tmp_path / str(len(queries))
@@ -109,7 +108,7 @@ def test_who_ends_comes_and_goes_has_what_is_its_own(tmp_path: Path) -> None:
         until(lambda: some.progress().elements == 50 * SECONDS)
         some.stop()
         for one in asked:
-            own = [each for each in said[one.name] if each[0] <= 19_000]
+            own = [each for each in said[one.name] if each[0] <= 15_000]
             assert rows(one)[: len(own)] == own, one.name
             assert len(rows(one)) - len(own) <= 1
         assert rows(later)[-1] in said["whole"]

@@ -25,9 +25,11 @@ ONCE = (
     "conformance/test_srbench", "conformance/test_csrbench_engine", "conformance/test_citybench",
     "conformance/test_lsbench", "conformance/test_w3c_protocol", "unit/test_house",
     "unit/server/test_sparql", "store/test_damage", "store/test_rollback", "test_bounded_memory",
-    "cli/test_demo_results", "fuzz/test_damaged_checkpoints",
+    "cli/test_demo_results", "fuzz/test_damaged_checkpoints", "placement|test_katts",
 )  # fmt: skip
-"""Modules whose tests share what is made once, and dear: one worker has all of them."""
+"""Modules whose tests share what is made once, and dear (data, or loops that are compiled when they
+are first called): one worker has all of them. ``|`` stands between what has one worker together.
+"""
 
 # In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a
 # slow machine is no failure.
@@ -47,6 +49,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_spark = SPARK in item.path.parents or item.get_closest_marker("spark")
         if on_spark and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("spark"))
-        elif shared := next((name for name in ONCE if name in item.nodeid), None):
+        elif shared := next((one for one in ONCE if _is_of(one, item.nodeid)), None):
             item.add_marker(pytest.mark.xdist_group(shared))
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONG))
+
+
+def _is_of(names: str, node: str) -> bool:
+    return any(name in node for name in names.split("|"))

@@ -18,9 +18,11 @@ from levada.engine.engine import Engine
 from levada.model import columns as col
 from levada.model.checked import unpack_checked
 from levada.model.frame import Frame
-from levada.runtime.task import pending
+from levada.runtime.task.pending import TIME
 from levada.testing.memory_sink import MemorySink
 from levada.testing.streams import write_lines
+from levada.windows.state import in_turn
+from levada.windows.state.in_turn import InTurn
 from levada.windows.state.pieces import State, read_head
 
 EPOCHS = 750
@@ -109,10 +111,11 @@ def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
         state = files.state()
         new = w + drawn.integers(0, 500, drawn.integers(0, 9))
         w += int(drawn.integers(0, 12)) * int(drawn.random() < 0.7)
-        up = [f[col.least(0)] for f in pending._come_up(state, key, w)]
+        waits = InTurn(state, key, TIME)
+        up = [rows[TIME] for rows in waits.come_up(w)]
         left = np.sort(new[new >= w])
         if len(left):
-            pending._wait(state, key, Frame({**_of(len(left)), col.least(0): left}))
+            waits.wait(Frame({**_of(len(left)), TIME: left}))
         files.close(state, epoch)
         pieces = max(pieces, len(state.pieces(key)))
         right = np.sort(waiting[waiting < w])
@@ -123,11 +126,11 @@ def test_what_waits_comes_up_once_at_its_time(random_seed: int) -> None:
 
 
 def test_large_pieces_are_put_together_with_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "MOST_ROWS", 64)
+    monkeypatch.setattr(in_turn, "MOST_ROWS", 64)
     state = State(None, "", lambda name: pytest.fail("nothing is written"))
     for i in range(0, 4000, 4):
         rows = np.arange(i, i + 4)
-        pending._wait(state, "k", Frame({**_of(4), col.least(0): rows}))
+        InTurn(state, "k", TIME).wait(Frame({**_of(4), TIME: rows}))
     sizes = [p.rows for p in state.pieces("k")]
     assert sum(sizes) == 4000
     assert max(sizes) < 3 * 64

@@ -1,35 +1,25 @@
 """Pending rows: what is read but not yet below its stream's watermark (docs/semantics.md#progress).
 
-An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait as
-pieces in order of time, those of each stream for themselves. What comes up is cut out of a piece
-where it lies: the piece stays as it is, its ``low`` says which of its rows still wait, and it goes
-when none does. An epoch's rows are one piece, and pieces become one as ``due_together`` says, so
-there are about log2 n of them, and a row is rewritten about as often, however far a stream runs
-ahead.
-
-Cost of an epoch: a look into each piece, its new rows and those that come up; but for the largest
-pieces, which stay as they are, a row is rewritten some times.
+An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait in
+order of time (``windows/state/in_turn``), those of each stream for themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, Times
 from levada.plan.sealed.joins import is_alike
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.windows.state.pieces import ALIKE, Piece, State, due_together
+from levada.windows.state.in_turn import InTurn, ordered
+from levada.windows.state.pieces import ALIKE, State
 
-MOST_ROWS = 1 << 20
-"""A piece with so many rows is put together with no other."""
+TIME = col.least(0)
 Waiting = dict[tuple[int, int], list[Frame]]  # new rows by node and input
 
 
@@ -84,7 +74,7 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
     up: list[Frame] = []
     rest: list[Frame] = []
     for stream in to.streams:
-        up += _come_up(state, to.key(stream), int(watermarks[stream]))
+        up += InTurn(state, to.key(stream), TIME).come_up(int(watermarks[stream]))
     for frame in frames:
         _split(frame, w, start, up, rest)
     left = [f for f in rest if f.n]
@@ -92,54 +82,14 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
         new = concat(left)
         of = streams[new["op"]]
         for stream in np.unique(of).tolist():  # each has its own watermark
-            _wait(state, to.key(stream), _in_order(new.where(of == stream)))
+            InTurn(state, to.key(stream), TIME).wait(new.where(of == stream))
     found = [f for f in up if f.n]
-    return _in_order(concat(found)) if found else None
-
-
-def _come_up(state: State, key: str, w: int) -> Iterator[Frame]:
-    """The rows of a stream that have waited and are up now."""
-    kept: list[Piece] = []
-    for piece in state.pieces(key):
-        if piece.low >= w:
-            kept.append(piece)
-            continue
-        rows = state.frame(piece)
-        first, last = np.searchsorted(rows[col.least(0)], (piece.low, w)).tolist()
-        state.touched += last - first
-        if last < rows.n:
-            kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=w))
-        yield state.own(piece, rows.slice(first, last))
-    state.replace(key, kept)
-
-
-def _wait(state: State, key: str, rows: Frame) -> None:
-    """Adds an epoch's rows, in order of time, to those of a stream that wait."""
-    pieces = [*state.pieces(key), _put(state, rows)]
-    large = [i + 1 for i, piece in enumerate(pieces) if piece.rows >= MOST_ROWS]
-    first = large[-1] if large else 0
-    first += due_together(pieces[first:])
-    if first < len(pieces):
-        parts = [_left(state, piece) for piece in pieces[first:]]
-        pieces[first:] = [_put(state, _in_order(concat(parts)))]
-    state.replace(key, pieces)
-
-
-def _left(state: State, piece: Piece) -> Frame:
-    """The rows of a piece that still wait."""
-    state.touched += piece.rows
-    rows = state.frame(piece)
-    return state.own(piece, rows.slice(rows.n - piece.rows, rows.n))
-
-
-def _put(state: State, rows: Frame) -> Piece:
-    ts = rows[col.least(0)]
-    return state.put({"": rows}, rows.n, (MAX, int(ts[0]), int(ts[-1])))
+    return ordered(concat(found), TIME) if found else None
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
     """Rows that are up, and rows that wait; rows before their query's start count nowhere."""
-    op, ts = frame["op"], frame[col.least(0)]
+    op, ts = frame["op"], frame[TIME]
     if not frame.n:
         return
     if int(ts.max()) < int(w.min()) and int(ts.min()) >= int(start.max()):
@@ -154,11 +104,6 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
     now = ts < w[op]
     up.append(frame.where(now & counts))
     rest.append(frame.where(~now & counts))
-
-
-def _in_order(frame: Frame) -> Frame:
-    ts = frame[col.least(0)]
-    return frame if (ts[1:] >= ts[:-1]).all() else frame.take(in_order(ts))
 
 
 def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:

@@ -27,7 +27,7 @@ from levada.operators.env import Env, Inputs
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows import numbers
-from levada.windows.state.in_turn import come_up, wait
+from levada.windows.state.in_turn import InTurn
 
 
 class Came(NamedTuple):
@@ -54,22 +54,29 @@ def narrow(node: PlanNode[s.Narrow], inputs: Inputs, env: Env) -> Frame | None:
         return None
     order = np.argsort(instants[col.greatest(numbers.LAST)], kind="stable")
     came = Came(instants[col.greatest(numbers.LAST)][order], instants[col.least(0)][order])
-    begin, end = f"{node.id}.begin", f"{node.id}.end"
+    begin, end = _waiting(node, "begin", env), _waiting(node, "end", env)
     fresh = [] if rows is None else [_counting(node, rows)]
-    found = [*come_up(env.state, begin, came.top), *fresh]
-    going = come_up(env.state, end, came.top)
+    found = [*begin.come_up(came.top + 1), *fresh]
+    going = end.come_up(came.top + 1)
     made = [_ended(node, part, came) for part in going]
     if found:
         both = concat(found)
         coming = both.where(both[col.NUMBER] <= came.top)
         later = both.where(both[col.NUMBER] > came.top)
         made.append(_begun(node, coming, came))
-        wait(env.state, begin, later, lambda some: some.where(node.alive[some["op"]]))
+        begin.wait(later)
         stays = coming.with_(**{col.NUMBER: coming[col.END]})
         stays = stays.where(stays[col.NUMBER] > came.top)
-        wait(env.state, end, stays, lambda some: some.where(node.alive[some["op"]]))
+        end.wait(stays)
     out = concat(made) if made else None
     return out if out is not None and out.n else None
+
+
+def _waiting(node: PlanNode[s.Narrow], what: str, env: Env) -> InTurn:
+    def living(rows: Frame) -> Frame:
+        return rows.where(node.alive[rows["op"]])
+
+    return InTurn(env.state, f"{node.id}.{what}", col.NUMBER, living)
 
 
 def _counting(node: PlanNode[s.Narrow], rows: Frame) -> Frame:

@@ -51,6 +51,7 @@ PLACE = "g"
 
 KEY, CHECK = "#k", "#h"
 BEGIN, END = "#s", "#e"
+LEFT = "#left"
 COUNT = "#n"
 STANDING = "#rows"
 GROUP = "#g"

@@ -19,7 +19,9 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
-_SPECIAL = re.compile('["\\\\\x00-\x1f\x7f]')
+SPECIAL = '["\\\\\x00-\x1f\x7f\ufffe\uffff]'
+"""What a canonical text writes otherwise than as it is, as a regular expression."""
+_SPECIAL = re.compile(SPECIAL)
 _ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -118,7 +120,7 @@ def equals_itself_alone(term: Term) -> bool:
 def _escape(c: str) -> str:
     if c in _ESCAPES:
         return _ESCAPES[c]
-    return f"\\u{ord(c):04X}" if ord(c) < 0x20 or ord(c) == 0x7F else c
+    return f"\\u{ord(c):04X}" if _SPECIAL.match(c) else c
 
 
 def parse_term(text: str) -> Term:

@@ -22,7 +22,7 @@ from levada.intake.tables.tuples import TupleColumn, Tuples
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Column, Frame
-from levada.model.term import Kind, Literal
+from levada.model.term import SPECIAL, Kind, Literal
 from levada.operators.expressions.values import from_texts
 from levada.operators.rows.values import slot
 from levada.plan.sealed import steps as s
@@ -144,7 +144,7 @@ def canonical(strings: pl.Series) -> pl.Series:
     >>> canonical(pl.Series(['a"b']))[0]
     '"a\\"b"'
     """
-    if strings.str.contains(r'[\x00-\x1f\x7f"\\\\]').any():
+    if strings.str.contains(SPECIAL).any():
         return strings.map_elements(lambda text: str(Literal(text)), return_dtype=pl.String)
     return pl.select(pl.concat_str(pl.lit('"'), pl.lit(strings), pl.lit('"'))).to_series()
 

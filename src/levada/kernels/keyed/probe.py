@@ -96,12 +96,14 @@ def common_length(s: Times, e: Times) -> int | None:
     3
     >>> common_length(np.array([1, 5]), np.array([4, 9])) is None
     True
+    >>> common_length(np.array([MIN + 1]), np.array([5])) is None  # no run remembers more than MAX
+    True
     """
     if not len(s) or s.min() <= MIN or e.max() >= MAX:
         return None
     lengths = e - s
     length = int(lengths[0])
-    return length if length > 0 and (lengths == length).all() else None
+    return length if 0 < length < MAX and (lengths == length).all() else None
 
 
 def join_pairs(

@@ -84,22 +84,40 @@ def _timed(
     low, high = calendar.low, calendar.high
     ahead = f"{node.id}.ahead"
     begun = _due(state, ahead, col.BEGIN, calendar)
+    replaced = bool((node.windows.kind == WindowKind.STATIC).any())
     waiting = []
     if frame is not None and frame.n:
-        s, e = exact(frame, node.input_layouts[0], node.windows, windows)
-        new = report_buffer.timed(
-            frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e)
-        )
+        new = _spans(node, windows, frame, calendar, replaced=replaced)
         begun.append(new.where(new[col.BEGIN] <= high[new["op"]]))
         waiting.append(new.where(new[col.BEGIN] > high[new["op"]]))
     begun = [f for f in begun if f.n]
-    if (node.windows.kind == WindowKind.STATIC).any():
-        begun = [_at_next_report(f, calendar, waiting) for f in begun]
+    if replaced:
+        begun = [_at_next_report(_with_left(f), calendar, waiting) for f in begun]
     _remember_by(state, ahead, col.BEGIN, waiting, calendar.made)
     for f in begun:
         yield _at(f, f[col.BEGIN], 1, low, high)
     if not certain:
-        yield from _ending(state, f"{node.id}.live", begun, calendar)
+        yield from _ending(state, f"{node.id}.live", begun, calendar, replaced=replaced)
+
+
+def _spans(
+    node: PlanNode, windows: tuple[int, ...], frame: Frame, calendar: Calendar, *, replaced: bool
+) -> Frame:
+    """New rows with the instants from and up to which they count; where graphs may be ``replaced``
+    also with that at which they have left the windows, whatever else ends them.
+    """
+    layout = node.input_layouts[0]
+    s, e = exact(frame, layout, node.windows, windows)
+    if replaced:
+        _, left = exact(frame.drop(col.UNTIL), layout, node.windows, windows)
+        frame = frame.with_(**{col.LEFT: calendar.rounded(frame["op"], left)})
+    op = frame["op"]
+    return report_buffer.timed(frame, calendar.rounded(op, s), calendar.rounded(op, e))
+
+
+def _with_left(rows: Frame) -> Frame:
+    """Rows of a state from before it was known when they leave the windows: when they end."""
+    return rows if col.LEFT in rows else rows.with_(**{col.LEFT: rows[col.END]})
 
 
 def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Frame:
@@ -113,6 +131,19 @@ def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Fr
     unknown = first >= MAX
     waiting.append(rows.with_(**{col.BEGIN: high + 1}).where(unknown & (rows[col.END] > high)))
     return rows.with_(**{col.BEGIN: first}).where(~unknown & (first < rows[col.END]))
+
+
+def _ends_at_next_report(rows: Frame, calendar: Calendar) -> Frame:
+    """Rows of which some that are due end with the replacement of a graph: that is at the next
+    report, for which they may wait, or when they leave their windows, if they do before.
+    """
+    high = calendar.high[rows["op"]]
+    early = np.flatnonzero((rows[col.END] <= high) & (rows[col.END] < rows[col.LEFT]))
+    end, op = rows[col.END].copy(), rows["op"][early]
+    first = calendar.first_report(op, end[early])
+    next_ = np.where(first < MAX, first, high[early] + 1)
+    end[early] = np.minimum(next_, rows[col.LEFT][early])
+    return rows.with_(**{col.END: end})
 
 
 def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
@@ -134,13 +165,18 @@ def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]
     return found
 
 
-def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> Iterator[Frame]:
+def _ending(
+    state: State, key: str, begun: list[Frame], calendar: Calendar, *, replaced: bool
+) -> Iterator[Frame]:
     """The ends that are due, of rows of before and of those that have begun now."""
     low, high = calendar.low, calendar.high
-    for f in (*_due(state, key, col.END, calendar), *begun):
+    ending = [*_due(state, key, col.END, calendar), *begun]
+    if replaced:
+        ending = [_ends_at_next_report(_with_left(f), calendar) for f in ending]
+    for f in ending:
         yield _at(f, f[col.END], -1, low, high)
     # without an end they say no more
-    later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in begun]
+    later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in ending]
     _remember_by(state, key, col.END, later, calendar.made)
 
 

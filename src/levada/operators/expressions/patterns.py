@@ -14,7 +14,7 @@ import polars as pl
 
 from levada.model.arrays import Longs
 from levada.model.expression import Function
-from levada.model.term import Kind, Term
+from levada.model.term import SPECIAL, Kind, Term
 from levada.operators.expressions.rows import Result, combinations
 from levada.operators.expressions.scalar import regex
 from levada.operators.expressions.scalar.literals import Text, literal_of, term_of
@@ -58,14 +58,11 @@ def _plainly(
         at = known.to_numpy()
         result.put(own[at], Kind.BOOLEAN, man=done.drop_nulls().cast(pl.Int64).to_numpy())
         return rows[~suited[rows]]
-    at = (known & ~done.str.contains(_ESCAPED).fill_null(False)).to_numpy()
+    at = (known & ~done.str.contains(SPECIAL).fill_null(False)).to_numpy()
     made = pl.select(pl.lit('"') + pl.lit(done.filter(at)) + pl.lit('"')).to_series()
     result.put_texts(own[at], Kind.STRING, made)
     suited[own[~at & known.to_numpy()]] = False
     return rows[~suited[rows]]
-
-
-_ESCAPED = r'["\\\x00-\x1f\x7f]'
 
 
 def _by_pattern(

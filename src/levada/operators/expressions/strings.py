@@ -18,7 +18,7 @@ import polars as pl
 
 from levada.model.arrays import Longs
 from levada.model.expression import Function
-from levada.model.term import Kind
+from levada.model.term import SPECIAL, Kind
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import FEW, Column, length
@@ -121,7 +121,7 @@ def plain(texts: pl.DataFrame, function: Function) -> np.ndarray[tuple[int], np.
 def _write(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The rows that are literals, or IRIs whose characters need no escape."""
     text = pl.col("0")
-    suited = text.str.starts_with('"') | (text.str.starts_with("<") & ~text.str.contains('["\\\\]'))
+    suited = text.str.starts_with('"') | (text.str.starts_with("<") & ~text.str.contains(SPECIAL))
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
         texts.select(suited.fill_null(False)).to_series().to_numpy()
     )

@@ -1,0 +1,31 @@
+"""Canonical texts are those that pyoxigraph prints, by which the intake tells terms apart."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyoxigraph as ox
+
+import levada
+from levada.intake.matching.first_rows import canonical
+from levada.model.term import Literal, parse_term
+
+SURROGATES = range(0xD800, 0xE000)
+CHARACTERS = [chr(c) for c in (*range(1, 0x10000), 0x1FFFE, 0x1FFFF, 0x10FFFF) if c not in SURROGATES]  # fmt: skip
+TEXT = """SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [TRIPLES 2]
+WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v }} FILTER({}) }}"""
+
+
+def test_each_character_is_written_as_pyoxigraph_does() -> None:
+    printed = [str(ox.Literal(c)) for c in CHARACTERS]
+    assert [str(Literal(c)) for c in CHARACTERS] == printed
+    assert canonical(pl.Series(CHARACTERS)).to_list() == printed
+    assert [parse_term(text) for text in printed] == [Literal(c) for c in CHARACTERS]
+
+
+def test_what_is_written_by_its_number_equals_a_constant() -> None:
+    """U+FFFE and U+FFFF are no characters of XML, and are written so."""
+    stream = ['<e:a> <e:p> "\\uFFFF" 1 .', '<e:b> <e:p> "x" 2 .']
+    for condition in ('?v = "\uffff"', '?v IN ("\\uFFFF", 5)', '?v = REPLACE(?v, "x", "\uffff")'):
+        found = levada.query(TEXT.format(condition), {"e:s": stream})
+        assert found.to_dicts()[-1]["x"] == "e:a"
+        assert len(found.reports) == 2

@@ -74,7 +74,7 @@ def input_of(
     node: PlanNode[s.MultiwayJoin], env: Env, i: int, frame: Frame | None, horizons: runs.Horizons
 ) -> Input:
     """One input: its keys, its occurrences if it is raw, its runs."""
-    return _input(node, env, i, _came(node, i, frame), horizons, None)
+    return _input(node, env, i, _came(node, i, frame), horizons, wanted=None)
 
 
 def inputs_of(
@@ -86,7 +86,7 @@ def inputs_of(
     for i, own in enumerate(came):
         meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
         wanted = Wanted([(key[0], rows) for rows, key in meet])
-        found.append(_input(node, env, i, own, horizons, wanted))
+        found.append(_input(node, env, i, own, horizons, wanted=wanted))
     return found
 
 
@@ -102,7 +102,7 @@ def _came(
 
 def _input(
     node: PlanNode[s.MultiwayJoin], env: Env, i: int, came: tuple[Frame, r.Key],
-    horizons: runs.Horizons, wanted: Wanted | None,
+    horizons: runs.Horizons, *, wanted: Wanted | None,
 ) -> Input:  # fmt: skip
     (frame, key), layout, whole = came, node.input_layouts[i], None
     old = runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)

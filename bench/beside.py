@@ -71,18 +71,20 @@ class Company:
 def _executors() -> dict[str, psutil.Process]:
     found = {}
     for process in psutil.Process().children(recursive=True):
-        line = process.cmdline()
-        if "--executor-id" in line and "java" in line[0]:
-            found[line[line.index("--executor-id") + 1]] = process
+        with suppress(psutil.Error):
+            line = process.cmdline()
+            if "--executor-id" in line and "java" in line[0]:
+                found[line[line.index("--executor-id") + 1]] = process
     return found
 
 
 def _bind(executor: psutil.Process, processor: int) -> None:
     """All threads of an executor and of its workers; what they start begins there, too."""
     for process in (executor, *executor.children(recursive=True)):
-        for thread in process.threads():
-            with suppress(ProcessLookupError):  # it has ended
-                os.sched_setaffinity(thread.id, {processor})
+        with suppress(psutil.Error):  # it has ended
+            for thread in process.threads():
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread.id, {processor})
 
 
 def beside(scale: float) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
             engine.await_end()
             assert engine._driver is not None, "it has been started"
             check_count("moving", engine._driver.last.results, expected)
-            homes = homes_of(engine._driver.executor)
+            homes = homes_of(engine._driver.epochs.executor)
             at = {p: e for (s, p), e in homes._at[False].items()} if homes else {}
     finally:
         company.go()

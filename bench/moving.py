@@ -56,6 +56,7 @@ EPOCHS, MOVES, CHANGES = 34, (10, 14, 20), {26: 2, 30: 4}
 PLAIN = 26  # before that the partitions are four
 RATE, SECONDS, PARTITIONS = 5_000, 24, 8  # events a second of each stream
 STAGES, MANY, FILES = 2, 1000, 30
+LASTS = 8  # epochs of two, twice: those of the first ones have what JVMs compile
 LOOP = "levada loop"
 
 
@@ -322,7 +323,7 @@ def _alone(apart: int, epochs: int) -> dict[str, float]:
 def two(scale: float) -> dict[str, Any]:
     """One executor and two."""
     epoch = int(1_000_000 * scale)
-    n = 3 * epoch
+    n = LASTS * epoch
     with tempfile.TemporaryDirectory(prefix="levada-two-") as name:
         folder, streams = Path(name), [events(s, n, max(epoch // 10, 1), 1.0) for s in (1, 2)]
         for side, value, stream in zip("ab", "vw", streams, strict=True):

@@ -1,6 +1,7 @@
 """How many bytes of state partitions read: what is read of a file is checked first, so these are
 the bytes that are checked. (How many pages of a map were looked at is not known: Linux maps up to
-2 MB at a touch.)
+2 MB at a touch.) Each partition is as in a process of its own: what another one has open is read
+again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from levada.model.arrays import Longs, Words
 from levada.model.checked import BLOCK, CheckedFrames, _Blocks
 from levada.model.frame import Described, Frame
 from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
+from levada.runtime.store import state_files
 
 
 class Looked(LocalExecutor):
@@ -63,5 +65,6 @@ class Looked(LocalExecutor):
             patch.object(CheckedFrames, "__getitem__", frame),
             patch.object(_Blocks, "_check", blocks),
             patch.object(CheckedFrames, "_sums", sums_of),
+            patch.object(state_files, "file_of", state_files.File),
         ):
             yield

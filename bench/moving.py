@@ -4,8 +4,11 @@ two; each figure by itself (``LEVADA_MOVING``: the names of some).
     moved    W1 with 10,000,000 rows in state over 4 partitions, stepped, epochs of 20,000: an epoch
              from which on 1/64 of the groups is elsewhere, by the median one (CPU); the bytes of
              state that the new owner read beyond what it read in the epoch before, by those of the
-             groups: in that epoch, and in four (``looked``)
-    degrees  the same from 4 partitions to 2 and to 4 again: the slowest of the epochs there
+             groups: in that epoch, and in four (``looked``); from 4 partitions to 2 and to 4 again:
+             the slowest of the epochs there by the median one. Partitions share no open file, as
+             in processes of their own
+    degrees  the same of a process that has all partitions, which share what they have open
+    beside   W1 on two executors, of which one shares its processor with busy processes (``beside``)
     tenth    a load that ``W1`` over 8 partitions has a tenth of its time for, an epoch a second:
              CPU of an epoch with ``--balance on`` and 8 partitions at most, by that over 8
     driver   an epoch of the driver alone, with outcomes as of 1,000 partitions, two stages and 30
@@ -33,6 +36,7 @@ import msgspec
 import numpy as np
 import psutil
 
+from bench.beside import beside
 from bench.data import Events, events, pairs_within, write
 from bench.elastic import Executors
 from bench.empty import empty_after_first
@@ -52,6 +56,7 @@ EPOCHS, MOVES, CHANGES = 34, (10, 14, 20), {26: 2, 30: 4}
 PLAIN = 26  # before that the partitions are four
 RATE, SECONDS, PARTITIONS = 5_000, 24, 8  # events a second of each stream
 STAGES, MANY, FILES = 2, 1000, 30
+LASTS = 8  # epochs of two, twice: those of the first ones have what JVMs compile
 LOOP = "levada loop"
 
 
@@ -65,8 +70,14 @@ class Stepped(Engine):
         return self.looked
 
 
-def moved(scale: float) -> dict[str, Any]:
-    """``moved`` and ``degrees``."""
+def degrees(scale: float) -> dict[str, Any]:
+    """Of partitions of one process."""
+    found = moved(scale, apart=False)
+    return {name: found[name] for name in ("epoch_ms", "slowest_plain", "moved", "degrees")}
+
+
+def moved(scale: float, *, apart: bool = True) -> dict[str, Any]:
+    """``apart``: partitions are as in processes of their own."""
     rows, epoch = int(ROWS * scale) // 2, int(EPOCH * scale) // 2
     n = rows + EPOCHS * epoch
     keys = max(int(SPARSE * scale), 1000)
@@ -78,12 +89,14 @@ def moved(scale: float) -> dict[str, Any]:
             for side, value, stream in zip("ab", "vw", streams, strict=True):
                 part = Events(stream.k[cut], stream.v[cut], stream.ts[cut])
                 write(folder / side, part, size, value, first)
-            told = _epochs(folder, 2 * size, n, watched=bool(first))
+            told = _epochs(folder, 2 * size, n, watched=bool(first), apart=apart)
     check_count("moving", told["count"], pairs_within(*streams, n))
     return told["figures"]
 
 
-def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str, Any]:
+def _epochs(
+    folder: Path, epoch: int, width: int, *, watched: bool, apart: bool
+) -> dict[str, Any]:  # fmt: skip
     """A start over all that is there; what its epochs took."""
     at, last, state = [time.process_time()], list[Manifest](), 0
     with ExitStack() as reading, Stepped(
@@ -106,7 +119,8 @@ def _epochs(folder: Path, epoch: int, width: int, *, watched: bool) -> dict[str,
 
         engine._on_epoch(see)
         engine.start(once=True, keep_open=not watched)
-        reading.enter_context(engine.looked.reading())
+        if apart:
+            reading.enter_context(engine.looked.reading())
         engine.await_end()
         spent, seen = np.diff(at), engine.looked.seen
     return {"count": last[0].results, "figures": _figures(spent, seen, state) if watched else {}}
@@ -309,7 +323,7 @@ def _alone(apart: int, epochs: int) -> dict[str, float]:
 def two(scale: float) -> dict[str, Any]:
     """One executor and two."""
     epoch = int(1_000_000 * scale)
-    n = 3 * epoch
+    n = LASTS * epoch
     with tempfile.TemporaryDirectory(prefix="levada-two-") as name:
         folder, streams = Path(name), [events(s, n, max(epoch // 10, 1), 1.0) for s in (1, 2)]
         for side, value, stream in zip("ab", "vw", streams, strict=True):
@@ -363,11 +377,14 @@ def _by_executor() -> dict[str, float]:
     return found
 
 
-PARTS = {"moved": moved, "tenth": tenth, "driver": driver, "two": two}
+PARTS: dict[str, Callable[[float], dict[str, Any]]] = {
+    "moved": moved, "degrees": degrees, "tenth": tenth, "driver": driver, "two": two,
+    "beside": beside,
+}  # fmt: skip
 
 
 def run(scale: float, stepped: bool) -> Result:
-    """Those that are wanted; ``two`` is on Spark in any case."""
+    """Those that are wanted; ``two`` and ``beside`` are on Spark in any case."""
     wanted = os.environ.get("LEVADA_MOVING", " ".join(PARTS)).split()
     more = {name: PARTS[name](scale) for name in wanted}
     return Result("moving", {"count": len(more)}, more=more)

@@ -1,11 +1,19 @@
-"""Group tables by lot: what moves before each epoch, and among how many partitions."""
+"""Group tables by lot: what moves before each epoch, and among how many partitions; and runs of
+others of which little is read, however small they are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
 import numpy as np
 
+from levada.model import checked
 from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.runtime.store.group_tables import Dealing
+from levada.windows.state.moved import wanted
 
 MOST = 4  # partitions
 
@@ -26,3 +34,17 @@ def by_lot(seed: int) -> Dealing:
         return GroupTable(1, table.groups, parts, other, to[other])
 
     return deal
+
+
+@contextmanager
+def looked_up(*, small: bool) -> Iterator[None]:
+    """With ``small``, small runs and frames of others are read as large ones are: what is looked
+    up, by blocks.
+    """
+    with ExitStack() as patched:
+        if small:
+            for module, name, value in ((wanted, "FEW", 0), (wanted, "MANY", 0),
+                                        (wanted, "MOSTLY", 2.0),
+                                        (checked, "LARGE", 64), (checked, "BLOCK", 6)):  # fmt: skip
+                patched.enter_context(patch.object(module, name, value))
+        yield

@@ -34,7 +34,7 @@ FIGURES = {
     "Fig. 11": ("measured", "bytes and blobs of an epoch by slaves, a fixed or a chosen number"),
     "Fig. 12": ("measured", "bytes to the slave that gets least, on average, most: `curves`"),
     "Fig. 13, 14": ("predicted, measured", "delay and bytes by the length of an epoch: `lengths`"),
-    "background load": ("measured", "`tests/spark/test_elastic.py`, `bench balance`"),
+    "background load": ("measured", "`LEVADA_MOVING=beside bench moving`"),
     "sub-groups": ("re-derived", "the buffer's peak, `peak`; docs/rounds.md has what we do"),
     "rivals": ("re-derived", "bytes where one stream goes to all slaves: `to_all`"),
     "seconds on a network": ("not measurable here", "one machine of two cores"),

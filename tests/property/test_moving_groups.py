@@ -5,7 +5,6 @@ deaths between, against the reference (Parallel windowed joins, W17, W56).
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
@@ -16,12 +15,10 @@ from test_hand_made_entailment import SUB, under
 from asking import S, at, query, triples
 from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from cases.windows import Clause
-from dealing import MOST, by_lot
+from dealing import MOST, by_lot, looked_up
 from examples import PATIENCE, examples
-from levada.model import checked
 from levada.runtime.store.names import kept
 from levada.testing.compare import same_queries
-from levada.windows.state.moved import wanted
 from stepped import run_moved
 
 pytestmark = pytest.mark.timeout(PATIENCE)
@@ -37,13 +34,9 @@ deaths = st.dictionaries(st.integers(1, 8), st.booleans(), max_size=2)
 def test_moves_do_not_show(
     case: Case, rows: int, lot: int, stops: list[tuple[int, int | None]], dies: dict[int, bool]
 ) -> None:
-    with ExitStack() as patched:
-        if lot % 2 == 0:  # there are inventories
-            patched.enter_context(patch.object(kept, "FEW", 0))
-        if lot % 4 < 2:  # small runs and frames are read as large ones are
-            for module, name, value in ((wanted, "FEW", 0), (wanted, "MANY", 0),
-                                        (checked, "LARGE", 64), (checked, "BLOCK", 6)):  # fmt: skip
-                patched.enter_context(patch.object(module, name, value))
+    # in some there are inventories
+    few = 0 if lot % 2 == 0 else kept.FEW
+    with looked_up(small=lot % 4 < 2), patch.object(kept, "FEW", few):
         got = run_moved(case, by_lot(lot), stops, dies, epoch_rows=rows)
     assert same_queries(case.expected(), got) is None
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from asking import S, at, query
 from cases import Case
+from dealing import looked_up
 from examples import PATIENCE, examples
 from heavy import Lots, groups_of
 from levada.engine.engine import Engine
@@ -32,6 +33,7 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.testing.compare import same_queries
+from levada.windows.state.moved import wanted
 from stars import starred
 from stepped import run_between, run_moved
 
@@ -138,6 +140,22 @@ def test_groups_that_move_have_what_follows_from_their_rows_made_again() -> None
     assert min(looks.values()) >= 5
 
 
+def test_of_runs_of_others_is_read_what_new_rows_meet() -> None:
+    stream = [at(500 * i, f':a :p {i} . :a :q :b . :b :q :a . :a :r "ab"') for i in range(12)]
+    asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
+    case, rows_met, met = Case({S: tuple(stream)}, (asked,)), [0], wanted._rows
+
+    def counted(*args: Any) -> Frame:
+        found = met(*args)
+        rows_met[0] += found.n
+        return found
+
+    with looked_up(small=True), patch.object(wanted, "_rows", counted):
+        got = run_moved(case, turned, [(2, 3)], {}, epoch_rows=3, joins=("multiway",))
+    assert same_queries(case.expected(), got) is None
+    assert rows_met[0] >= 8
+
+
 @examples(6)
 @given(
     starred(), st.sampled_from((3, 5, 9, 1000)), lots, starts, deaths, modes,
@@ -169,5 +187,6 @@ def test_joins_in_one_step_do_not_show(
     dies: dict[int, bool], mode: str, joins: tuple[str, ...],
 ) -> None:  # fmt: skip
     deal = Lots(lot, groups_of(case)).deal
-    got = run_moved(case, deal, stops, dies, epoch_rows=rows, sharing=mode, joins=joins)
+    with looked_up(small=lot % 2 == 0):
+        got = run_moved(case, deal, stops, dies, epoch_rows=rows, sharing=mode, joins=joins)
     assert same_queries(case.expected(), got) is None

@@ -32,7 +32,7 @@ from levada.model.time import Times
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.divide import own_here
-from levada.operators.interval.multiway_inputs import Input, input_of, matches, order_of
+from levada.operators.interval.multiway_inputs import Input, inputs_of, matches, order_of
 from levada.operators.rows import edges as r
 from levada.operators.rows.pick import unhidden
 from levada.plan.sealed import steps as s
@@ -74,7 +74,7 @@ def multiway(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Frame 
 def multiway_in_pieces(node: PlanNode[s.MultiwayJoin], inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, some ``PART`` at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
-    sides = [input_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
+    sides = inputs_of(node, env, inputs, horizons)
     yield from at_once(node, sides, env)
     keep(node, sides, env, horizons)
 

@@ -20,7 +20,7 @@ from levada.model import columns as col
 from levada.model.arrays import Doubles, Longs, Words
 from levada.model.frame import Frame
 from levada.model.time import Times
-from levada.operators.env import Env
+from levada.operators.env import Env, Inputs
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.plan.sealed import steps as s
@@ -28,6 +28,7 @@ from levada.plan.sealed.layout import Layout, slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.intervals import outer
 from levada.windows.state import runs
+from levada.windows.state.moved.wanted import Wanted
 from levada.windows.state.runs import Run
 
 SAMPLE = 128  # new rows of an input that are looked at
@@ -73,11 +74,38 @@ def input_of(
     node: PlanNode[s.MultiwayJoin], env: Env, i: int, frame: Frame | None, horizons: runs.Horizons
 ) -> Input:
     """One input: its keys, its occurrences if it is raw, its runs."""
-    layout, old = node.input_layouts[i], runs.live(env.state, f"{node.id}.{i}", horizons.now)
-    frame = r.empty(layout) if frame is None else frame
+    return _input(node, env, i, _came(node, i, frame), horizons, wanted=None)
+
+
+def inputs_of(
+    node: PlanNode[s.MultiwayJoin], env: Env, inputs: Inputs, horizons: runs.Horizons
+) -> list[Input]:
+    """All inputs; of runs that others have written what the new rows of this epoch can meet."""
+    came = [_came(node, i, frame) for i, frame in enumerate(inputs)]
+    found = []
+    for i, own in enumerate(came):
+        meet = came if node.step.raw[i] else [*came[:i], *came[i + 1 :]]
+        wanted = Wanted([(key[0], rows) for rows, key in meet])
+        found.append(_input(node, env, i, own, horizons, wanted=wanted))
+    return found
+
+
+def _came(
+    node: PlanNode[s.MultiwayJoin], i: int, frame: Frame | None
+) -> tuple[Frame, r.Key]:  # fmt: skip
+    """The new rows of an input, with their keys."""
+    frame = r.empty(node.input_layouts[i]) if frame is None else frame
     if not node.alive.all():  # rows that waited for a watermark outlive their member
         frame = frame.where(node.alive[frame["op"]])
-    key, whole = r.key_of(frame, node.step.keys[i]), None
+    return frame, r.key_of(frame, node.step.keys[i])
+
+
+def _input(
+    node: PlanNode[s.MultiwayJoin], env: Env, i: int, came: tuple[Frame, r.Key],
+    horizons: runs.Horizons, *, wanted: Wanted | None,
+) -> Input:  # fmt: skip
+    (frame, key), layout, whole = came, node.input_layouts[i], None
+    old = runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
     if node.step.raw[i]:
         all_of_it = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, all_of_it, old)

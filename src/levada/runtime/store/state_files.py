@@ -5,7 +5,8 @@ where it is first asked for (``model.checked``).
 
 A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at
 the next start. The maps of a partition's state stay open from epoch to epoch, those that it names
-no more are dropped: an open map holds a deleted file's memory.
+no more are dropped: an open map holds a deleted file's memory. Partitions of one process share
+them: what one of them has read and checked, another one to which groups go need not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -79,18 +81,40 @@ def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
             rest = rest[os.write(fd, rest) :]
 
 
+class File:
+    """An open file: its frames and its meta. It is closed when no partition holds it."""
+
+    __slots__ = ("__weakref__", "frames", "meta")
+
+    def __init__(self, root: str, name: str) -> None:
+        self.frames, self.meta = _map_copy(root, name)
+
+
+_files: WeakValueDictionary[tuple[str, str], File] = WeakValueDictionary()
+"""Those that some partition of this process holds open, by root and name."""
+
+
+def file_of(root: str, name: str) -> File:
+    """A file, as another partition has it open, if one has. Raises ``DamagedError``."""
+    found = _files.get((root, name))
+    if found is None:
+        found = _files[root, name] = File(root, name)
+    return found
+
+
 class Opened:
     """The open files of one partition's state in one stage, in this process."""
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._files: dict[str, tuple[Mapping[str, Frame], Any]] = {}
+        self._files: dict[str, File] = {}
 
     def __call__(self, name: str) -> tuple[Mapping[str, Frame], Any]:
         """The frames and meta of a file."""
         if name not in self._files:
-            self._files[name] = _map_copy(self._root, name)
-        return self._files[name]
+            self._files[name] = file_of(self._root, name)
+        found = self._files[name]
+        return found.frames, found.meta
 
     def keep(self, names: Collection[str]) -> None:
         """Closes all others."""

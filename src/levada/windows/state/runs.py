@@ -3,10 +3,10 @@
 
 Rows that rows of weight -1 take back, and time does not, are kept otherwise (``settled``).
 
-One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs
-or spans a quarter of the window; then it is sealed. Four sealed runs of a level merge into one of
-the next, within a quarter of the window. So at most about a dozen runs are probed, and a row is
-rewritten a bounded number of times. Whole runs are dropped when dead.
+One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs,
+spans a quarter of the window, or has many rows for each that comes; then it is sealed. Four sealed
+runs of a level merge into one of the next, within a quarter of the window. So at most about a dozen
+runs are probed, and a row is rewritten a bounded number of times. Whole runs are dropped when dead.
 
 Where memory is bounded a run that would be larger than two theta is *cut*: it is a piece for each
 leaf of its directory (``ranges``), and is merged with others range by range. A row probes the one
@@ -30,7 +30,7 @@ from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
 from levada.model.time import MIN
 from levada.windows.state.cancel import uncancelled
-from levada.windows.state.moved.wanted import Wanted, met
+from levada.windows.state.moved.wanted import Wanted, is_nobodys, met
 from levada.windows.state.pieces import Piece, State, due_together
 from levada.windows.state.ranges import Range, common, leaves
 from levada.windows.state.run import (
@@ -54,7 +54,11 @@ OPEN_EPOCHS = 8
 MERGE = 4
 MOST_RUNS = 12
 WORTH = 16
-"""Rows that may be put together, for one that is new, while runs are not twice too many."""
+"""Rows that may be put together, for one that is new, while runs are not twice too many; and that
+the open run may have for one that comes.
+"""
+LITTLE = 4096
+"""Rows of an open run that are written anew for any that come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,11 @@ def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> 
     """The runs of an input that are not dead at ``horizon``; those that others have written as far
     as they can be met by what is ``wanted`` (None: all that there is).
     """
-    found = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
+    pieces = state.drop_dead(key, horizon)
+    ours = [p for p in pieces if not is_nobodys(state, p, wanted)]
+    if len(ours) < len(pieces):
+        state.replace(key, ours)
+    found = (met(state, p, wanted) for p in ours)
     return [run for run in found if run is not None]
 
 
@@ -108,7 +116,7 @@ def insert(
         pieces[-1:] = put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
         if tail is not None:
-            pieces[-1] = _seal(tail)
+            pieces[-1] = _seal(tail, run.rows.n)
         pieces = _merge(state, pieces, quarter, horizon, ends, alive=alive)
         pieces += put(state, run) if run.rows.n else []
     state.replace(key, pieces)
@@ -194,7 +202,7 @@ def _living(run: Run, horizon: int) -> Run:
 
 
 def _stays_open(state: State, tail: Piece, rows: Frame, quarter: int) -> bool:
-    if tail.epochs >= OPEN_EPOCHS:
+    if tail.epochs >= OPEN_EPOCHS or tail.rows > max(LITTLE, WORTH * rows.n):
         return False
     if state.theta and (tail.rows + rows.n) * row_bytes(rows) > state.theta:
         return False
@@ -202,8 +210,14 @@ def _stays_open(state: State, tail: Piece, rows: Frame, quarter: int) -> bool:
     return high - tail.low <= quarter
 
 
-def _seal(piece: Piece) -> Piece:
-    return msgspec.structs.replace(piece, level=1)
+def _seal(piece: Piece, new: int) -> Piece:
+    """The open run sealed, at the level that runs of so many rows have where so many come: so one
+    that is large is not put together with three that are small.
+    """
+    level, usual = 1, max(OPEN_EPOCHS * new, LITTLE)
+    while piece.rows > MERGE * usual:
+        level, usual = level + 1, MERGE * usual
+    return msgspec.structs.replace(piece, level=level)
 
 
 def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
@@ -242,8 +256,8 @@ def _settle(
     """Where groups have come, runs are as many as their owners had: the four smallest neighbours
     become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
     may be, all that are too many. Up to twice as many wait where the four are large beside what is
-    ``new``: a run more costs a look by each new row, and who puts it together reads all of it, also
-    what is of others.
+    ``new``, and in the epoch in which they came: a run more costs a look by each new row, and who
+    puts it together reads all of it, also what is of others.
     """
     some = _by_run(pieces)
     if len(some) < MOST_RUNS or not any(p.kept for p in pieces):
@@ -252,7 +266,8 @@ def _settle(
     sizes = [sum(p.rows for p in run) for run in some]
     together = np.convolve(sizes, np.ones(many, np.int64), "valid")
     at = int(np.argmin(together))
-    if len(some) <= 2 * MOST_RUNS and together[at] > WORTH * new:
+    have_come = not state.file
+    if len(some) <= 2 * MOST_RUNS and (have_come or together[at] > WORTH * new):
         return pieces
     due = list(chain.from_iterable(some[at : at + many]))
     some[at : at + many] = [_one(state, due, horizon, ends, alive=alive)]

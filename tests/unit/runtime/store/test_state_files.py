@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock, patch
 
 import numpy as np
 
@@ -27,6 +28,27 @@ def test_what_another_process_has_now_is_closed(tmp_path: Path) -> None:
     assert name not in maps(), "a deleted file would keep its room on the disk"
     del first
     assert state_files.open_(root, 1, 0, 60)._files == {}
+
+
+def test_partitions_share_what_they_have_open(tmp_path: Path) -> None:
+    """As long as one of them has it open, no longer."""
+    root = str(tmp_path)
+    (tmp_path / "state").mkdir()
+    data = checked_parts({"a": Frame({"x": np.arange(4)})})
+    name = state_files.write(root, "state", "1-1-0", data)
+    one, other = (state_files.open_(root, 1, partition, 1) for partition in (0, 1))
+    with patch.object(state_files, "map_", Mock(wraps=state_files.map_)) as mapped:
+        frames, _ = one(name)
+        assert frames["a"]["x"].tolist() == [0, 1, 2, 3]
+        assert other(name)[0] is frames
+        assert mapped.call_count == 1
+        one.keep(())
+        assert other(name)[0] is frames
+        other.keep(())
+        del frames
+        assert (root, name) not in state_files._files
+        one(name)
+        assert mapped.call_count == 2
 
 
 def maps() -> str:

@@ -4,6 +4,8 @@ number of times.
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,28 @@ def test_four_runs_of_a_level_merge() -> None:
     for at in range(33):
         runs.insert(state, "x", epoch([at], at, 10_000), 2500, horizon=at)
     assert [(p.rows, p.level) for p in state.pieces("x")] == [(32, 2), (1, 0)]
+
+
+def test_a_large_open_run_is_not_written_anew_for_little() -> None:
+    """As where a backlog has been read, and then little comes."""
+    state, many = fresh(), runs.LITTLE + 1
+    runs.insert(state, "x", epoch(list(range(many)), 0, 10_000), 2500, horizon=0)
+    few = list(range(many, many + many // runs.WORTH - 1))
+    runs.insert(state, "x", epoch(few, 1, 10_000), 2500, horizon=1)
+    assert [(p.rows, p.level) for p in state.pieces("x")] == [(many, 1), (len(few), 0)]
+    runs.insert(state, "x", epoch([many + len(few)], 2, 10_000), 2500, horizon=2)
+    assert [(p.rows, p.level) for p in state.pieces("x")] == [(many, 1), (len(few) + 1, 0)]
+    assert held(state, 2) == list(range(many + len(few) + 1))
+
+
+def test_an_open_run_is_sealed_at_the_level_of_its_size() -> None:
+    """So it is not put together with three that are small."""
+    state = fresh()
+    with patch.object(runs, "LITTLE", 8):
+        for i, size in enumerate([1000, *[1] * 33]):
+            ids = list(range(2000 * i, 2000 * i + size))
+            runs.insert(state, "x", epoch(ids, i, 10_000), 2500, horizon=i)
+    assert [(p.rows, p.level) for p in state.pieces("x")] == [(1000, 4), (32, 2), (1, 0)]
 
 
 def test_no_run_spans_more_than_a_quarter() -> None:

@@ -21,7 +21,7 @@ from levada.model.frame import Frame
 from levada.windows.state import runs
 from levada.windows.state.group_sets import encode
 from levada.windows.state.moved import wanted
-from levada.windows.state.moved.wanted import Wanted, met
+from levada.windows.state.moved.wanted import Wanted, is_nobodys, met
 from levada.windows.state.pieces import Bounded, Head, State
 from levada.windows.state.run import Run, open_
 
@@ -95,6 +95,7 @@ def test_as_of_the_run_as_it_is(
     now = 40 * len(epochs)
     with (
         patch.object(wanted, "FEW", 0), patch.object(wanted, "MANY", 0),
+        patch.object(wanted, "MOSTLY", 2.0),
         patch.object(checked, "LARGE", 64 if small else 1 << 17),
         patch.object(checked, "BLOCK", 6 if small else 13),
     ):  # fmt: skip
@@ -106,6 +107,8 @@ def test_as_of_the_run_as_it_is(
         for piece in state.pieces("x"):
             want = sorted(pairs(open_(state, piece), probe, mask))
             assert sorted(pairs(met(state, piece, new), probe, mask)) == want
+            there = [int(group) for group in open_(state, piece).rows[col.PLACE]]
+            assert is_nobodys(state, piece, new) <= groups.isdisjoint(there)
 
 
 def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
@@ -136,9 +139,38 @@ def test_of_a_large_run_a_few_blocks_are_read() -> None:
     assert sum(seen) << checked.BLOCK < 0.2 * len(FILES[piece.file])
 
 
+def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
+    """Of half of the groups half is read anyway, and soon."""
+    groups = set(range(0, GROUPS, 2))
+    state = taken(0, [rows_of(list(range(10_000)), 0, even=True)], groups)
+    probe = rows_of([2, 4], 10, even=True)
+    (piece,) = state.pieces("x")
+    new = Wanted([(probe.rows[col.KEY], probe.rows)])
+    run = met(state, piece, new)
+    assert run is not None and run.rows.n == 10_000
+    assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2
+
+
+def test_a_run_that_has_nothing_of_what_is_taken_is_listed_no_more() -> None:
+    """Of two owners who came together and whose groups part again each lists the runs of both."""
+    theirs, ours = list(range(0, 20_000, 2)), list(range(1, 20_000, 2))  # groups as keys: 7 is odd
+    runs_ = [rows_of(theirs, 0, even=True), rows_of(ours, 30_000, even=True)]
+    odd = set(range(1, GROUPS, 2))
+    state = taken(0, runs_, odd, apart=True)
+    probe = rows_of([1, 3, 2], 30_010, even=True)
+    found = runs.live(state, "x", -1, Wanted([(probe.rows[col.KEY], probe.rows)]))
+    assert [p.rows for p in state.pieces("x")] == [10_000] and state.changed
+    mask = np.isin(np.arange(GROUPS), list(odd))
+    assert len(list(pairs(found[0], probe, mask))) == 2
+    nobody = rows_of([2], 30_010, even=True)  # of no group that is here
+    state = taken(0, runs_, odd, apart=True)
+    assert runs.live(state, "x", -1, Wanted([(nobody.rows[col.KEY], nobody.rows)])) == []
+    assert len(state.pieces("x")) == 2, "nothing was looked up"
+
+
 def test_large_runs_of_others_wait() -> None:
     """Runs that are large beside what is new are not put together until there are twice too many:
-    who does so reads all of them.
+    who does so reads all of them. Small ones wait for the epoch behind that in which they came.
     """
     theirs = [rows_of(list(range(200)), 1000 * i, even=True) for i in range(20)]
     state = taken(0, theirs, set(range(GROUPS)), apart=True)
@@ -147,4 +179,7 @@ def test_large_runs_of_others_wait() -> None:
     runs.insert(state, "x", rows_of([1, 2], 30_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) == many + 1
     runs.insert(state, "x", rows_of(list(range(60)), 60_000, even=True), 40, horizon=-1)
-    assert len(state.pieces("x")) < many, "now they are small beside it"
+    assert len(state.pieces("x")) == many + 2, "they have just come"
+    state.file = written(state.finish())
+    runs.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
+    assert len(state.pieces("x")) <= many, "now they are small beside it"

@@ -10,14 +10,15 @@ rows where they match, each by the blocks of which a file is checked (``model.ch
 It is right since rows of one key are of one group: whoever is in a stage came by the same slots,
 which are among the keys of each join there. So a row that is not looked up here meets nobody here.
 
-Cost: by the new rows of these groups, and by what they meet. Where they are many for a run it is
-opened in whole.
+Cost: by the new rows of these groups, and by what they meet. Where they are many for a run, or half
+of its rows are of these groups, it is opened in whole: so who has given groups away goes on with
+what it has read, and who takes all groups of another one reads what it would read soon anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +33,10 @@ FEW = 4096
 """Rows up to which a run is opened in whole."""
 MANY = 16
 """It is, too, where it has less than so many rows for a key that is looked up."""
+MOSTLY, SAMPLE = 0.5, 1024
+"""And where this part of its rows, by so many in its middle, is of the groups."""
+LEAST = 1 / 64
+"""Of all groups: where so many have come, and none of those rows is of them, all are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,14 @@ class Wanted:
     """The new rows of all inputs of an operator, with the first halves of their keys."""
 
     came: Sequence[tuple[Words, Frame]]
+    _known: dict[int, Words] = field(default_factory=dict)
 
-    def of(self, groups: Bools) -> Words:
-        """The keys of these groups."""
-        return np.concatenate([k[groups[rows[col.PLACE]]] for k, rows in self.came])
+    def of(self, kept: int, groups: Bools) -> Words:
+        """The keys of these groups, which are a set of a list, in order and once."""
+        if kept not in self._known:
+            found = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
+            self._known[kept] = np.unique(np.concatenate(found))
+        return self._known[kept]
 
 
 def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
@@ -50,15 +59,41 @@ def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
     groups = state.groups(piece)
     if groups is None or wanted is None:
         return open_(state, piece)
-    range_ = range_of(piece)
-    asked = wanted.of(groups)
-    asked = range_.rest(asked[range_.holds(asked)])
+    asked = _asked(piece, groups, wanted)
     if not len(asked):
         return None
-    if piece.rows <= FEW or piece.rows < MANY * len(asked):
+    few = piece.rows <= FEW or piece.rows < MANY * len(asked)
+    if few or _share(state, piece, groups, SAMPLE) >= MOSTLY:
         return open_(state, piece)
-    rows = _rows(state, piece, np.unique(asked))
+    rows = _rows(state, piece, asked)
     return arranged(rows) if rows.n else None
+
+
+def is_nobodys(state: State, piece: Piece, wanted: Wanted | None) -> bool:
+    """Whether a run in which something would be looked up has no row of the groups for which it is
+    listed. Whoever gets the groups of several lists all runs that these had, also those from
+    before groups came together.
+    """
+    groups = state.groups(piece)
+    if groups is None or wanted is None or piece.rows <= FEW or groups.mean() < LEAST:
+        return False
+    if not len(_asked(piece, groups, wanted)) or _share(state, piece, groups, SAMPLE):
+        return False
+    return not _share(state, piece, groups, piece.rows)
+
+
+def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
+    """The keys that are looked up in a run, without the bits of its range, in order."""
+    range_ = range_of(piece)
+    asked = wanted.of(piece.kept, groups)
+    return range_.rest(asked[range_.holds(asked)]) if range_.depth else asked
+
+
+def _share(state: State, piece: Piece, groups: Bools, rows: int) -> float:
+    """How much of so many rows in the middle of a run is of these groups."""
+    first = max((piece.rows - rows) // 2, 0)
+    at = np.arange(first, min(first + rows, piece.rows))
+    return np.count_nonzero(groups[state.some(piece).take(col.PLACE, at)]) / len(at)
 
 
 def _rows(state: State, piece: Piece, asked: Words) -> Frame:

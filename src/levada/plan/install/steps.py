@@ -162,6 +162,9 @@ class Steps:
             case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
                 family = spec.family if isinstance(spec, p.Join) else ""
                 return self._join(op, spec, names, ins), self._windows(op, family)
+            case p.ArrangeStream(keys, raw):
+                by, kept_ = (tuple(map(ins[0].index, own)) for own in (keys, names))
+                return s.ArrangeStream(by, kept_, raw), self._windows(op)
             case p.Arrange(keys):
                 by, kept_ = (tuple(map(ins[0].index, own)) for own in (keys, names))
                 return s.Arrange(by, kept_), Member(since=self.data)  # by which it is found again
@@ -238,7 +241,9 @@ class Steps:
         for i, rows in enumerate(op.inputs):
             if isinstance(rows.spec, p.Arrange):
                 sides, out, fills = sides_of_arranged(rows.spec.keys, names, ins, i)
-                return s.ArrangedJoin(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
+                streams = isinstance(rows.spec, p.ArrangeStream)
+                made = s.StreamJoin if streams else s.ArrangedJoin
+                return made(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
         sides, out, fills = key_sides(spec.keys, names, ins)
         return s.Join(*sides, out, fills, pairs, raw, sign, relaxed, at)
 

@@ -47,8 +47,8 @@ from levada.windows.state.run import (
 )
 
 __all__ = [
-    "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living",
-    "open_", "put", "rows_of", "together",
+    "Horizons", "Run", "add_lasting", "arranged", "as_one", "before", "insert", "keyed", "live",
+    "living", "open_", "put", "rows_of", "together",
 ]  # fmt: skip
 OPEN_EPOCHS = 8
 MERGE = 4
@@ -72,6 +72,13 @@ def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> 
     as they can be met by what is ``wanted`` (None: all that there is).
     """
     found = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
+    return [run for run in found if run is not None]
+
+
+def before(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> list[Run]:
+    """The same as they were when this epoch began, whatever has been added since."""
+    pieces = (p for p in state.before(key) if p.dead > horizon)
+    found = (met(state, p, wanted) for p in pieces)
     return [run for run in found if run is not None]
 
 

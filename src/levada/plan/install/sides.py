@@ -82,7 +82,7 @@ class Sides:
             ]
             seen += level
             for one in level:
-                at = self._decided(one.number)
+                at = self._decided(batch.common, one.number)
                 op = one.op if at == OWN else reading(one.op, at, one.sides[at])
                 by[one.name][id(one.planned)] = op
         for name, installer in installers.items():
@@ -120,19 +120,24 @@ class Sides:
         self._of.setdefault(name, []).append(number)
         return _Found(name, planned, op, sides, number)
 
-    def _decided(self, number: int) -> int:
+    def _decided(self, common: Common, number: int) -> int:
         """The side that a join reads where it is kept; ``OWN``: it has both."""
         join = self._joins[number]
         if join.at is None:
-            common = {at: side for at, side in join.sides.items() if self._having[side] > 1}
-            join.at = max(
-                common,
-                key=lambda at: (self._reading[common[at]] > 0, self._having[common[at]], -at),
-                default=OWN,
-            )
+            known = {
+                at: (self._is_kept(common, s), self._having[s]) for at, s in join.sides.items()
+            }
+            shared = [at for at, (is_kept, having) in known.items() if is_kept or having > 1]
+            join.at = max(shared, key=lambda at: (known[at], -at), default=OWN)
             if join.at != OWN:
                 self._reading[join.sides[join.at]] += 1
         return join.at
+
+    def _is_kept(self, common: Common, side: int) -> bool:
+        """Whether a side is kept for all: for a join that comes too, or in what runs, perhaps since
+        the run before.
+        """
+        return self._reading[side] > 0 or bool(common.known[side].made)
 
 
 def _less(counts: Counter[int], number: int) -> None:

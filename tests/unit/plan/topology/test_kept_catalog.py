@@ -36,18 +36,24 @@ sys.stdout.buffer.write(encode_catalog(kept(), {{"q": "a", "r": "b"}}))
 """
 
 
+def _other(first: str, second: str) -> str:
+    """The query with other predicates."""
+    return TEXT.replace(":q", second).replace("?x :p", f"?x {first}")
+
+
 def kept() -> Topology:
     """Queries that share, after others are gone, so that nodes have empty places and later
-    generations; a version has been sealed.
+    generations; a version has been sealed. No two joins have a side in common: who keeps it is
+    known in one run alone (``plan/install/sides``).
     """
     topology = Topology({"http://e/s": StreamFacts(), "t": StreamFacts({"k": "integer"}, True)})
-    asked = {"gone": GONE, "q": TEXT} | {f"g{i}": TEXT.replace(":p", f":p{i}") for i in range(3)}
+    asked = {"gone": GONE, "q": TEXT} | {f"g{i}": _other(f":p{i}", f":q{i}") for i in range(3)}
     with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
         for name, text in asked.items():
             topology.add(name, translate(parse(text), text=text), 0)
             if name.startswith("g"):
                 topology.remove(name)
-        text = TEXT.replace(":p", ":q")
+        text = _other(":s", ":p")
         topology.add("r", translate(parse(text), text=text), 0)
         topology.install()
     topology.seal()
@@ -90,8 +96,7 @@ def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
     """Numbers of nodes and members, versions, what is fresh: a catalog goes on as it was."""
     before, after = kept(), read_catalog(path)[0]
     stand_kept(after)
-    # of no side that a join keeps itself, which is known in one run alone (``plan/install/sides``)
-    more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE.replace(":p", ":s")
+    more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE.replace(":p", ":n")
     for topology in (before, after):
         for i, text in enumerate(more):
             topology.add(f"new{i}", translate(parse(text), text=text), 5)
@@ -138,3 +143,22 @@ def test_a_query_over_what_is_kept_is_known_when_its_run_goes_on() -> None:
     topology.add("q", query, 0)
     topology.seal()
     assert stand_again(topology, "q", query, empty_reports=False)
+
+
+def test_a_side_that_was_kept_for_several_is_found_again(tmp_path: Path) -> None:
+    """Who comes with another join of it reads it there, and with an equal one the join, too."""
+    topology = Topology({"http://e/s": StreamFacts()})
+    asked = [_other(f":p{i}", ":q") for i in range(3)]
+    for i in (0, 1):
+        topology.add(f"q{i}", translate(parse(asked[i]), text=asked[i]), 0)
+    topology.seal()
+    (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q0": "a", "q1": "b"}))
+    again, _ = read_catalog(tmp_path / "catalog")
+    stand_kept(again)
+    nodes = set(again.nodes)
+    for i, text in enumerate(asked):
+        again.add(f"again{i}", translate(parse(text), text=text), 0)
+        again.install()
+    assert set(again.nodes) == nodes
+    members = {type(n.shape.step).__name__: len(n.members.index) for n in again.nodes.values()}
+    assert (members["ArrangeStream"], members["StreamJoin"]) == (1, 3)

@@ -23,7 +23,7 @@ from dealing import by_lot
 from heavy import CLAUSES, Lots, groups_of
 from levada import Engine
 from levada.model.limits import Memory
-from levada.operators.interval import shared_side
+from levada.operators.interval.shared import side as shared_side
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0)

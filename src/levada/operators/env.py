@@ -72,7 +72,7 @@ class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
     ``forms``: of joins whose form is chosen what they tell of it (``plan/sealed/joins``).
-    ``arrived``: by node the new rows of what is kept for several joins (``interval/shared_side``).
+    ``arrived``: by node the new rows of what is kept for several joins (``interval/shared/side``).
     ``limits``: of one query. ``shares``: what picks want, of the whole plan.
     """
 

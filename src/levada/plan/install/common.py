@@ -10,7 +10,7 @@ has one of its own, since rows of state cannot get a column that they came witho
 What static data alone answer flows once, when it is read. So it is no newcomer's; what needs a row
 of a stream beside, a join, has it in its state, and is, and so does what keeps it for joins, an
 ``Arrange``. A newcomer that wants more of that than is kept has another one made with both.
-A number lives as long as something is installed of its operator, or it is held (``sides``), a form
+A number lives as long as something is installed of its operator, or it is held (``shared``), a form
 as long as its numbers.
 Cost: two look-ups for each operator of each query.
 """

@@ -29,8 +29,8 @@ from levada.plan.install.locality.sites import Sites, marks_of
 from levada.plan.install.orders.known import Known
 from levada.plan.install.orders.places import followed, placed
 from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
+from levada.plan.install.shared.sides import Sides
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
-from levada.plan.install.sides import Sides
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read

@@ -44,7 +44,7 @@ def _other(first: str, second: str) -> str:
 def kept() -> Topology:
     """Queries that share, after others are gone, so that nodes have empty places and later
     generations; a version has been sealed. No two joins have a side in common: who keeps it is
-    known in one run alone (``plan/install/sides``).
+    known in one run alone (``plan/install/shared/sides``).
     """
     topology = Topology({"http://e/s": StreamFacts(), "t": StreamFacts({"k": "integer"}, True)})
     asked = {"gone": GONE, "q": TEXT} | {f"g{i}": _other(f":p{i}", f":q{i}") for i in range(3)}

@@ -1,5 +1,5 @@
 """Rows of streams that several joins have as a side, kept once by key, whoever joins with them
-(differential dataflow, shared arrangements; decided by ``plan/install/sides``).
+(differential dataflow, shared arrangements; decided by ``plan/install/shared/sides``).
 
     Join (?x :p ?y, ?x :q ?z)      Join (ArrangeStream (?x :p ?y), ?x :q ?z)
     Join (?x :p ?y, ?x :r ?w)      Join (the same one,             ?x :r ?w)

@@ -76,9 +76,9 @@ class Sides:
         seen = list[_Found]()  # numbers are those of operators that there are
         for height in range(1, max(map(len, joins.values()), default=0) + 1):
             level = [
-                self._noted(batch, installers[name], name, join, rebuilt(join, by[name], {}), sides)
+                self._noted(batch, installers[name], name, join, rebuilt(join, by[name], {}), of=of)
                 for name, own in joins.items()
-                for join, sides in own.get(height, ())
+                for join, of in own.get(height, ())
             ]
             seen += level
             for one in level:
@@ -105,9 +105,10 @@ class Sides:
                 common.release(held)
 
     def _noted(
-        self, batch: Batch, installer: Installer, name: str, planned: Op, op: Op, of: Sequence[int]
+        self, batch: Batch, installer: Installer, name: str, planned: Op, op: Op, *,
+        of: Sequence[int],
     ) -> _Found:  # fmt: skip
-        """A join of a query that comes."""
+        """A join of a query that comes, ``of`` whose sides others may have some."""
         sides = {at: kept(op, at) for at in of}
         number = batch.number(installer, op)
         if number not in self._joins:

@@ -55,7 +55,8 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
 
 OF_A_SEAL = {"changed"}
 """What is another since the last seal."""
-OF_A_RUN = {"_seen", "_common", "_batch", "data", "_sealer", "change", "sites", "orders", "journal"}
+OF_A_RUN = {"_seen", "_common", "_batch", "data", "_sealer", "change", "sites", "sides", "orders",
+            "journal"}  # fmt: skip
 """What a topology looks up anew, by what newcomers of one run find what is there, and what has a
 file of its own.
 """

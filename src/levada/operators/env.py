@@ -4,8 +4,8 @@
 
 ``inputs`` are the new rows of each input, None where there are none. What follows from the node
 alone is kept with the node (``PlanNode.known``); what must last is in the state. The value is
-frozen; beside rows an operator leaves something in three places alone: the state, ``shown``, and
-``forms``.
+frozen; beside rows an operator leaves something in four places alone: the state, ``shown``,
+``forms``, and ``arrived``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from levada.terms.term_pool import Pool
 from levada.windows.element_times import ElementTimes
 from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
-from levada.windows.state.runs import Horizons
+from levada.windows.state.runs import Horizons, Run
 
 Inputs = Sequence[Frame | None]
 
@@ -72,6 +72,7 @@ class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
     ``forms``: of joins whose form is chosen what they tell of it (``plan/sealed/joins``).
+    ``arrived``: by node the new rows of what is kept for several joins (``interval/shared/side``).
     ``limits``: of one query. ``shares``: what picks want, of the whole plan.
     """
 
@@ -84,6 +85,7 @@ class Env:
     partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
     shown: dict[str, list[int]] = field(default_factory=dict)
     forms: dict[str, list[int]] = field(default_factory=dict)
+    arrived: dict[int, Run] = field(default_factory=dict)
     limits: QueryLimits = field(default_factory=QueryLimits)
     shares: Shares | None = None
 

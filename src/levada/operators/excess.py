@@ -19,6 +19,7 @@ from levada.model.frame import Frame
 from levada.model.limits import Limited, QueryLimits
 from levada.operators.border.written import written
 from levada.plan.sealed.alike import with_same
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.terms.spent import Spent
 from levada.terms.table import Terms
@@ -137,7 +138,11 @@ def blamed(error: ExcessError, node: PlanNode, frames: Sequence[Frame | None]) -
     where the operator has not said.
     """
     if error.node < 0:
-        ops = [frame["op"] for frame in frames if frame is not None and frame.n]
+        ops = [
+            frame["op"]
+            for i, frame in enumerate(frames)
+            if frame is not None and frame.n and not is_arranged(node.step, i)
+        ]
         error.node = node.id
         if error.member < 0:
             error.member = int(np.bincount(np.concatenate(ops)).argmax()) if ops else 0

@@ -31,6 +31,7 @@ from levada.operators.interval.multiway import multiway, multiway_in_pieces
 from levada.operators.interval.occur import occur
 from levada.operators.interval.recent import recent, recent_in_pieces
 from levada.operators.interval.session import session
+from levada.operators.interval.shared.side import arrange_stream, stream_join, stream_join_in_pieces
 from levada.operators.interval.static_side import once
 from levada.operators.interval.subquery_window import lift
 from levada.operators.per_report.closure import closure
@@ -50,6 +51,8 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Arrange: arrange,
     s.Join: join,
     s.ArrangedJoin: arranged_join,
+    s.ArrangeStream: arrange_stream,
+    s.StreamJoin: stream_join,
     s.MultiwayJoin: multiway,
     s.AdaptiveJoin: adaptive,
     s.LinkedJoin: linked,
@@ -92,6 +95,7 @@ OPERATORS: dict[type[Step], Operator] = {
 IN_PIECES: dict[type[Step], Callable[[PlanNode[Any], Inputs, Env], Iterator[Frame]]] = {
     s.Join: join_in_pieces,
     s.ArrangedJoin: arranged_join_in_pieces,
+    s.StreamJoin: stream_join_in_pieces,
     s.MultiwayJoin: multiway_in_pieces,
     s.AdaptiveJoin: adaptive_in_pieces,
     s.LinkedJoin: linked_in_pieces,

@@ -112,6 +112,18 @@ def in_one_step(form: JoinForm) -> Plan:
     return topology.seal()
 
 
+def in_common() -> Plan:
+    """The plan of two joins with a side in common."""
+    topology = Topology({STREAM: StreamFacts()})
+    for name in ("q", "r"):
+        text = (
+            f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
+            f"WHERE {{ WINDOW :w {{ ?s :p ?o . ?s :{name} ?z }} }}"
+        )
+        topology.add(name, optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
+    return topology.seal()
+
+
 def cql(text: str) -> Plan:
     """The plan of a query over one stream of tuples."""
     topology = Topology({"S": StreamFacts(SCHEMA)})
@@ -124,7 +136,7 @@ def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
     both = [relaxed(STEPPED, STEPPED), relaxed("[TRIPLES 3]", "[TRIPLES 5]")]
-    return [*triples, *both, *map(in_one_step, ONE_STEP), *map(cql, CQL)]
+    return [*triples, *both, in_common(), *map(in_one_step, ONE_STEP), *map(cql, CQL)]
 
 
 def inputs_of(plans: list[Plan]) -> Iterator[tuple[PlanNode, int, PlanNode]]:
@@ -142,7 +154,7 @@ def test_every_step_has_one_operator_or_is_read_at_the_intake() -> None:
 
 def test_every_operator_by_names_becomes_a_step_of_its_name() -> None:
     in_the_edges = {"Rename", "Applied"}
-    over_arrange = {"ArrangedJoin"}  # a Join by names
+    over_arrange = {"ArrangedJoin", "StreamJoin"}  # a Join by names
     named = {o.__name__ for o in get_args(p.Spec)} - in_the_edges
     assert named == {t.__name__ for t in STEPS} - over_arrange
 

@@ -51,6 +51,8 @@ STEPS: dict[str, type] = {
     "arrange": s.Arrange,
     "join": s.Join,
     "arranged join": s.ArrangedJoin,
+    "arrange stream": s.ArrangeStream,
+    "stream join": s.StreamJoin,
     "multiway join": s.MultiwayJoin,
     "adaptive join": s.AdaptiveJoin,
     "linked join": s.LinkedJoin,

@@ -44,8 +44,8 @@ class Batch:
     _found: dict[int, list[Read]] = field(default_factory=dict)
     _made: dict[int, Made] = field(default_factory=dict)
 
-    def ask(self, name: str, installer: Installer, root: Op) -> None:
-        """One more query, by its last operator, its Emit."""
+    def number(self, installer: Installer, op: Op) -> int:
+        """The number of an operator of a query that comes."""
 
         def found(op: Op, numbered: Numbered, place: Place) -> None:
             if numbered.number not in self._asked:
@@ -54,7 +54,11 @@ class Batch:
                 below = tuple([installer.numbers[id(base)] for base in bases])
                 self._asked[numbered.number] = _Asked(installer, op, numbered, place, below)
 
-        self.roots[name] = installer.number(root, self.common, found)
+        return installer.number(op, self.common, found)
+
+    def ask(self, name: str, installer: Installer, root: Op) -> None:
+        """One more query, by its last operator, its Emit."""
+        self.roots[name] = self.number(installer, root)
         self._want(self.roots[name], _places(root, emit_needs(root)))
 
     def install(self) -> dict[str, Made]:

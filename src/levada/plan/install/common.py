@@ -10,7 +10,8 @@ has one of its own, since rows of state cannot get a column that they came witho
 What static data alone answer flows once, when it is read. So it is no newcomer's; what needs a row
 of a stream beside, a join, has it in its state, and is, and so does what keeps it for joins, an
 ``Arrange``. A newcomer that wants more of that than is kept has another one made with both.
-A number lives as long as something is installed of its operator, a form as long as its numbers.
+A number lives as long as something is installed of its operator, or it is held (``shared``), a form
+as long as its numbers.
 Cost: two look-ups for each operator of each query.
 """
 
@@ -78,11 +79,14 @@ class Made(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """An operator that there is, and what is installed of it."""
+    """An operator that there is, and what is installed of it; ``held``: how often its number is
+    known beside that.
+    """
 
     key: Key
     form: Form
     made: list[Made] = field(default_factory=list)
+    held: int = 0
 
     def covering(self, wanted: Mapping[int, Facet], version: int) -> Made | None:
         """What a query of this plan version may read, if anything."""
@@ -143,11 +147,25 @@ class Common:
         for number in self._of.pop((id(shape), member), ()):
             known = self.known[number]
             known.made = [m for m in known.made if m.shape is not shape or m.member != member]
-            if not known.made:
-                del self.known[number], self._numbers[known.key]
-                known.form.uses -= 1
-                if not known.form.uses:
-                    del self._forms[known.form.key]
+            self._drop(number, known)
+
+    def hold(self, number: int) -> None:
+        """Keeps a number, whether anything is installed of its operator or not."""
+        self.known[number].held += 1
+
+    def release(self, number: int) -> None:
+        """Keeps it no more."""
+        known = self.known[number]
+        known.held -= 1
+        self._drop(number, known)
+
+    def _drop(self, number: int, known: Known) -> None:
+        if known.made or known.held:
+            return
+        del self.known[number], self._numbers[known.key]
+        known.form.uses -= 1
+        if not known.form.uses:
+            del self._forms[known.form.key]
 
 
 def _has(held: Facet, wanted: Facet) -> bool:

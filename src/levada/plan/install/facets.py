@@ -171,7 +171,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.Join():
             return _joined(op, spec, out)
         case p.Arrange(keys):
-            return [merge(out, _ids(keys))]
+            raw = isinstance(spec, p.ArrangeStream) and spec.raw
+            return [merge(out, _ids(op.variables if raw else keys))]
         case p.MultiwayJoin(keys, raw):
             return [
                 merge(out, _ids(i.variables if is_raw else keys))
@@ -232,19 +233,23 @@ def _every(op: Op, out: Needs, facets: Facet = Facet.ID) -> list[Needs]:
 def _joined(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
     shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
     return [
-        _of_arrangement(i, i.spec.keys, out)
+        _of_arrangement(i, i.spec, shared, out)
         if isinstance(i.spec, p.Arrange)
         else merge(out, _ids(i.variables if is_raw else (*spec.keys, *shared)))
         for i, is_raw in zip(op.inputs, spec.raw, strict=True)
     ]
 
 
-def _of_arrangement(op: Op, keys: tuple[str, ...], out: Needs) -> Needs:
+def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:
     """What a join reads of rows that others read, too: whatever is told apart, so that who comes
-    later finds it; but for the keys, which the other side has.
+    later finds it; but for the keys, which the other side has. Rows that are no set anyway are told
+    apart by what joins ``shared`` variables, if they may be unbound.
     """
-    others = tuple([v for v in op.variables if v not in keys])
-    return merge({v: f for v, f in out.items() if v in others}, _ids(others))
+    others = tuple([v for v in op.variables if v not in spec.keys])
+    apart = others
+    if isinstance(spec, p.ArrangeStream) and not spec.raw:
+        apart = tuple([v for v in others if v in shared])
+    return merge({v: f for v, f in out.items() if v in others}, _ids(apart))
 
 
 def _drawn(draw: p.Draw | None) -> Needs:

@@ -162,15 +162,22 @@ class Steps:
             case p.Join() | p.MultiwayJoin() | p.LinkedJoin():
                 family = spec.family if isinstance(spec, p.Join) else ""
                 return self._join(op, spec, names, ins), self._windows(op, family)
-            case p.Arrange(keys):
-                by, kept_ = (tuple(map(ins[0].index, own)) for own in (keys, names))
-                return s.Arrange(by, kept_), Member(since=self.data)  # by which it is found again
+            case p.Arrange():
+                return self._arranged(op, spec, names, ins[0])
             case p.Emit():
                 return self._emit(op)
             case p.Rename() | p.Applied():
                 raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
             case _:
                 return self._above(op, spec, names, ins)
+
+    def _arranged(
+        self, op: Op, spec: p.Arrange, names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> tuple[s.Step, Member]:
+        by, kept = (tuple(map(ins.index, own)) for own in (spec.keys, names))
+        if isinstance(spec, p.ArrangeStream):
+            return s.ArrangeStream(by, kept, spec.raw), self._windows(op)
+        return s.Arrange(by, kept), Member(since=self.data)  # by which it is found again
 
     def _emit(self, op: Op) -> tuple[s.Step, Member]:
         member = self._schedule() if self.show_empty else Member()
@@ -238,7 +245,9 @@ class Steps:
         for i, rows in enumerate(op.inputs):
             if isinstance(rows.spec, p.Arrange):
                 sides, out, fills = sides_of_arranged(rows.spec.keys, names, ins, i)
-                return s.ArrangedJoin(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
+                streams = isinstance(rows.spec, p.ArrangeStream)
+                made = s.StreamJoin if streams else s.ArrangedJoin
+                return made(*sides, out, fills, pairs, raw, sign, relaxed, at, i)
         sides, out, fills = key_sides(spec.keys, names, ins)
         return s.Join(*sides, out, fills, pairs, raw, sign, relaxed, at)
 

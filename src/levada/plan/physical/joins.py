@@ -54,3 +54,14 @@ class Arrange(t.Traits):
     """Static rows kept by ``keys``, which no row leaves unbound, for whoever joins with them."""
 
     keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangeStream(Arrange):
+    """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
+
+    raw: bool
+
+    def makes_set(self, i: int) -> bool:
+        """A raw one."""
+        return self.raw

@@ -107,6 +107,26 @@ class ArrangedJoin(Join):
 
 
 @dataclass(frozen=True, slots=True)
+class ArrangeStream(Arrange):
+    """Rows of streams kept by their key slots, while they count in the members' windows; ``raw``
+    ones are made a set.
+    """
+
+    raw: bool
+
+    def row_windows(self, i: int, width: int) -> Places:
+        """All, in order."""
+        return tuple(range(width))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoin(ArrangedJoin):
+    """The same over an ``ArrangeStream``: new rows of both sides meet what there is of the other,
+    and those of the other side are kept here, by the member of the arrangement that they meet.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class MultiwayJoin(Traits):
     """The key slots of each input; where each output slot comes from (input, slot); per output
     window its index in each input, -1 where it is not there; which inputs are raw.
@@ -151,7 +171,9 @@ class LinkedJoin(Traits):
 
 
 def is_arranged(step: object, i: int) -> bool:
-    """Whether an input of a step is read where it is kept: none of its rows comes."""
+    """Whether an input of a step is read where it is kept: its rows are those of the members
+    there.
+    """
     return isinstance(step, ArrangedJoin) and step.arranged == i
 
 

@@ -18,6 +18,7 @@ from levada.model.time import WindowKind
 from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Arrange as Arrange
 from levada.plan.sealed.joins import ArrangedJoin as ArrangedJoin
+from levada.plan.sealed.joins import ArrangeStream as ArrangeStream
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Instants as Instants
 from levada.plan.sealed.joins import Join as Join
@@ -29,6 +30,7 @@ from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
+from levada.plan.sealed.joins import StreamJoin as StreamJoin
 from levada.plan.sealed.kinds import Shown
 from levada.plan.sealed.leaves import Constant as Constant
 from levada.plan.sealed.leaves import Entailed as Entailed
@@ -359,8 +361,10 @@ Step = (
     | Occur
     | Hold
     | Arrange
+    | ArrangeStream
     | Join
     | ArrangedJoin
+    | StreamJoin
     | MultiwayJoin
     | LinkedJoin
     | AdaptiveJoin

@@ -29,6 +29,7 @@ from levada.plan.install.locality.sites import Sites, marks_of
 from levada.plan.install.orders.known import Known
 from levada.plan.install.orders.places import followed, placed
 from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
+from levada.plan.install.shared.sides import Sides
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
@@ -79,7 +80,7 @@ class Topology:
         self._common = Common()
         self._batch = Batch(self._common, 1)
         self.relaxations, self.dear, self.rates = Relaxations(), Dear(), Rates()
-        self.flows = Flows()
+        self.flows, self.sides = Flows(), Sides()
         self.sites, self.share_limit = Sites(), 0
         self.measures: Measures | None = None
         self.journal, self.switches = Journal(), dict[str, Switch]()
@@ -109,14 +110,9 @@ class Topology:
         assert name not in self.queries, "a query's name is free when it is added"
         orders = Orders()
         lowering = partial(
-            lower,
-            query,
-            self.facts,
-            empty_reports=empty_reports,
-            replaceable=self.replaceable,
-            joins=self.joins,
-            measures=self.measures,
-        )
+            lower, query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable,
+            joins=self.joins, measures=self.measures,
+        )  # fmt: skip
         lowered = lowering(orders=orders if self.choosing else None)
         self._tell(name, lowered)
         reread_graphs = (
@@ -179,8 +175,8 @@ class Topology:
         for one in newcomers:
             relaxed = self.relaxations.relaxed(one.name, roots[one.name], self._refused)
             roots[one.name] = with_arrangements(relaxed)
-            self._batch.ask(one.name, one.installer, roots[one.name])
             self._note(one.name)
+        self.sides.ask(self._batch, {one.name: one.installer for one in newcomers}, roots)
         batch, self._batch = self._batch, Batch(self._common, self.version + 1)
         for name, root in batch.install().items():
             node = self.index[root.shape]
@@ -268,6 +264,7 @@ class Topology:
         self.relaxations.forget(name)
         self.sites.forget(name)
         self._families.forget(name)
+        self.sides.forget(self._common, name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
 

@@ -36,6 +36,7 @@ from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.alike import alike_of
 from levada.plan.sealed.heavy.copies import Copies
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shapes import TO_ALL
@@ -121,8 +122,8 @@ class Exchange:
             for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)
             return
-        if consumer.input and isinstance(self.plan.nodes[consumer.node].step, s.Narrow):
-            consumer = once(consumer)  # when numbers came is the same for all
+        if self._is_for_all(consumer):
+            consumer = once(consumer)
         target = self._thresholds_of(consumer)
         if target is not None and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)
@@ -133,6 +134,13 @@ class Exchange:
         alike = alike_of(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
         yield consumer, self._wanted(along(out, edge, node.layout), consumer)
+
+    def _is_for_all(self, consumer: Consumer) -> bool:
+        """Whether rows are the same for all members: when numbers came, what several joins read."""
+        step = self.plan.nodes[consumer.node].step
+        return (consumer.input == 1 and isinstance(step, s.Narrow)) or is_arranged(
+            step, consumer.input
+        )
 
     def _picked(
         self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]

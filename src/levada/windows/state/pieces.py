@@ -112,6 +112,10 @@ class State:
         """The pieces of one operator input (or of the terms, times, ...), oldest first."""
         return self._pieces.get(key, [])
 
+    def before(self, key: str) -> list[Piece]:
+        """The pieces of a key with which this epoch began, whatever has come since."""
+        return self._first.get(key, [])
+
     def first_pieces(self, ending: str) -> list[Piece]:
         """The pieces with which this epoch began, of all keys with this ending: also those that
         have been replaced since.

@@ -47,8 +47,8 @@ from levada.windows.state.run import (
 )
 
 __all__ = [
-    "Horizons", "Run", "add_lasting", "arranged", "as_one", "insert", "keyed", "live", "living",
-    "open_", "put", "rows_of", "together",
+    "Horizons", "Run", "add_lasting", "arranged", "as_one", "before", "insert", "keyed", "live",
+    "living", "open_", "put", "rows_of", "together",
 ]  # fmt: skip
 OPEN_EPOCHS = 8
 MERGE = 4
@@ -80,6 +80,13 @@ def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> 
     if len(ours) < len(pieces):
         state.replace(key, ours)
     found = (met(state, p, wanted) for p in ours)
+    return [run for run in found if run is not None]
+
+
+def before(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> list[Run]:
+    """The same as they were when this epoch began, whatever has been added since."""
+    pieces = (p for p in state.before(key) if p.dead > horizon)
+    found = (met(state, p, wanted) for p in pieces)
     return [run for run in found if run is not None]
 
 

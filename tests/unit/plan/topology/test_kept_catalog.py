@@ -36,18 +36,24 @@ sys.stdout.buffer.write(encode_catalog(kept(), {{"q": "a", "r": "b"}}))
 """
 
 
+def _other(first: str, second: str) -> str:
+    """The query with other predicates."""
+    return TEXT.replace(":q", second).replace("?x :p", f"?x {first}")
+
+
 def kept() -> Topology:
     """Queries that share, after others are gone, so that nodes have empty places and later
-    generations; a version has been sealed.
+    generations; a version has been sealed. No two joins have a side in common: who keeps it is
+    known in one run alone (``plan/install/shared/sides``).
     """
     topology = Topology({"http://e/s": StreamFacts(), "t": StreamFacts({"k": "integer"}, True)})
-    asked = {"gone": GONE, "q": TEXT} | {f"g{i}": TEXT.replace(":p", f":p{i}") for i in range(3)}
+    asked = {"gone": GONE, "q": TEXT} | {f"g{i}": _other(f":p{i}", f":q{i}") for i in range(3)}
     with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
         for name, text in asked.items():
             topology.add(name, translate(parse(text), text=text), 0)
             if name.startswith("g"):
                 topology.remove(name)
-        text = TEXT.replace(":p", ":q")
+        text = _other(":s", ":p")
         topology.add("r", translate(parse(text), text=text), 0)
         topology.install()
     topology.seal()
@@ -71,6 +77,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_queries_share_and_go_across_processes(path: Path) -> None:
     topology, identities = read_catalog(path)
     assert identities == {"q": "a", "r": "b"}
+    stand_kept(topology)
     nodes = set(topology.nodes)
     assert any(node.shape.generation for node in topology.nodes.values())
     topology.add("again", translate(parse(TEXT), text=TEXT), 0)
@@ -88,7 +95,8 @@ def test_every_process_writes_the_same(path: Path) -> None:
 def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
     """Numbers of nodes and members, versions, what is fresh: a catalog goes on as it was."""
     before, after = kept(), read_catalog(path)[0]
-    more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE
+    stand_kept(after)
+    more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE.replace(":p", ":n")
     for topology in (before, after):
         for i, text in enumerate(more):
             topology.add(f"new{i}", translate(parse(text), text=text), 5)
@@ -135,3 +143,22 @@ def test_a_query_over_what_is_kept_is_known_when_its_run_goes_on() -> None:
     topology.add("q", query, 0)
     topology.seal()
     assert stand_again(topology, "q", query, empty_reports=False)
+
+
+def test_a_side_that_was_kept_for_several_is_found_again(tmp_path: Path) -> None:
+    """Who comes with another join of it reads it there, and with an equal one the join, too."""
+    topology = Topology({"http://e/s": StreamFacts()})
+    asked = [_other(f":p{i}", ":q") for i in range(3)]
+    for i in (0, 1):
+        topology.add(f"q{i}", translate(parse(asked[i]), text=asked[i]), 0)
+    topology.seal()
+    (tmp_path / "catalog").write_bytes(encode_catalog(topology, {"q0": "a", "q1": "b"}))
+    again, _ = read_catalog(tmp_path / "catalog")
+    stand_kept(again)
+    nodes = set(again.nodes)
+    for i, text in enumerate(asked):
+        again.add(f"again{i}", translate(parse(text), text=text), 0)
+        again.install()
+    assert set(again.nodes) == nodes
+    members = {type(n.shape.step).__name__: len(n.members.index) for n in again.nodes.values()}
+    assert (members["ArrangeStream"], members["StreamJoin"]) == (1, 3)

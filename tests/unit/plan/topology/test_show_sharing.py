@@ -52,6 +52,10 @@ def test_relaxed_joins_are_told_with_their_constants_and_others_with_the_reason(
       Join3: 2 of (- <http://e/p> *)
         <http://e/c0>: a
         <http://e/c1>: b
+    kept once
+      ArrangeStream of http://e/s, (- <http://e/q> -)
+        StreamJoin: c
+        StreamJoin2: d
     not relaxed
       c: no other query has its join with other constants, conditions or windows
         nearly that of a, b: it has (- <http://e/p> -); they have (- <http://e/p> *)

@@ -1,1 +1,1 @@
-"""Static data that are kept once: found again, and told."""
+"""What is kept once for several joins: static data found again, and all of it told."""

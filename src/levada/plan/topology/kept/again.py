@@ -1,10 +1,11 @@
-"""Static rows that are kept, found by members alone: those of the run before, when it goes on, and
-those of templates, which are installed by members (``rows``).
+"""Rows that are kept, found by members alone: those of the run before, when it goes on, and those
+of templates, which are installed by members (``rows``).
 
 What operators do is noted as queries come (``plan/install/common``). Of an ``Arrange`` over a
 pattern its members say all: which variables are kept by which, of which constants and graphs, and,
-as ``since``, of which version of the static files. So it is noted as if it had just been installed,
-and who asks for the same reads it. Cost: linear in the members that are noted.
+as ``since``, of which version of the static files; of rows of a stream, which are made a set, also
+in which windows. So it is noted as if it had just been installed, and who asks for the same reads
+it. Cost: linear in the members that are noted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def note_kept(topology: Topology, shape: Shape, own: int) -> None:
         return
     member = node.members[own]
     leaf = topology.nodes[node.inputs[0]].members[member.inputs[0]]
-    number = _number(topology._common, forms, leaf, member.since)
+    number = _number(topology._common, forms, leaf, member)
     made = Made(node.shape, own, forms[2], topology.version)
     topology._common.install(number, made)
 
@@ -38,37 +39,44 @@ def find_kept(topology: Topology, shape: Shape, leaf: Member) -> tuple[Shape, in
     """The arrangement of this shape and pattern, of the static files as they are; None: there is
     none.
     """
-    if (forms := _forms(topology._common, shape)) is None:
+    forms = _forms(topology._common, shape)
+    if forms is None or isinstance(shape.step, s.ArrangeStream):  # of streams by its shape
         return None
-    number = _number(topology._common, forms, leaf, topology.data)
+    number = _number(topology._common, forms, leaf, Member(since=topology.data))
     made = (one for one in topology._common.known[number].made if one.shape == shape)
     return next(((one.shape, one.member) for one in made), None)
 
 
-def _number(common: Common, forms: _Forms, leaf: Member, since: int) -> int:
+def _number(common: Common, forms: _Forms, leaf: Member, own: Member) -> int:
+    """The number of what keeps a pattern. Of static data the version of the files tells both."""
     below, form, _ = forms
-    pattern = common.number(below, (leaf._replace(since=since),))
-    return common.number(form, (Member(since=since), pattern))
+    pattern = common.number(below, (leaf._replace(since=own.since),))
+    return common.number(form, (own._replace(inputs=()), pattern))
 
 
 _Forms = tuple[Form, Form, tuple[int, ...]]
 
 
 def _forms(common: Common, shape: Shape) -> _Forms | None:
-    """The forms of a static pattern and of what keeps it by some of its variables, and the
-    variables that are kept; None: this is none. A pattern has a slot for each of its variables
-    (``install.edges.outputs_of``), and both are as ``Installer.number`` has them.
+    """The forms of a pattern and of what keeps it by some of its variables, and the variables that
+    are kept; None: this is none. Such a pattern has a slot for each of its variables
+    (``install.edges.outputs_of``; of a stream since it is made a set), and both are as
+    ``Installer.number`` has them.
     """
-    if not isinstance(shape.step, s.Arrange):
+    step = shape.step
+    if not isinstance(step, s.Arrange):
         return None
     ((leaf, edge),) = shape.inputs
-    if not isinstance(leaf.step, s.Match | s.Entailed) or not leaf.step.static:
+    raw = isinstance(step, s.ArrangeStream) and step.raw
+    if not isinstance(leaf.step, s.Match | s.Entailed) or not (leaf.step.static or raw):
         return None
-    at, width = edge.slots, len(leaf.layout.slots)
-    below = common.form((leaf.step, leaf.stage, (), width, (), False, False), True)
-    keys = tuple([at[key] for key in shape.step.keys])
+    once, width = leaf.step.static, len(leaf.layout.slots)
+    at = edge.slots
+    below = common.form((leaf.step, leaf.stage, (), width, (), False, False), once)
+    keys = tuple([at[key] for key in step.keys])
     by = None if edge.exchange is None else tuple([at[i] for i in edge.exchange])
-    step = s.Arrange(keys, tuple(range(width)))
+    every = tuple(range(width))
+    whole = s.ArrangeStream(keys, every, raw) if raw else s.Arrange(keys, every)
     read = ((below, (), (), by),)
-    form = common.form((step, shape.stage, read, width, (), False, False), True, keeps=True)
-    return below, form, tuple([at[key] for key in shape.step.kept])
+    form = common.form((whole, shape.stage, read, width, (), False, False), once, keeps=True)
+    return below, form, tuple([at[key] for key in step.kept])

@@ -1,10 +1,12 @@
-"""Which static data are kept once for several joins, and which joins read them where they are, for
-``explain --sharing`` and ``--shared``.
+"""Which rows are kept once for several joins, and which joins read them where they are, for
+``explain --sharing`` and ``--shared``: static data, and sides of joins of streams.
 
     kept once
       Arrange of (- <http://e/kind> -), graphs default
         ArrangedJoin: a, b
         ArrangedJoin2: c
+      ArrangeStream of http://e/s, (- <http://e/p> -)
+        StreamJoin: a, d
 
 What is kept is told by the patterns that it is of. Cost: linear in the members.
 """
@@ -22,7 +24,7 @@ from levada.plan.topology.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Static rows that are kept once: the operator that keeps them, the patterns that they are
+    """Rows that are kept once: the operator that keeps them, the patterns that they are
     ``of``; the joins that read them, each with its queries.
     """
 
@@ -32,7 +34,7 @@ class Kept:
 
 
 def kept_once(topology: Topology) -> Iterator[Kept]:
-    """What static data are kept, and for whom."""
+    """What is kept, and for whom."""
     nodes = dict(zip(topology.order(), describe(topology), strict=True))
     members = {(n, m.number): m for n, node in nodes.items() for m in node.members}
     readers: dict[At, dict[str, dict[str, None]]] = {}
@@ -45,7 +47,9 @@ def kept_once(topology: Topology) -> Iterator[Kept]:
         if isinstance(topology.nodes[number].shape.step, Arrange):
             for each in told.members:
                 own = number, each.number
-                of = tuple([members[leaf].detail for leaf in _leaves(topology, own)])
+                of = tuple(
+                    [members[at].detail.removeprefix("of ") for at in _leaves(topology, own)]
+                )
                 by = tuple([(name, tuple(who)) for name, who in readers.get(own, {}).items()])
                 yield Kept(told.name, of, by)
 

@@ -102,6 +102,7 @@ def finish(topology: Topology, name: str) -> None:
     if anew:
         topology.relaxations.forget(name)
         topology._families.forget(name)
+        topology.sides.forget(topology._common, name)
     version = topology.version + 1
     topology.queries[name] = old.with_emit(switch.node, switch.member, version, switch.order)
     topology._sealer.came[name] = None

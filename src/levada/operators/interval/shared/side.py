@@ -1,0 +1,170 @@
+"""Rows of streams that several joins have as a side, kept once (``plan/physical/shared/streams``).
+
+    out = new rows x (arrangement before + new rows there)  +  old rows x new rows there
+
+The arrangement makes its rows a set, keeps them as a join would its side, and leaves the new ones
+where joins find them (``Env.arrived``). What it had before is what the epoch began with: pieces do
+not change, so it does not matter that the new rows are among those of now. A join keeps the rows of
+its other side by the key and the member of the *arrangement*, so a new row there looks once for the
+partners of all members that read it, however many they are.
+
+Invariants: the windows of an arrangement are those of each join that reads it, so a row is there as
+long as it would be in the join; rows that meet are in one partition, since both are placed by the
+same terms. Cost: of the arrangement by its new rows; of a join by the new rows of both sides and
+the result, a probe per run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from levada.model import columns as col
+from levada.model.frame import Column, Frame, concat
+from levada.operators.env import Env, Inputs
+from levada.operators.interval.divide import own
+from levada.operators.interval.join import longest, meet, paired, project, reach, shown
+from levada.operators.interval.occur import as_set, pick
+from levada.operators.rows import edges as r
+from levada.operators.rows.pairs import Pairs, batched
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.window_table import WindowTable
+from levada.windows.intervals import by_weight, outer, quarter
+from levada.windows.state import runs
+from levada.windows.state.moved.wanted import Wanted
+
+Join = PlanNode[s.StreamJoin]
+
+
+def arrange_stream(node: PlanNode[s.ArrangeStream], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps new rows; they are what goes on."""
+    step, layout, (frame,) = node.step, node.input_layouts[0], inputs
+    if frame is None:
+        return None
+    if not node.alive.all():  # rows that waited for a watermark outlive their member
+        frame = frame.where(node.alive[frame["op"]])
+    state, side, horizons = env.state, f"{node.id}.0", env.horizons(node)
+    key, whole = r.key_of(frame, step.keys), None
+    if step.raw:
+        all_of = r.key_of(frame, range(len(layout.slots)))
+        old = runs.live(state, side, horizons.now, Wanted([(key[0], frame)]))
+        frame, kept = as_set(frame, key, all_of, old)
+        key, whole = pick(key, kept), pick(all_of, kept)[1]
+    if not frame.n:
+        return None
+    table = node.windows.pick(range(len(layout.windows)))
+    start, end = outer(frame, layout, table)
+    rows = _renumbered(frame, node.layout, step.kept)
+    new = env.arrived[node.id] = runs.arranged(runs.keyed(rows, key, start, end, whole))
+    runs.insert(
+        state, side, new, quarter(table), horizon=horizons.next, ends=by_weight(table),
+        alive=node.alive,
+    )  # fmt: skip
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a join meets in an epoch: the runs of the side that it keeps, ``new`` and ``old``, and
+    those of the arrangement, ``there`` of before and those that have ``come``.
+    """
+
+    new: runs.Run | None
+    old: Sequence[runs.Run]
+    there: Sequence[runs.Run]
+    come: Sequence[runs.Run]
+
+
+def stream_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows."""
+    made = list(stream_join_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
+    step, at = node.step, 1 - node.step.arranged
+    met = _met(node, at, inputs[at], env)
+
+    def found() -> Iterator[Pairs]:
+        both = [(run, met.old, at == 0) for run in met.come]
+        if met.new is not None:
+            both.append((met.new, [*met.there, *met.come], at == 1))
+        pairs = (meet(step, own(node, new, env), old, turned=t) for new, old, t in both)
+        return chain.from_iterable(pairs)
+
+    for pairs in batched(node, found, env):
+        if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
+            yield joined
+    if met.new is not None:
+        table = _windows(node, at)
+        runs.insert(
+            env.state, _side(node, at), met.new, longest(node),
+            horizon=env.horizons(node).next, ends=by_weight(table), alive=node.alive,
+        )  # fmt: skip
+
+
+def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
+    step, state, now = node.step, env.state, env.horizons(node).now
+    below = node.inputs[step.arranged]
+    arrived = env.arrived.get(below)
+    come = [] if arrived is None else [_seen(node, arrived)]
+    wanted = [(run.rows[col.KEY], run.rows) for run in come]
+    if frame is not None and not node.alive.all():
+        frame = frame.where(node.alive[frame["op"]])
+    if frame is None or not frame.n:
+        return Met(None, runs.live(state, _side(node, at), now, Wanted(wanted)), (), come)
+    slots = step.left if at == 0 else step.right
+    key = _key(node, frame, slots)
+    mine = [(key[0], frame)]
+    met = Wanted([*wanted, *mine] if step.raw[at] else wanted)
+    old = runs.live(state, _side(node, at), now, met)
+    there = runs.before(state, f"{below}.0", now, Wanted(mine))
+    new = _new(node, at, frame, key, old)
+    return Met(new, old, [_seen(node, run) for run in there], come)
+
+
+def _new(
+    node: Join, at: int, frame: Frame, key: r.Key, old: list[runs.Run]
+) -> runs.Run:  # fmt: skip
+    """New rows of the side that a join keeps, by the key and member of the arrangement."""
+    step, layout, whole = node.step, node.input_layouts[at], None
+    if step.raw[at]:
+        all_of = r.key_of(frame, range(len(layout.slots)))
+        frame, kept = as_set(frame, key, all_of, old)
+        key, whole = pick(key, kept), pick(all_of, kept)[1]
+    start, end = reach(frame, layout, _windows(node, at))
+    return runs.arranged(runs.keyed(shown(frame, node, step, at), key, start, end, whole))
+
+
+def _key(node: Join, frame: Frame, slots: Sequence[int]) -> r.Key:
+    """The key of rows by the member of the arrangement that their own member reads."""
+    readers = node.members.inputs[node.step.arranged]
+    return r.key_of(frame.with_(op=readers[frame["op"]]), slots)
+
+
+def _windows(node: Join, at: int) -> WindowTable:
+    """Those of its side."""
+    columns = [pair[at] for pair in node.step.windows]
+    return project(node, columns, len(node.input_layouts[at].windows))
+
+
+def _side(node: Join, at: int) -> str:
+    return f"{node.id}.{at}"
+
+
+def _seen(node: Join, run: runs.Run) -> runs.Run:
+    """A run of the arrangement as one of the join's input."""
+    layout = node.input_layouts[node.step.arranged]
+    return replace(run, rows=_renumbered(run.rows, layout, node.step.reads))
+
+
+def _renumbered(rows: Frame, layout: Layout, slots: Sequence[int]) -> Frame:
+    """Rows with these slots as those of a layout, and all that they have besides."""
+    columns: dict[str, Column] = {n: c for n, c in rows.columns.items() if not col.is_slot(n)}
+    for i, (at, facets) in enumerate(zip(slots, layout.slots, strict=True)):
+        columns |= r.renumber(rows, at, i, facets)
+    return Frame(columns, rows.n)

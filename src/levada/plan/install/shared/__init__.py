@@ -1,0 +1,1 @@
+"""What queries that come have in common without being equal: sides of joins."""

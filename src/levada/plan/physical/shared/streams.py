@@ -1,0 +1,107 @@
+"""Rows of streams that several joins have as a side, kept once by key, whoever joins with them
+(differential dataflow, shared arrangements; decided by ``plan/install/shared/sides``).
+
+    Join (?x :p ?y, ?x :q ?z)      Join (ArrangeStream (?x :p ?y), ?x :q ?z)
+    Join (?x :p ?y, ?x :r ?w)      Join (the same one,             ?x :r ?w)
+
+A side can be kept by another operator than its join where
+
+    it has the join's windows, all of them: so its rows matter there exactly as long as here;
+    its rows only come, and none takes others back: so it does not matter who else has met them;
+    the join has a key, by whose variables its rows are placed: so all that meet are in one place.
+
+Relaxed joins keep theirs: what they keep, and how long, follows from who picks of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+
+_APART = p.Applied | p.SubqueryWindow | p.StaticSubplan
+"""What is below these is of another level, or is planned otherwise."""
+
+
+def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
+    """The joins of a query that have sides which can be kept elsewhere, and these, by how many such
+    joins are on the way down: those below others first.
+    """
+    found: dict[int, list[tuple[Op, tuple[int, ...]]]] = {}
+    heights: dict[int, int] = {}
+
+    def visit(op: Op) -> int:
+        if id(op) not in heights:
+            below = () if isinstance(op.spec, _APART) else op.inputs
+            height = max(map(visit, below), default=0)
+            if sides := _sides(op):
+                height += 1
+                found.setdefault(height, []).append((op, sides))
+            heights[id(op)] = height
+        return heights[id(op)]
+
+    visit(root)
+    return dict(sorted(found.items()))
+
+
+def _sides(op: Op) -> tuple[int, ...]:
+    """Which inputs of an operator can be kept elsewhere."""
+    spec = op.spec
+    if not isinstance(spec, p.Join) or not op.windows or not spec.keys or op.weighted:
+        return ()
+    if spec.relaxed or spec.negative or any(isinstance(i.spec, p.Arrange) for i in op.inputs):
+        return ()
+    if op.placed == HOME or not {*op.placed} <= {*spec.keys}:
+        return ()
+    same = all(_is_typed(op.inputs[0], v) == _is_typed(op.inputs[1], v) for v in spec.keys)
+    return tuple([at for at in (0, 1) if same and _fits(op, at)])
+
+
+def _is_typed(op: Op, variable: str) -> tuple[bool, bool]:
+    return variable in op.typed, variable in op.mixed
+
+
+def _fits(join: Op, at: int) -> bool:
+    rows = join.inputs[at]
+    return (
+        rows.windows == join.windows
+        and not rows.weighted
+        and join.exchange[at] in (None, join.placed)
+    )
+
+
+def kept(join: Op, at: int) -> Op:
+    """What keeps side ``at`` of a join."""
+    assert isinstance(join.spec, p.Join), "a join has a key"
+    rows, raw = join.inputs[at], join.spec.raw[at]
+    keys = tuple([v for v in rows.variables if v in join.spec.keys])
+    return Op(
+        p.ArrangeStream(keys, raw), (rows,), rows.variables, rows.windows, join.stage,
+        (join.exchange[at],), join.placed, rows.maybe, typed=rows.typed,
+    )  # fmt: skip
+
+
+def reading(join: Op, at: int, side: Op) -> Op:
+    """A join that reads its side ``at`` where it is kept."""
+    assert isinstance(join.spec, p.Join), "a join"
+    raw = tuple([own and i != at for i, own in enumerate(join.spec.raw)])
+    return replace(
+        join,
+        spec=replace(join.spec, raw=(raw[0], raw[1])),
+        inputs=tuple([side if i == at else rows for i, rows in enumerate(join.inputs)]),
+        exchange=tuple([None if i == at else by for i, by in enumerate(join.exchange)]),
+    )
+
+
+def rebuilt(op: Op, by: Mapping[int, Op], done: dict[int, Op]) -> Op:
+    """The tree with others in the place of these operators, which stand above what they read."""
+    if id(op) in by:
+        return by[id(op)]
+    if id(op) not in done:
+        below = () if isinstance(op.spec, _APART) else op.inputs
+        inputs = tuple([rebuilt(child, by, done) for child in below]) or op.inputs
+        same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+        done[id(op)] = op if same else replace(op, inputs=inputs)
+    return done[id(op)]

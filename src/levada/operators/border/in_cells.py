@@ -1,10 +1,10 @@
 """Results by cell: report rows that several queries want, once for all that want the same of them.
 
-Picks above a report tell its rows by terms and a range (``plan/install/late_picks``). All rows at a
-leaf of their index are the same picks': a *cell*. So a row that more than one query has goes into
-the results once, with the number of its cell in the place of a member; the segment says beside the
-rows whose members of the Emit have the cell, as it does of equal queries (``plan/sealed/alike``).
-Numbers of cells begin behind those of the members.
+Picks above a report tell its rows by terms and a range (``plan/physical/shared/late_picks``). All
+rows at a leaf of their index are the same picks': a *cell*. So a row that more than one query has
+goes into the results once, with the number of its cell in the place of a member; the segment says
+beside the rows whose members of the Emit have the cell, as it does of equal queries
+(``plan/sealed/alike``). Numbers of cells begin behind those of the members.
 
 A row that its number does not tell exactly goes to each query that wants it.
 
@@ -25,7 +25,6 @@ from levada.operators.rows.pick import finder_of, wanted_by
 from levada.operators.rows.wanting import Finder
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.alike import alike_of, heard
-from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode
 from levada.terms.term_pool import Pool
 
@@ -68,14 +67,13 @@ def cells_of(plan: Plan, number: int, seed: int) -> Cells | None:
 
 
 def shown(
-    cells: Cells, picks: PlanNode[s.Pick], edges: tuple[Consumer, Consumer], out: Frame,
-    source: Layout, pool: Pool,
-) -> Frame:  # fmt: skip
+    cells: Cells, picks: PlanNode[s.Pick], edges: tuple[Consumer, Consumer], out: Frame, pool: Pool
+) -> Frame:
     """The rows of a report for an Emit, those of several queries once; ``edges``: to the picks, and
     from there.
     """
     consumer, after = edges
-    rows = along(out, once(consumer), source)
+    rows = along(out, once(consumer), picks.input_layouts[0])  # of no window
     leaves, rest = cells.finder.leaves(rows, pool)
     number = np.where(leaves < 0, -1, cells.number[leaves])
     row = np.flatnonzero(number >= 0)

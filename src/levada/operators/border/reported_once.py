@@ -1,5 +1,5 @@
 """The rows of a relaxed join for a report of which there are picks: each once, if any of these
-wants it, however many do (``plan/install/late_picks``).
+wants it, however many do (``plan/physical/shared/late_picks``).
 
 Members of a report differ in windows, starts and policies. A row goes to those of which some pick
 wants it by its range and terms; whether it counts there the report says itself. What no index tells

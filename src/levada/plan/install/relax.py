@@ -40,12 +40,12 @@ from levada.model.term import Term
 from levada.model.time import Window
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
-from levada.plan.install.late_picks import reported_once
 from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.physical.shared.by_number import ByNumber, by_number, narrowed
+from levada.plan.physical.shared.late_picks import reported_once
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE

@@ -120,7 +120,7 @@ class Exchange:
                     left.append(after)
                 else:
                     edges = (consumer, after)
-                    yield after, shown(cells, picks, edges, out, node.layout, self.pool)
+                    yield after, shown(cells, picks, edges, out, self.pool)
             picked = self.picking.picked(node, out, consumer, picks) if left else NO_ROWS
             for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)

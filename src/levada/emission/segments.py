@@ -151,7 +151,7 @@ class _Rows:
         of cells.
         """
         having: dict[tuple[int, ...], list[QueryPlan]] = {}
-        for op, of in _by_member(self.places, others, len(self.node.members)):
+        for op, of in _by_member(self.places, others):
             query = plan.queries.get(self.node.members.query_at(op))
             there = query is not None and query.member == op
             if query is not None and there and (wanted is None or query.name in wanted):
@@ -189,10 +189,10 @@ class _Made(NamedTuple):
 
 
 def _by_member(
-    places: Mapping[int, tuple[int, int]], others: Sequence[Frame], members: int
+    places: Mapping[int, tuple[int, int]], others: Sequence[Frame]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Each member that has rows, with the members and cells whose rows it has."""
-    own = np.array([op for op in places if op < members], np.int64)
+    """Each member that has rows, with the members and cells (below 0) whose rows it has."""
+    own = np.array([op for op in places if op >= 0], np.int64)
     op, of = (np.concatenate([own, *(same[name] for same in others)]) for name in ("op", "first"))
     pairs = np.unique(np.stack([op, of]), axis=1)
     begins = np.flatnonzero(starts_segment(pairs[0]))

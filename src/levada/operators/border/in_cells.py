@@ -4,7 +4,8 @@ Picks above a report tell its rows by terms and a range (``plan/physical/shared/
 rows at a leaf of their index are the same picks': a *cell*. So a row that more than one query has
 goes into the results once, with the number of its cell in the place of a member; the segment says
 beside the rows whose members of the Emit have the cell, as it does of equal queries
-(``plan/sealed/alike``). Numbers of cells begin behind those of the members.
+(``plan/sealed/alike``). Numbers of cells begin behind those of the members; in a segment they are
+below 0.
 
 A row that its number does not tell exactly goes to each query that wants it.
 

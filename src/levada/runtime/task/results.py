@@ -75,11 +75,11 @@ class Results:
         if context.limited.any("kept"):
             self._count_bytes(frames, terms, context.limited)
         counts: list[Frame] = []
-        named = {f"r.{node}": frame for node, frame in frames.items()}
+        named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
         for node, frame in frames.items():
             own, reports = _counts(node, frame)
             if (same := self._same(node, own["op"])) is not None:
-                named[f"same.{node}"] = same
+                named[f"same.{node}"] = self._as_written(node, same)
                 own, reports = _of_all(own, reports, same, len(self.plan.nodes[node].members))
             counts.append(own)
             if context.partitions > 1:
@@ -92,6 +92,13 @@ class Results:
     def _same(self, node: int, present: Ints) -> Frame | None:
         """Who else has the rows of these members of an Emit, and who has its cells."""
         return same_of(self.plan, self.plan.nodes[node], present, self.pool.seed)
+
+    def _as_written(self, node: int, frame: Frame) -> Frame:
+        """A frame with cells by numbers below 0, which no member of a later version has."""
+        name = "first" if "first" in frame else "op"
+        members, number = len(self.plan.nodes[node].members), frame[name]
+        cells = number >= members
+        return frame.with_(**{name: np.where(cells, members - 1 - number, number)})
 
     def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
         """Raises ``ExcessError`` if a query would have too much in its reports."""

@@ -2,9 +2,11 @@
 
     constants     ?x :p :c . ?x :q ?z                            each query with its own :c
     ranges        ?x :p ?v FILTER(?v >= a && ?v < b) . ?x :q ?z    each with a part of the numbers
+    thresholds    ?x :p ?v FILTER(?v > a) . ?x :q ?z               overlapping: up to 100 queries
     shapes        ?x :r ?y . ?y :p ?z . ?z :q :c                 a hundred :r, of each ten :c
 
-Of the first two all queries together have the same results, however many they are: of each window
+Of the thresholds half of all queries, in the mean, want each result. Of the first two all queries
+together have the same results, however many they are: of each window
 of 10 s a tenth of the subjects, each with one of the constants, or of the numbers, in turn. So
 ``cost`` (CPU of a triple, by that with one query of the same mode) and ``state`` (bytes of the
 checkpoint's state with a window half full, likewise) tell what queries cost by being many. ``off``
@@ -39,11 +41,14 @@ WARM = 2  # windows that do not count
 ROUNDS = 3  # of a mode and a number that are quick, the best counts
 HIT = 10  # one of so many subjects has both triples
 HEAD = "SELECT ?x ?z FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT10S STEP PT10S]\n"
+MOST_RESULTS = 100  # queries whose results are as many times those of one
 QUERIES = {
     "constants": HEAD + "WHERE {{ WINDOW <e:w> {{ ?x <e:p> <e:c{0}> . ?x <e:q> ?z }} }}",
     "ranges": HEAD
     + """WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v . ?x <e:q> ?z
         FILTER(?v >= {0} && ?v < {1}) }} }}""",
+    "thresholds": HEAD
+    + "WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v . ?x <e:q> ?z FILTER(?v > {0}) }} }}",
 }
 XSD = "http://www.w3.org/2001/XMLSchema#integer"
 
@@ -52,18 +57,21 @@ def write(path: Path, subjects: int, queries: int, workload: str) -> int:
     """Writes the stream: in each window a triple of each predicate a subject, half of the last one;
     gives the number of results.
     """
-    lines = []
+    lines, overlapping = [], 0
     for window in range(WINDOWS):
         there = subjects if window + 1 < WINDOWS else subjects // 2
         for i in range(there):
             ts, number = window * RANGE + i * RANGE // subjects, window * subjects + i
             other = number if i % HIT == 0 else f"{number}o"
             turn = number // HIT % queries
-            wanted = f'"{turn}"^^<{XSD}>' if workload == "ranges" else f"<e:c{turn}>"
+            if workload == "thresholds":
+                turn = number // HIT % MOST_RESULTS
+                overlapping += min(turn, queries) if not i % HIT and window + 1 < WINDOWS else 0
+            wanted = f"<e:c{turn}>" if workload == "constants" else f'"{turn}"^^<{XSD}>'
             lines.append(f"<e:{number}> <e:p> {wanted} {ts} .\n")
             lines.append(f"<e:{other}> <e:q> <e:z{i % 100}> {ts} .\n")
     path.write_text("".join(lines))
-    return (WINDOWS - 1) * len(range(0, subjects, HIT))
+    return overlapping or (WINDOWS - 1) * len(range(0, subjects, HIT))
 
 
 def side(path: str, mode: str, queries: int, subjects: int, workload: str) -> dict[str, Any]:
@@ -187,6 +195,8 @@ def _workload(workload: str, subjects: int) -> dict[str, dict[int, dict[str, Any
     found: dict[str, dict[int, dict[str, Any]]] = {mode: {} for mode in MOST}
     with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder:
         for queries in COUNTS:
+            if workload == "thresholds" and queries > MOST_RESULTS:
+                break
             path = Path(folder) / f"{queries}.nt"
             expected = write(path, subjects, queries, workload)
             for round_ in range(ROUNDS):

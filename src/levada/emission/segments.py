@@ -1,17 +1,19 @@
 """Segments -> batches: the committed results of an epoch, by query, decoded for sinks and readers.
 
 A segment holds all queries' rows of one task, and once those that several queries have
-(``plan/sealed/alike``); here they are put together over tasks, sorted by
-report (keeping their order within one), and turned into texts. CONSTRUCT's template is instantiated
-here, each triple once a report; a triple that would be no RDF (an unbound part, a literal as
-subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
+(``plan/sealed/alike``), also where these have others, too (``operators/border/in_cells``); here
+they are put together over tasks, sorted by report (keeping their order within one), and turned into
+texts. CONSTRUCT's template is instantiated here, each triple once a report; a triple that would be
+no RDF (an unbound part, a literal as subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +21,11 @@ import polars as pl
 
 from levada.emission.blank_nodes import blank_nodes
 from levada.emission.serialize import Batch
+from levada.model.arrays import Ints, Longs
 from levada.model.expression import Var
 from levada.model.frame import Frame, concat
 from levada.model.query import Form, Output, TriplePattern
+from levada.model.segments import starts_segment
 from levada.model.term import Blank, Term
 from levada.model.time import distinct, in_sorted
 from levada.operators.rows.values import column
@@ -41,7 +45,7 @@ def batches(
     ``wanted`` (None: all).
     """
     frames: dict[int, list[Frame]] = {}
-    others: dict[int, dict[int, int]] = {}
+    others: dict[int, list[Frame]] = {}
     pool = Pool(0)
     for segment in segments:
         parts, _ = opener(segment)
@@ -50,11 +54,10 @@ def batches(
             if name.startswith("r."):
                 frames.setdefault(int(name[2:]), []).append(frame)
             elif name.startswith("same."):
-                of = others.setdefault(int(name[5:]), {})
-                of.update(zip(frame["op"].tolist(), frame["first"].tolist(), strict=True))
+                others.setdefault(int(name[5:]), []).append(frame)
     for number, found in frames.items():
         rows = _Rows.of(plan.nodes[number], concat(found), pool)
-        yield from rows.batches(plan, others.get(number, {}), wanted)
+        yield from rows.batches(plan, others.get(number, ()), wanted)
 
 
 def batch_of(
@@ -108,18 +111,18 @@ def _rows_of(
         frame = parts.get(f"r.{query.node}")
         if frame is None:
             continue
-        rows = np.flatnonzero(frame["op"] == _having(query, parts))
+        rows = np.flatnonzero(np.isin(frame["op"], _having(query, parts)))
         if len(rows):
             found[segment] = frame.take(rows)
             pool.add(Terms.from_frames(parts, "terms"))
     return found, pool
 
 
-def _having(query: QueryPlan, parts: Mapping[str, Frame]) -> int:
-    """The member of whose rows a segment has the query's."""
+def _having(query: QueryPlan, parts: Mapping[str, Frame]) -> Ints:
+    """The members and cells of whose rows a segment has the query's."""
+    own = np.array([query.member], np.int32)
     same = parts.get(f"same.{query.node}")
-    at = np.empty(0, np.int64) if same is None else np.flatnonzero(same["op"] == query.member)
-    return query.member if same is None or not len(at) else int(same["first"][at[0]])
+    return own if same is None else np.append(own, same["first"][same["op"] == query.member])
 
 
 @dataclass(frozen=True)
@@ -142,24 +145,59 @@ class _Rows:
         return _Rows(node, rows, dict(zip(ops.tolist(), places, strict=True)), pool)
 
     def batches(
-        self, plan: Plan, others: Mapping[int, int], wanted: Container[str] | None
+        self, plan: Plan, others: Sequence[Frame], wanted: Container[str] | None
     ) -> Iterator[tuple[QueryPlan, Batch]]:
-        """Those of the members that have rows, and of ``others``, who have the rows of one."""
-        having: dict[int, list[int]] = {op: [op] for op in self.places}
-        for op, first in others.items():
-            having[first].append(op)
-        for first, ops in having.items():
-            queries = [
-                query
-                for op in ops
-                if (query := plan.queries.get(self.node.members.query_at(op))) is not None
-                and query.member == op
-                and (wanted is None or query.name in wanted)
-            ]
-            if queries:
-                rows = self.rows.slice(*self.places[first])
-                texts = _texts(self.node.layout, rows, self.pool)
-                yield from ((query, _batch(query, rows, texts)) for query in queries)
+        """Those of the members that have rows, and of ``others``, who have the rows of members and
+        of cells.
+        """
+        having: dict[tuple[int, ...], list[QueryPlan]] = {}
+        for op, of in _by_member(self.places, others):
+            query = plan.queries.get(self.node.members.query_at(op))
+            there = query is not None and query.member == op
+            if query is not None and there and (wanted is None or query.name in wanted):
+                having.setdefault(of, []).append(query)
+        several = Counter(op for of in having for op in of)
+        shared = [of for of in having if any(several[op] > 1 for op in of)]
+        texts = self._texts(sorted({op for of in shared for op in of}))
+        for of, queries in having.items():
+            rows, own = self._whole(of, texts)
+            yield from ((query, _batch(query, rows, own)) for query in queries)
+
+    def _whole(self, of: Sequence[int], texts: _Made) -> tuple[Frame, list[pl.Series]]:
+        """The rows of members and cells by report, and their texts, which may be there."""
+        at = np.concatenate([np.arange(*self.places[op]) for op in of])
+        rows = self.rows.take(at)
+        order = np.lexsort((_change(rows), rows["r"])) if len(of) > 1 else np.arange(rows.n)
+        at, rows = at[order], rows.take(order)
+        if (places := texts.places[at])[0] >= 0:
+            return rows, [column.gather(places) for column in texts.texts]
+        return rows, _texts(self.node.layout, rows, self.pool)
+
+    def _texts(self, ops: Sequence[int]) -> _Made:
+        """The texts of the rows of these members and cells, made once for all who have them."""
+        at = np.concatenate([np.empty(0, np.int64), *(np.arange(*self.places[op]) for op in ops)])
+        places = np.full(self.rows.n, -1, np.int64)
+        places[at] = np.arange(len(at))
+        return _Made(places, _texts(self.node.layout, self.rows.take(at), self.pool))
+
+
+class _Made(NamedTuple):
+    """Texts of some rows, and where those of each row are (-1: nowhere)."""
+
+    places: Longs
+    texts: list[pl.Series]
+
+
+def _by_member(
+    places: Mapping[int, tuple[int, int]], others: Sequence[Frame]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Each member that has rows, with the members and cells (below 0) whose rows it has."""
+    own = np.array([op for op in places if op >= 0], np.int64)
+    op, of = (np.concatenate([own, *(same[name] for same in others)]) for name in ("op", "first"))
+    pairs = np.unique(np.stack([op, of]), axis=1)
+    begins = np.flatnonzero(starts_segment(pairs[0]))
+    for low, high in pairwise((*begins.tolist(), pairs.shape[1])):
+        yield int(pairs[0, low]), tuple(pairs[1, low:high].tolist())
 
 
 def _change(frame: Frame) -> npt.NDArray[np.int8]:

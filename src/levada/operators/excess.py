@@ -70,14 +70,15 @@ def check_reports(
     query with the lowest limits.
     """
     solutions, sizes = (_limits(node, limits, word) for word in ("solutions", "bytes"))
-    by_op = np.bincount(rows["op"], minlength=len(node.members))
-    every = by_op if same is None else _with_others(by_op, same)
+    members = len(node.members)
+    by_op = np.bincount(rows["op"], minlength=members)
+    every = by_op if same is None else _with_others(by_op, same, members)
     of = written(node, every > 0, plan)
     most, free = of.most(node, terms), spent.texts or _NONE
     fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
     if fits and int(every.sum()) * most <= free:
         return
-    rows = rows if same is None else with_same(rows, same)
+    rows = rows if same is None else with_same(rows, same, members)
     account = spent.account(rows["op"])
     codes, first = group(rows["op"].astype(np.uint64), rows["r"].view(np.uint64))
     op, found = rows["op"][first], np.bincount(codes)
@@ -91,10 +92,10 @@ def check_reports(
             account.make(each)
 
 
-def _with_others(by_op: Longs, same: Frame) -> Longs:
-    """How many rows each member has, also of those of others."""
-    whole = by_op.copy()
-    whole[same["op"]] = by_op[same["first"]]
+def _with_others(by_op: Longs, same: Frame, members: int) -> Longs:
+    """How many rows each member has, also of those of others, and of cells."""
+    others = np.bincount(same["op"], by_op[same["first"]], members)
+    whole: Longs = by_op[:members] + others.astype(np.int64)
     return whole
 
 

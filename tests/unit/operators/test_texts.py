@@ -17,7 +17,7 @@ from levada.operators.env import Env
 from levada.operators.expressions.scalar.literals import term_of
 from levada.operators.expressions.values import classify, from_texts
 from levada.operators.rows.edges import along
-from levada.operators.rows.pick import _finder, pick, route
+from levada.operators.rows.pick import finder_of, pick, route
 from levada.operators.rows.told.texts import Placed, Told
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
@@ -116,7 +116,9 @@ def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: i
         fast = route(node, consumer, frame, layout, pool, mixed=True)
         assert slow is not None and rows_of(slow) == rows_of(fast)
         if len(orders) == 1 and order not in (Order.DATE, Order.LOCAL):
-            _, _, sure = node.known(_finder, pool.seed).found(along(frame, consumer, layout), pool)
+            _, _, sure = node.known(finder_of, pool.seed).found(
+                along(frame, consumer, layout), pool
+            )
             assert sure.all(), "nothing is asked"
     assert told > 30
 

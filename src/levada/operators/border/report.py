@@ -18,6 +18,7 @@ from levada.model.frame import Frame, concat
 from levada.model.time import TIMELESS, Times
 from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
+from levada.operators.border.reported_once import check_few
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
 from levada.plan.sealed import steps as s
@@ -44,7 +45,7 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: Env) -> Frame | None:
         rows.append(new)
         report_buffer.remember(state, key, report_buffer.later(new, calendar.high))
     if calendar.any_due and not step.instant:
-        calendar.check_few(rows, enumerated=step.enumerated)
+        check_few(node, calendar, rows, env)
     out = (
         [r for r in (_at_reports(f, step, calendar) for f in rows) if r.n]
         if calendar.any_due

@@ -37,6 +37,11 @@ class Met:
         self._wanted[node][1][row] = True
         self._add(node, PICKED, rows["op"][row])
 
+    def take(self, node: int, rows: Frame, picks: Longs) -> None:
+        """Rows of a join, and how many picks take each of them at once."""
+        self.pick(node, rows, np.flatnonzero(picks))
+        self._add(node, PICKED, rows["op"], np.maximum(picks - 1, 0))
+
     def close(self, node: int) -> None:
         """All picks have taken what they want of rows of a join."""
         if node in self._wanted:
@@ -47,8 +52,8 @@ class Met:
         """The counts, by node and member as a text."""
         return {f"{node} {member}": counts for (node, member), counts in self.counts.items()}
 
-    def _add(self, node: int, what: int, members: Longs) -> None:
-        counts = np.bincount(members)
+    def _add(self, node: int, what: int, members: Longs, many: Longs | None = None) -> None:
+        counts = np.bincount(members, many)
         for member in np.flatnonzero(counts).tolist():
             own = self.counts.setdefault((node, member), [0, 0, 0, 0])
             own[what] += int(counts[member])

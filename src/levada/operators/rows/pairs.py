@@ -92,8 +92,10 @@ def _too_many(node: PlanNode[s.Join], pairs: Pairs, env: Env) -> ExcessError:
 
 
 def _picked(node: PlanNode[s.Join], env: Env) -> bool:
-    """Whether picks alone read the pairs: what these want of them is counted, and not the rest."""
+    """Whether picks alone read the pairs, or reports of which there are picks: what these want of
+    them is counted, and not the rest.
+    """
     if not node.step.relaxed or env.shares is None:
         return False
     nodes = env.shares.plan.nodes
-    return all(isinstance(nodes[c.node].step, s.Pick) for c in node.consumers)
+    return all(isinstance(nodes[c.node].step, s.Pick | s.Report) for c in node.consumers)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from levada.model import columns as col
-from levada.model.arrays import Bools
+from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame
 from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
@@ -65,12 +65,7 @@ def route(
     ``mixed``: of joins whose picks have other windows. ``met``: what is told of it.
     """
     rows = along(out, once(consumer), source)
-    row, member, sure = node.known(_finder, pool.seed).found(rows, pool)
-    condition, left = node.step.condition, _unsure(node.step, sure)
-    if condition is not None and left.any():
-        keep = ~left
-        keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
-        row, member = row[keep], member[keep]
+    row, member = wanted_by(node, rows, pool)
     found = rows.take(row).with_(op=member.astype(np.int32))
     if found.n and mixed:
         keep = _counting(node, found)
@@ -78,6 +73,17 @@ def route(
     if met is not None:
         met.pick(node.inputs[0], rows, row)
     return keep_rows(found, None, node.step.kept, node.layout)
+
+
+def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> tuple[Longs, Longs]:
+    """(row, member) of all picks that want rows of their input, whenever they count."""
+    row, member, sure = node.known(finder_of, pool.seed).found(rows, pool)
+    condition, left = node.step.condition, _unsure(node.step, sure)
+    if condition is not None and left.any():
+        keep = ~left
+        keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
+        row, member = row[keep], member[keep]
+    return row, member
 
 
 def unhidden(node: PlanNode, rows: Frame) -> Frame:
@@ -118,7 +124,8 @@ def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
     return np.less(start, end)
 
 
-def _finder(node: PlanNode[s.Pick], seed: int) -> Finder:
+def finder_of(node: PlanNode[s.Pick], seed: int) -> Finder:
+    """Who wants rows by their keys and a range."""
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]
     asked = Asked(members, below, members.astype(np.int64))

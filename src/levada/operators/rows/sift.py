@@ -168,7 +168,7 @@ def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wante
     of_class, classes = _classes(windows)
     bits = np.left_shift(1, of_class)
     return Wanted(
-        tuple(_told([form for form in forms if form.condition is None], seed, bits)),
+        tuple(told_by([form for form in forms if form.condition is None], seed, bits)),
         tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
         any(form.sifts for form in forms) and not _whole(node, forms),
         tuple(map(Params.of, classes)),
@@ -200,8 +200,8 @@ def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], of_class: Longs) -> B
     return found
 
 
-def _told(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
-    """Those whom indexes tell, by the slots by which they are told."""
+def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
+    """Those whom indexes tell, by the slots by which they are told; ``bits``: of their classes."""
     alike: dict[tuple[tuple[int, ...], tuple[Axis, ...]], list[Form]] = {}
     for form in forms:
         alike.setdefault((tuple(form.keys), tuple(form.ranges)), []).append(form)

@@ -206,6 +206,18 @@ class Index:
             row, place = row[order], place[order]
         return row, self.of[place]
 
+    def owners(self, weights: Longs | None = None) -> Longs:
+        """How many want each leaf; by the ``weights`` of owners, if they have some."""
+        counts: Longs = np.diff(self.offsets)
+        if weights is not None:
+            sums = np.append(0, np.cumsum(weights[self.owner[self.of]]))
+            counts = np.diff(sums[self.offsets])
+        level = 2
+        while level < 2 * self.size:
+            counts[level : 2 * level] += np.repeat(counts[level // 2 : level], 2)
+            level *= 2
+        return counts[self.size :]
+
     def spread(self, masks: Longs) -> Longs:
         """Of each leaf the bits that any of its entries has; ``masks``: of the owners."""
         found = np.zeros(2 * self.size, np.int64)

@@ -45,6 +45,7 @@ from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.physical.shared.by_number import ByNumber, by_number, narrowed
+from levada.plan.physical.shared.late_picks import reported_once
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import LOOSE
@@ -192,7 +193,7 @@ class Relaxations:
             elif self._takes(name, key, block, refused):
                 by[id(block.join)] = block.picked()
                 whole.add(id(block.join))
-        return replaced(root, by, {}) if by else root
+        return replaced(root, by, {}, late=True) if by else root
 
     def _takes(self, name: str, key: Key, block: Block, refused: Refused) -> bool:
         """Whether a query picks a block; if not, it has it as it is."""
@@ -362,12 +363,13 @@ def _of_one_window(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool
     return len(own) == 1 and own[0].kind in LOOSE
 
 
-def replaced(op: Op, by: dict[int, Op], done: dict[int, Op]) -> Op:
-    """The tree with others in the place of these operators."""
+def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = False) -> Op:
+    """The tree with others in the place of these operators; ``late``: picks above reports."""
     if id(op) in by:
         return by[id(op)]
     if id(op) not in done:
-        inputs = tuple([replaced(child, by, done) for child in op.inputs])
+        inputs = tuple([replaced(child, by, done, late=late) for child in op.inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
-        done[id(op)] = op if same else replace(op, inputs=inputs)
+        picked = reported_once(op, *inputs) if late and not same and len(inputs) == 1 else None
+        done[id(op)] = op if same else picked or replace(op, inputs=inputs)
     return done[id(op)]

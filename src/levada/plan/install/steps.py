@@ -40,6 +40,14 @@ def is_wide(op: Op) -> bool:
     return isinstance(op.spec, p.Occur) and op.spec.wide
 
 
+def _windows_of(op: Op) -> tuple[int, ...] | None:
+    """The windows by whose times an operator goes: of a pick of reported rows those of the rows."""
+    if isinstance(op.spec, p.Pick) and op.windows is None:
+        (report,) = op.inputs
+        return report.inputs[0].windows
+    return op.inputs[0].windows if isinstance(op.spec, p.Narrow) else op.windows
+
+
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
@@ -96,8 +104,7 @@ class Steps:
         )
         loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
         loose = loose or isinstance(op.spec, p.Numbered | p.Instants)
-        own = op.inputs[0].windows if isinstance(op.spec, p.Narrow) else op.windows
-        key = (own or (), timed, loose)
+        key = (_windows_of(op) or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
             member = member if timed else member._replace(start=MIN)

@@ -42,6 +42,13 @@ class Alike:
         op = self.members[ranges(at.astype(np.int64), counts)]
         return Frame({"op": op, "first": np.repeat(present, counts)}, len(op))
 
+    def along(self, same: Frame) -> Frame:
+        """Who else has what first members (``op``) have of others' (``first``), likewise."""
+        at = np.searchsorted(self.firsts, same["op"])
+        counts = np.searchsorted(self.firsts, same["op"], "right") - at
+        op = self.members[ranges(at.astype(np.int64), counts)]
+        return Frame({"op": op, "first": np.repeat(same["first"], counts)}, len(op))
+
 
 class _Known(dict[int, Alike | None]):
     """By the number of the node."""
@@ -58,12 +65,25 @@ def alike_of(plan: Plan, number: int) -> Alike | None:
     return known[number]
 
 
-def with_same(rows: Frame, same: Frame) -> Frame:
-    """Rows by ``op``, also those that others have the ``same`` of (``Alike.of``).
+def heard(plan: Plan, number: int, fan: FanOut) -> FanOut:
+    """The edge to an Emit without its members that are muted."""
+    muted = [member for node, member in plan.muted if node == number]
+    if not muted:
+        return fan
+    producer = np.repeat(np.arange(len(fan.offsets) - 1), np.diff(fan.offsets))
+    kept = ~np.isin(fan.members, muted)
+    offsets = np.zeros(len(fan.offsets), np.int32)
+    np.cumsum(np.bincount(producer[kept], minlength=len(offsets) - 1), out=offsets[1:])
+    return FanOut(offsets, fan.members[kept], False)
+
+
+def with_same(rows: Frame, same: Frame, members: int) -> Frame:
+    """Rows by ``op``, also those that others have the ``same`` of (``Alike.of``); none that are no
+    member's own, of which there are so many.
 
     >>> rows = Frame({"op": np.array([2, 1, 2], np.int32), "r": np.array([5, 6, 7])}, 3)
     >>> same = Frame({"op": np.array([3], np.int32), "first": np.array([2], np.int32)}, 1)
-    >>> whole = with_same(rows, same)
+    >>> whole = with_same(rows, same, 4)
     >>> whole["op"].tolist(), whole["r"].tolist()
     ([1, 2, 2, 3, 3], [6, 5, 7, 5, 7])
     """
@@ -72,7 +92,7 @@ def with_same(rows: Frame, same: Frame) -> Frame:
     at = np.searchsorted(rows["op"], same["first"]).astype(np.int64)
     counts = np.searchsorted(rows["op"], same["first"], "right") - at
     others = rows.take(ranges(at, counts)).with_(op=np.repeat(same["op"], counts))
-    whole = concat([rows, others])
+    whole = concat([rows.where(rows["op"] < members), others])
     return whole.take(np.argsort(whole["op"], kind="stable"))
 
 

@@ -239,6 +239,9 @@ def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
                 waiting.append(((*way, i), *_below(plan, node, i, own, side)))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
             yield Standing(pick, way, node.id, members, own, (slots,))
+        elif isinstance(node.step, s.Report):  # of whose rows there are picks
+            yield Standing(pick, way, node.id, members, own, (slots,))
+            waiting.append(((*way, 0), *_below(plan, node, 0, own, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept
             side = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}

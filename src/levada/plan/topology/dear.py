@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from levada.plan.sealed.joins import GIVEN, MADE, PICKED, Pick
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shares import At
+from levada.plan.sealed.steps import Report
 from levada.plan.topology.members import CatalogNode
 
 HIGH, LOW = 2.0, 1.5
@@ -68,5 +69,13 @@ def picked(query: QueryPlan, nodes: Mapping[int, CatalogNode]) -> Iterator[At]:
         node = nodes[at[0]]
         below = list(zip(node.inputs, node.members[at[1]].inputs, strict=True))
         if isinstance(node.shape.step, Pick):
-            yield below[0]
+            yield picked_from(nodes, *below[0])
         waiting += below
+
+
+def picked_from(nodes: Mapping[int, CatalogNode], number: int, member: int) -> At:
+    """The relaxed operator below a pick of these rows: they, or that of which they are a report."""
+    node = nodes[number]
+    if not isinstance(node.shape.step, Report):
+        return number, member
+    return node.inputs[0], node.members[member].inputs[0]

@@ -34,6 +34,7 @@ from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
+from levada.plan.topology.dear import picked_from
 from levada.plan.topology.kept.show import Kept, kept_once, show_kept
 from levada.plan.topology.show import SharedMember, describe, describe_windows
 from levada.plan.topology.show_folded import Folded, folded, show_folded
@@ -178,7 +179,8 @@ def _relaxed(topology: Topology) -> Iterator[Relaxed]:
         node = topology.nodes[number]
         if isinstance(node.shape.step, Pick):
             for member, at in node.members.index.items():
-                found.setdefault((node.inputs[0], member.inputs[0]), []).append((number, at))
+                source = picked_from(topology.nodes, node.inputs[0], member.inputs[0])
+                found.setdefault(source, []).append((number, at))
     for (join, _), picks in found.items():
         wants = [dict(_wants(topology, pick)) for pick in picks]
         kinds = sorted({kind for own in wants for kind in own})

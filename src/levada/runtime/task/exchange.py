@@ -17,11 +17,12 @@ import numpy as np
 
 from levada.kernels.keyed.route import group_and_partition, scatter_order
 from levada.model import columns as col
-from levada.model.arrays import Bools, Longs, Words
+from levada.model.arrays import Bools, Words
 from levada.model.frame import Column, Frame, concat, pack
 from levada.model.segments import starts_segment
 from levada.model.term import Kind
-from levada.operators.excess import most_of, most_rows
+from levada.operators.border.in_cells import shown
+from levada.operators.border.picking import NO_ROWS, Picking
 from levada.operators.fewer import FEWER as FEWER
 from levada.operators.fewer import fewer
 from levada.operators.group.panes import fold, of_one_group
@@ -30,9 +31,6 @@ from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, once, placing
 from levada.operators.rows.flows import Flows, Joining
-from levada.operators.rows.met import Met
-from levada.operators.rows.pick import route
-from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.alike import alike_of
 from levada.plan.sealed.heavy.copies import Copies
@@ -40,7 +38,6 @@ from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shapes import TO_ALL
-from levada.plan.sealed.shares import Shares, shares_of
 from levada.plan.sealed.sliced.readers import readers_of
 from levada.runtime.context import Context, Control, Counted, Done, heads_of, load_groups
 from levada.runtime.graph.group_counts import CHECKS, Counter
@@ -70,8 +67,9 @@ class Exchange:
         self.at = executor_here() if context.tells_places else ""
         self.counter = Counter(context.counted, len(self.table)) if context.counted else None
         self._told: dict[tuple[int, Address], int] = {}
-        self._counts: dict[int, Longs] = {}  # of rows by picks and their members
-        self.met, self.flows = Met(), Flows(Joining.of(plan).nodes)
+        self.flows = Flows(Joining.of(plan).nodes)
+        self.picking = Picking(plan, pool, context.limits)
+        self.met = self.picking.met
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
         """The rows for consumers in this stage; the others are put into the boxes. What has been
@@ -117,8 +115,14 @@ class Exchange:
         if consumer.node in done:
             return
         if (picks := self.plan.nodes[consumer.node].of(s.Pick)) is not None:
-            left = [after for after in picks.consumers if after.node not in done]
-            picked = self._picked(node, out, consumer, picks) if left else Frame({}, 0)
+            left = []
+            for after in (after for after in picks.consumers if after.node not in done):
+                if (cells := self.picking.cells(after)) is None:
+                    left.append(after)
+                else:
+                    edges = (consumer, after)
+                    yield after, shown(cells, picks, edges, out, self.pool)
+            picked = self.picking.picked(node, out, consumer, picks) if left else NO_ROWS
             for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)
             return
@@ -133,7 +137,9 @@ class Exchange:
                 return
         alike = alike_of(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
-        yield consumer, self._wanted(along(out, edge, node.layout), consumer)
+        found = self.picking.reported(node, out, consumer)
+        rows = along(out, edge, node.layout) if found is None else found
+        yield consumer, self.picking.wanted(rows, consumer)
 
     def _is_for_all(self, consumer: Consumer) -> bool:
         """Whether rows are the same for all members: when numbers came, what several joins read."""
@@ -141,34 +147,6 @@ class Exchange:
         return (consumer.input == 1 and isinstance(step, s.Narrow)) or is_arranged(
             step, consumer.input
         )
-
-    def _picked(
-        self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
-    ) -> Frame:
-        """The rows of each pick, which are counted: those that nobody wants are gone by then.
-        Raises ``ExcessError``.
-        """
-        mixed = picks.known(_mixed, shares_of(self.plan))
-        met = None if node.of(s.Join) is None else self.met
-        picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
-        counts = np.bincount(picked["op"], minlength=len(picks.members))
-        before = self._counts.get(picks.id)
-        self._counts[picks.id] = counts = counts if before is None else counts + before
-        if int(counts.sum()) > most_rows(picks, self.context.limits):
-            raise most_of(picks, counts, self.context.limits)
-        return picked
-
-    def _wanted(self, frame: Frame, consumer: Consumer) -> Frame:
-        """The rows that a relaxed join or set has any use for."""
-        target = self.plan.nodes[consumer.node]
-        join, made = target.of(s.Join), target.of(s.Occur)
-        relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
-        if relaxed is None or not relaxed.step.relaxed:
-            return frame
-        found = sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool)
-        if join is not None:
-            self.met.give(join.id, found)
-        return found
 
     def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
         """The filter, if it is one of so many thresholds that these are better sorted."""
@@ -356,10 +334,6 @@ class Exchange:
 def folded_as(partials: Frame) -> What:
     """What partials are: panes or slices."""
     return What.SLICES if is_cut(partials) else What.PANES
-
-
-def _mixed(node: PlanNode, shares: Shares) -> bool:
-    return shares.mixed(node.id)
 
 
 def text_identities(

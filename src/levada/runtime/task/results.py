@@ -2,8 +2,9 @@
 that they show.
 
 A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one
-term table. Rows that several queries have are there once, for the first of them, and beside them
-who else has them (``same.`` and the node; ``plan/sealed/alike``). It is written under a name unique
+term table. Rows that several queries have are there once, for the first of them, or by the number
+of a cell in the place of a member, and beside them who else has them (``same.`` and the node;
+``plan/sealed/alike``, ``operators/border/in_cells``). It is written under a name unique
 to the attempt; the manifest names those that count, and publication reads them (``emission``).
 """
 
@@ -19,11 +20,13 @@ from levada.model.arrays import Ints, Words
 from levada.model.checked import checked_parts
 from levada.model.frame import Column, Frame, concat
 from levada.model.limits import Limited
+from levada.model.segments import starts_segment
 from levada.model.time import Times
 from levada.operators.border.ends import within
+from levada.operators.border.in_cells import same_of, without_cells
 from levada.operators.border.written import as_solutions
 from levada.operators.excess import blamed, check_reports
-from levada.plan.sealed.alike import alike_of, with_same
+from levada.plan.sealed.alike import with_same
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.reported import NONE, Reported
@@ -45,6 +48,8 @@ class Results:
 
     def add(self, node: PlanNode, frame: Frame) -> None:
         """Result rows of an Emit node, but for those of queries that have ended."""
+        if frame.n and int(frame["r"].max()) > self.plan.first_end:
+            frame = without_cells(self.plan, node, frame, self.pool.seed)
         frame = within(self.plan, node, frame)
         if not frame.n:
             return
@@ -70,12 +75,12 @@ class Results:
         if context.limited.any("kept"):
             self._count_bytes(frames, terms, context.limited)
         counts: list[Frame] = []
-        named = {f"r.{node}": frame for node, frame in frames.items()}
+        named = {f"r.{node}": self._as_written(node, frame) for node, frame in frames.items()}
         for node, frame in frames.items():
             own, reports = _counts(node, frame)
             if (same := self._same(node, own["op"])) is not None:
-                named[f"same.{node}"] = same
-                own, reports = with_same(own, same), with_same(reports, same)
+                named[f"same.{node}"] = self._as_written(node, same)
+                own, reports = _of_all(own, reports, same, len(self.plan.nodes[node].members))
             counts.append(own)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
@@ -85,9 +90,15 @@ class Results:
         ), Reported.of(concat(counts))
 
     def _same(self, node: int, present: Ints) -> Frame | None:
-        """Who else has the rows of these members of an Emit."""
-        alike = alike_of(self.plan, node)
-        return None if alike is None else alike.of(present)
+        """Who else has the rows of these members of an Emit, and who has its cells."""
+        return same_of(self.plan, self.plan.nodes[node], present, self.pool.seed)
+
+    def _as_written(self, node: int, frame: Frame) -> Frame:
+        """A frame with cells by numbers below 0, which no member of a later version has."""
+        name = "first" if "first" in frame else "op"
+        members, number = len(self.plan.nodes[node].members), frame[name]
+        cells = number >= members
+        return frame.with_(**{name: np.where(cells, members - 1 - number, number)})
 
     def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
         """Raises ``ExcessError`` if a query would have too much in its reports."""
@@ -104,7 +115,7 @@ class Results:
         for node, frame in frames.items():
             at, members = self.plan.nodes[node], self.plan.nodes[node].members
             if (same := self._same(node, np.unique(frame["op"]))) is not None:
-                frame = with_same(frame, same)
+                frame = with_same(frame, same, len(members))
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():
                 query = members[member].query
@@ -157,3 +168,20 @@ def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
     }
     reports = Frame({"op": frame["op"][each], "r": report[each]}, len(each))
     return Frame(columns, len(op)), reports
+
+
+def _of_all(own: Frame, reports: Frame, same: Frame, members: int) -> tuple[Frame, Frame]:
+    """The counts of all members, and their reports once, from those of members and cells."""
+    whole, made = with_same(own, same, members), with_same(reports, same, members)
+    if not (starts := starts_segment(whole["op"])).all():
+        first = np.flatnonzero(starts)
+        r = np.ascontiguousarray(made["r"]).view(np.uint64)
+        _, each = group(made["op"].astype(np.uint64), r)
+        made = made.take(np.sort(each))
+        whole = whole.take(first).with_(
+            n=np.add.reduceat(whole["n"], first),
+            least=np.minimum.reduceat(whole["least"], first),
+            most=np.maximum.reduceat(whole["most"], first),
+            reports=np.bincount(made["op"])[whole["op"][first]],
+        )
+    return whole, made

@@ -66,7 +66,7 @@ class Wanting:
             first[pick.id], number = number, number + len(pick.members)
         axis = next((Axis(*each) for each in readers.form.ranges), None)
         finder = Finder.of(Entries.together(parts), readers.form.keys, axis)
-        return Wanting(finder, _owners(finder.numbered or finder.plain), first)
+        return Wanting(finder, (finder.numbered or finder.plain).owners(), first)
 
     @property
     def index(self) -> Index:
@@ -89,16 +89,6 @@ def told(readers: Readers, rows: Frame, pool: Pool) -> Told | None:
     if not wanting.index.told.all() or (by_key >= 0).any():
         return None
     return Told(wanting, by_number)
-
-
-def _owners(index: Index) -> Longs:
-    """How many want each leaf."""
-    counts: Longs = np.diff(index.offsets)
-    level = 2
-    while level < 2 * index.size:
-        counts[level : 2 * level] += np.repeat(counts[level // 2 : level], 2)
-        level *= 2
-    return counts[index.size :]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

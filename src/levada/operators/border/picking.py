@@ -1,0 +1,93 @@
+"""What picks above relaxed operators take of the rows of a task, and what is counted of it.
+
+    to a pick          the rows of each of its members
+    to a report        of which there are picks: those that any of these wants, once
+    to a relaxed join  those that any pick above wants
+
+No query may take more than its limit; what relaxed joins make is counted for who decides whether
+sharing them pays (``rows/met``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.model.arrays import Longs
+from levada.model.frame import Frame
+from levada.model.limits import QueryLimits
+from levada.operators.border.in_cells import Cells, cells_of
+from levada.operators.border.reported_once import is_picked, readers_of, reported
+from levada.operators.excess import most_of, most_rows
+from levada.operators.rows.met import Met
+from levada.operators.rows.pick import route
+from levada.operators.rows.sift import sifted
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Consumer, Plan, PlanNode
+from levada.plan.sealed.shares import Shares, shares_of
+from levada.terms.term_pool import Pool
+
+NO_ROWS = Frame({}, 0)
+
+
+class Picking:
+    """The picks of a plan, over the rows of one task."""
+
+    def __init__(self, plan: Plan, pool: Pool, limits: QueryLimits) -> None:
+        self.plan, self.pool, self.limits = plan, pool, limits
+        self.met = Met()
+        self._counts: dict[int, Longs] = {}  # of rows by picks and their members
+        self._reports: dict[int, int] = {}  # of rows by reports of which there are picks
+
+    def cells(self, after: Consumer) -> Cells | None:
+        """Those in which results go to a reader of picks."""
+        return cells_of(self.plan, after.node, self.pool.seed)
+
+    def picked(
+        self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]
+    ) -> Frame:
+        """The rows of each pick, which are counted: those that nobody wants are gone by then.
+        Raises ``ExcessError``.
+        """
+        mixed = picks.known(_mixed, shares_of(self.plan))
+        met = None if node.of(s.Join) is None else self.met
+        picked = route(picks, consumer, out, node.layout, self.pool, mixed=mixed, met=met)
+        if picks.layout.report:  # that of which it is a report has been counted
+            return picked
+        counts = np.bincount(picked["op"], minlength=len(picks.members))
+        before = self._counts.get(picks.id)
+        self._counts[picks.id] = counts = counts if before is None else counts + before
+        if int(counts.sum()) > most_rows(picks, self.limits):
+            raise most_of(picks, counts, self.limits)
+        return picked
+
+    def reported(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
+        """The rows for a report of which there are picks, which are counted; None: it is none.
+        Raises ``ExcessError``.
+        """
+        report = self.plan.nodes[consumer.node].of(s.Report)
+        if report is None or not is_picked(self.plan, report):
+            return None
+        readers = readers_of(report, shares_of(self.plan), self.pool.seed)
+        found, rows, picks = reported(consumer, out, node.layout, readers, self.pool)
+        if node.of(s.Join) is not None:
+            self.met.take(node.id, rows, picks)
+        self._reports[report.id] = many = self._reports.get(report.id, 0) + found.n
+        if many > most_rows(report, self.limits):
+            raise readers.most(report, rows, self.limits, self.pool)
+        return found
+
+    def wanted(self, frame: Frame, consumer: Consumer) -> Frame:
+        """The rows that a relaxed join or set has any use for."""
+        target = self.plan.nodes[consumer.node]
+        join, made = target.of(s.Join), target.of(s.Occur)
+        relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
+        if relaxed is None or not relaxed.step.relaxed:
+            return frame
+        found = sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool)
+        if join is not None:
+            self.met.give(join.id, found)
+        return found
+
+
+def _mixed(node: PlanNode, shares: Shares) -> bool:
+    return shares.mixed(node.id)

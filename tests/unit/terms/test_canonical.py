@@ -10,8 +10,8 @@ from levada.intake.matching.first_rows import canonical
 from levada.model.term import Literal, parse_term
 
 SURROGATES = range(0xD800, 0xE000)
-POINTS = (*range(1, 0x10000), 0x1FFFE, 0x1FFFF, 0x10FFFF)
-CHARACTERS = [chr(point) for point in POINTS if point not in SURROGATES]
+CODES = (*range(1, 0x10000), 0x1FFFE, 0x1FFFF, 0x10FFFF)
+CHARACTERS = [chr(code) for code in CODES if code not in SURROGATES]
 TEXT = """SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [TRIPLES 2]
 WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v }} FILTER({}) }}"""
 

@@ -2,7 +2,7 @@
 have, too (whatever is below these they have in common), and what relaxed joins cost.
 
 Cost: one walk over the operators of each query, so beyond ``MOST`` queries nothing is told of them
-(``explain --shared`` tells it by operators).
+(``explain --sharing`` tells it by operators).
 """
 
 from __future__ import annotations

@@ -116,6 +116,8 @@ def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
     if frame is not None and not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
     if frame is None or not frame.n:
+        if not come:  # of both sides only rows of members that are gone
+            return Met(None, (), (), ())
         return Met(None, runs.live(state, _side(node, at), now, Wanted(wanted)), (), come)
     slots = step.left if at == 0 else step.right
     key = _key(node, frame, slots)

@@ -186,6 +186,24 @@ def test_who_ends_comes_and_goes_has_what_is_its_own(tmp_path: Path) -> None:
     assert came and came[-1] in right["later"] and came[0] not in right["later"]
 
 
+@pytest.mark.parametrize("last", ["relax", "off"])
+def test_rows_that_wait_for_reports_go_on(tmp_path: Path, last: str) -> None:
+    """What a run has remembered for reports to come the next one shows."""
+    texts = asked_at_random(5, POLICIES[0])
+    right = said(tmp_path / "alone", texts)
+    found: dict[str, Rows] = {name: [] for name in texts}
+    for mode, first in (("relax", 0), ("relax", 5), (last, 10)):
+        write(tmp_path / "s.nt", first, min(first + 5, SECONDS))
+        with engine(tmp_path, mode) as some:
+            asked = [some.register(text, name=name) for name, text in texts.items()]
+            some.start(once=True, keep_open=True)
+            some.await_end()
+            for one in asked:
+                found[one.name] += [each for each in rows(one) if each not in found[one.name]]
+    for name, whole in right.items():
+        assert found[name] == [each for each in whole if each[0] <= 13_000], name
+
+
 @pytest.mark.filterwarnings("ignore:.*suspended")
 @pytest.mark.parametrize("limits", ["solutions=60", "rate=300", "bytes=1KB"])
 def test_limits_are_those_of_each(tmp_path: Path, limits: str) -> None:

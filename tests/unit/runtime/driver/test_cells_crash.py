@@ -22,7 +22,7 @@ ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for 
 TEXT = f"""PREFIX : <http://e/>
 SELECT ?a ?z FROM NAMED WINDOW :w ON <{S}> {step(1500, 500).rspql}
 WHERE {{{{ WINDOW :w {{{{ ?a :p ?v . ?a :q ?z FILTER(?v > {{0}}) }}}} }}}}"""
-STRIDE = 1 if "LEVADA_CASES" in os.environ else 30
+STRIDE = 1 if "LEVADA_CASES" in os.environ else 45
 
 
 @pytest.fixture

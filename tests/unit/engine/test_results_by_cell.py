@@ -29,6 +29,7 @@ SELECT = HEAD + "SELECT ?a ?z" + FROM + JOINED
 GRAPH = HEAD + "CONSTRUCT {{ ?a :r ?z . [] :s ?v }}" + FROM + JOINED
 SECONDS = 14
 CASES = int(os.environ.get("LEVADA_CASES", "1"))
+MORE = "LEVADA_CASES" in os.environ
 VALUES = ("7", "11", "12.0", "12.5", "2.5e1", "9007199254740993", "30", "40", "40", "1e400")
 XSD = "http://www.w3.org/2001/XMLSchema#"
 Rows = list[tuple[Any, Any]]
@@ -87,7 +88,7 @@ def asked_at_random(seed: int, policy: str) -> dict[str, str]:
     """Queries of several kinds, some of them equal, with thresholds, ranges, prefixes."""
     draw = random.Random(seed)
     texts = {}
-    for i in range(40 if CASES > 1 else 8):
+    for i in range(40 if MORE else 8):
         low, more = (
             draw.choice((6, 7, 11.5, 12, 12.0, 25, 40, 9007199254740992)),
             draw.randint(0, 30),
@@ -122,7 +123,9 @@ POLICIES = (
 )
 
 
-@pytest.mark.parametrize(("partitions", "policy"), [(3, 0), (1, 1), (1, 2), (1, 3)])
+@pytest.mark.parametrize(
+    ("partitions", "policy"), [(3, 0), (1, 1), (1, 2), (1, 3)][: 4 if MORE else 2]
+)
 def test_each_has_its_own(tmp_path: Path, random_seed: int, partitions: int, policy: int) -> None:
     for i in range(CASES):
         texts = asked_at_random(random_seed + i, POLICIES[policy])
@@ -184,6 +187,24 @@ def test_who_ends_comes_and_goes_has_what_is_its_own(tmp_path: Path) -> None:
         ]
         assert not lives[name] or max(time for time, _ in own) <= 9000
     assert came and came[-1] in right["later"] and came[0] not in right["later"]
+
+
+@pytest.mark.parametrize("last", ["relax", "off"] if MORE else ["relax"])
+def test_rows_that_wait_for_reports_go_on(tmp_path: Path, last: str) -> None:
+    """What a run has remembered for reports to come the next one shows."""
+    texts = asked_at_random(5, POLICIES[0])
+    right = said(tmp_path / "alone", texts)
+    found: dict[str, Rows] = {name: [] for name in texts}
+    for mode, first in (("relax", 0), ("relax", 5), (last, 10)):
+        write(tmp_path / "s.nt", first, min(first + 5, SECONDS))
+        with engine(tmp_path, mode) as some:
+            asked = [some.register(text, name=name) for name, text in texts.items()]
+            some.start(once=True, keep_open=True)
+            some.await_end()
+            for one in asked:
+                found[one.name] += [each for each in rows(one) if each not in found[one.name]]
+    for name, whole in right.items():
+        assert found[name] == [each for each in whole if each[0] <= 13_000], name
 
 
 @pytest.mark.filterwarnings("ignore:.*suspended")

@@ -1,0 +1,60 @@
+"""Queries whose ranges overlap, killed before changes of the disk: their rows wait once for reports
+of all, and are shown by cell, whoever goes on.
+
+Before every change with ``LEVADA_CASES``, else before some: a run takes a third of a second.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking import S, element, step
+from fate import Fate, published, survived
+from levada.emission.serialize import Format
+from levada.engine.asked import Asked
+from levada.engine.engine import Engine
+from levada.sinks.files import FileSink
+from levada.testing.streams import write_lines
+
+ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(14)]
+TEXT = f"""PREFIX : <http://e/>
+SELECT ?a ?z FROM NAMED WINDOW :w ON <{S}> {step(1500, 500).rspql}
+WHERE {{{{ WINDOW :w {{{{ ?a :p ?v . ?a :q ?z FILTER(?v > {{0}}) }}}} }}}}"""
+STRIDE = 1 if "LEVADA_CASES" in os.environ else 45
+
+
+@pytest.fixture
+def fate(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return Fate(monkeypatch)
+
+
+def attempt(data: Path, root: Path, kills: Any = None, fate: Any = None) -> Any:
+    """A run; whether it came to its end."""
+    engine = Engine(
+        spark=False,
+        checkpoint=root / "ck",
+        epoch_rows=4,
+        partitions=2,
+        sink=FileSink(root / "out", Format.NDJSON),
+        seed=7,
+        sharing="relax",
+        keep_results=False,
+    )
+    engine.stream(S, data)
+    engine.register_all([Asked(TEXT.format(i), f"above-{i}") for i in (-1, 0, 1, 2)])
+    return survived(engine, kills, fate)
+
+
+def test_killed_before_any_change_of_the_disk(tmp_path: Path, fate: Any) -> None:
+    write_lines(tmp_path / "s.nt", ELEMENTS)
+    data = tmp_path / "s.nt"
+    assert attempt(data, tmp_path / "whole", None, fate)
+    whole, points = published(tmp_path / "whole"), fate.calls
+    assert {name.split("/")[1] for name in whole} == {f"above-{i}" for i in (-1, 0, 1, 2)}
+    for k in range(3, points, STRIDE):
+        root = tmp_path / str(k)
+        assert not attempt(data, root, k, fate), f"the kill before call {k} came"
+        assert attempt(data, root), f"after a kill before call {k}"
+        assert published(root) == whole, f"after a kill before call {k}"

@@ -16,7 +16,7 @@ the result, a probe per run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -94,7 +94,7 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fram
         if met.new is not None:
             both.append((met.new, [*met.there, *met.come], at == 1))
         pairs = (meet(step, own(node, new, env), old, turned=t) for new, old, t in both)
-        return chain.from_iterable(pairs)
+        return _living(node, at, chain.from_iterable(pairs))
 
     for pairs in batched(node, found, env):
         if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
@@ -105,6 +105,16 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fram
             env.state, _side(node, at), met.new, longest(node),
             horizon=env.horizons(node).next, ends=by_weight(table), alive=node.alive,
         )  # fmt: skip
+
+
+def _living(node: Join, at: int, found: Iterable[Pairs]) -> Iterable[Pairs]:
+    """Without those of members that are gone: rows of the other side are kept here until they end,
+    and new rows of the arrangement are for whoever has some.
+    """
+    if node.alive.all():
+        return found
+    kept = ((p, node.alive[(p.b if at else p.a)["op"][p.j if at else p.i]]) for p in found)
+    return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
 
 
 def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:

@@ -16,7 +16,7 @@ the result, a probe per run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -107,7 +107,7 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fram
         )  # fmt: skip
 
 
-def _living(node: Join, at: int, found: Iterable[Pairs]) -> Iterable[Pairs]:
+def _living(node: Join, at: int, found: Iterator[Pairs]) -> Iterator[Pairs]:
     """Without those of members that are gone: rows of the other side are kept here until they end,
     and new rows of the arrangement are for whoever has some.
     """

@@ -71,8 +71,9 @@ class Room:
 
     def pieces(self) -> dict[str, list[Piece]]:
         """The pieces of all partitions as they are now, by what they belong to."""
-        last, found = newest_manifest(self.root / "c"), dict[str, list[Piece]]()
-        assert last is not None
+        found = dict[str, list[Piece]]()
+        # a manifest may go while it is looked for: there is a newer one
+        last = next(filter(None, (newest_manifest(self.root / "c") for _ in range(100))))
         for name in names_of(self.root / "c", last).state.values():
             for key, own in read_head(map_(str(self.root / "c"), name)[1]).pieces.items():
                 found.setdefault(key, []).extend(p for p in own)

@@ -126,6 +126,20 @@ def test_a_join_alone_keeps_its_own(tmp_path: Path) -> None:
         assert room.rows(running) == {"Join": 3 * ROWS + 1}
 
 
+def test_whether_others_have_a_side_is_asked_of_what_there_is(tmp_path: Path) -> None:
+    """So a join that has nothing in common costs no operator that keeps its sides for others."""
+    room = Room(tmp_path)
+    with room.engine() as running:
+        body = "?x :p{0} ?v . ?x :q{0} ?w . ?w :r{0} ?u"
+        for i in range(5):
+            running.register(TEXT.format("?x", body.format(i), ""), name=f"q{i}")
+        running.start()
+        room.feed(running, *things())
+        common = topology_of(running)._common
+        assert len(common.known) > 5 * 5
+        assert not any(isinstance(each.form.key[0], s.Arrange) for each in common.known.values())
+
+
 def test_who_comes_later_finds_what_is_kept(tmp_path: Path) -> None:
     room = Room(tmp_path)
     with room.engine() as running:

@@ -115,6 +115,7 @@ class Common:
         self._numbers: dict[Key, int] = {}
         self._forms: dict[Key, Form] = {}
         self._of: dict[tuple[int, int], list[int]] = {}  # by shape and member
+        self._kept = dict[object, int]()  # how much there is that keeps rows, by whose they are
         self._next = 0
 
     def form(self, key: Key, once: bool, *, keeps: bool = False) -> Form:
@@ -133,7 +134,13 @@ class Common:
             self.known[number] = Known(key, form)
             self._next += 1
             form.uses += 1
+            if form.keeps:
+                self._kept[parameters[-1]] = self._kept.get(parameters[-1], 0) + 1
         return number
+
+    def keeps(self, below: int) -> bool:
+        """Whether anything is known that keeps the rows of an operator."""
+        return below in self._kept
 
     def install(self, number: int, made: Made) -> None:
         """Notes what has been installed of an operator."""
@@ -163,6 +170,10 @@ class Common:
         if known.made or known.held:
             return
         del self.known[number], self._numbers[known.key]
+        if known.form.keeps:
+            self._kept[known.key[-1]] -= 1
+            if not self._kept[known.key[-1]]:
+                del self._kept[known.key[-1]]
         known.form.uses -= 1
         if not known.form.uses:
             del self._forms[known.form.key]

@@ -127,7 +127,7 @@ class Installer(Steps):
             once = all(any(below[i].once for i in side) for side in sides)
         else:
             once = is_static(op.spec) or isinstance(op.spec, p.Constant)
-        read = tuple([(form, *_read(op, i)) for i, form in enumerate(below)])
+        read = tuple([(form, *how_read(op, i)) for i, form in enumerate(below)])
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
         key = (step, op.stage, read, width, typed, op.weighted, op.windows is None)
@@ -141,7 +141,7 @@ class Installer(Steps):
             return op.spec.terms, self.signature(op.inputs[0])
         outer = self._go_below(op)
         bases = [base_of(child) for child in op.inputs]
-        below = [(self.signature(base), *_read(op, i)) for i, base in enumerate(bases)]
+        below = [(self.signature(base), *how_read(op, i)) for i, base in enumerate(bases)]
         self.level, self.timing = outer
         step, member = self.step(op, op.variables, [child.variables for child in op.inputs])
         return step, self._as_read(op, member), op.stage, op.weighted, tuple(below)
@@ -250,7 +250,7 @@ class Installer(Steps):
         return outer
 
 
-def _read(op: Op, i: int) -> Key:
+def how_read(op: Op, i: int) -> Key:
     """How an operator reads an input: where each variable, window and key of an exchange stands."""
     child = op.inputs[i]
     names = op.variables if op.spec.side_by_side else child.variables

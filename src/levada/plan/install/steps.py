@@ -104,12 +104,19 @@ class Steps:
         )
         loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
         loose = loose or isinstance(op.spec, p.Numbered | p.Instants)
-        key = (_windows_of(op) or (), timed, loose)
+        member = self.rows_in(_windows_of(op) or (), timed=timed, loose=loose)
+        return member._replace(query=family) if family else member
+
+    def rows_in(
+        self, windows: tuple[int, ...], *, timed: bool = False, loose: bool = False
+    ) -> Member:
+        """The windows of rows. ``timed``: a query's start is another's; ``loose``: see there."""
+        key = windows, timed, loose
         if key not in self.rows:
-            member = self.timing.of_rows(key[0])
+            member = self.timing.of_rows(windows)
             member = member if timed else member._replace(start=MIN)
             self.rows[key] = member._replace(windows=loosened(member.windows)) if loose else member
-        return self.rows[key]._replace(query=family) if family else self.rows[key]
+        return self.rows[key]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
         return self.timing.of_reports(self.level, carried or ())

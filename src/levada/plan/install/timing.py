@@ -106,10 +106,12 @@ class Timing:
         if w == self._static:
             return STATIC
         on = self.query.windows[max(w, numbers_of(w))]
+        if w >= 0 and numbers_of(w) not in windows:
+            return on
         own = replace(on.window, count=0)
         if w < 0:
             own = replace(own, kind=WindowKind.NUMBERS, range=on.window.count)
-        return replace(on, window=own) if numbers_of(w) in windows or w < 0 else on
+        return replace(on, window=own)
 
     def _member(self, on: list[WindowOn]) -> Member:
         return Member(

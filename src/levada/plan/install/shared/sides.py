@@ -11,61 +11,100 @@ equal one; so what runs is never changed by a newcomer. Of those that come toget
 at before any is decided. Of two sides that others have, too, the one is kept that is kept already,
 else that which more joins have.
 
-Joins and sides are told by the numbers of ``common``, from the streams up, since what a join reads
-may have been changed below it; they are held there as long as a query has them. Cost: two numbers
-for each join of a query.
+A side is told by the number, in ``common``, of the operator whose rows it has, and by how the join
+keeps them; a join by both of its sides: so nothing is made to ask whether others have one, too.
+Lower joins are decided first, since what they become is a side of the upper ones. The numbers are
+held as long as a query has the join. Cost: two keys for each join of a query.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from levada.model.time import Window
 from levada.plan.install.batch import Batch
-from levada.plan.install.common import Common
-from levada.plan.install.install import Installer
-from levada.plan.physical.operators import Op
+from levada.plan.install.common import Common, Key
+from levada.plan.install.edges import base_of
+from levada.plan.install.install import Installer, how_read
+from levada.plan.physical.operators import Join, Op
 from levada.plan.physical.shared.streams import joins_of, kept, reading, rebuilt
 
 OWN = -1
 """A join that keeps both sides."""
 
 
-@dataclass(slots=True)
-class _Join:
-    """A join of so many queries: the numbers of what would keep its sides, by input; the side that
-    is kept for all (None: not decided).
+class _Side(NamedTuple):
+    """The rows that a join keeps of an input: the number of the operator below, in which windows
+    they are and how they are read, the join's stage, the places of its key among them, whether
+    equal ones are told apart.
     """
 
-    sides: dict[int, int]
+    base: int
+    windows: tuple[Window, ...]
+    read: Key
+    stage: int
+    keys: tuple[int, ...]
+    raw: bool
+
+
+_Both = tuple[_Side, _Side, tuple[int, ...]]
+"""A join: its sides, and which of them can be kept elsewhere."""
+
+
+@dataclass(eq=False, slots=True)
+class _Join:
+    """What is known of a join of so many queries: the side that is kept elsewhere (None: not
+    decided), and the numbers that are held for it.
+    """
+
+    both: _Both
     at: int | None = None
     users: int = 0
+    held: list[int] = field(default_factory=list)
+
+    def side(self, at: int) -> _Side:
+        return self.both[1] if at else self.both[0]
+
+    def others(self) -> set[_Side]:
+        """The sides that other joins may have, too."""
+        return {self.side(at) for at in self.both[2]}
+
+    def hold(self, common: Common, number: int) -> None:
+        common.hold(number)
+        self.held.append(number)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A join of the query ``name``: as it was planned, and with what became of its inputs; what
-    would keep its sides, by input.
+    """A join of a query: as it was planned, with what became of its inputs; what keeps its sides,
+    as far as that was looked for: it has numbers, so it is not to go before.
     """
 
-    name: str
+    installer: Installer
     planned: Op
     op: Op
-    sides: Mapping[int, Op]
-    number: int
+    join: _Join
+    kept: dict[int, Op] = field(default_factory=dict)
+
+    def side(self, at: int) -> Op:
+        """What would keep the rows of an input."""
+        if at not in self.kept:
+            self.kept[at] = kept(self.op, at)
+        return self.kept[at]
 
 
 @dataclass(slots=True)
 class Sides:
-    """The joins of the queries that there are, by number; of what keeps sides, how many joins have
-    such a side, and how many read it.
+    """The joins of the queries that there are; how many of them have a side, and how many read it
+    where it is kept.
     """
 
-    _joins: dict[int, _Join] = field(default_factory=dict)
-    _of: dict[str, list[int]] = field(default_factory=dict)
-    _having: Counter[int] = field(default_factory=Counter)
-    _reading: Counter[int] = field(default_factory=Counter)
+    _joins: dict[_Both, _Join] = field(default_factory=dict)
+    _of: dict[str, list[_Join]] = field(default_factory=dict)
+    _having: dict[_Side, int] = field(default_factory=dict)
+    _reading: dict[_Side, int] = field(default_factory=dict)
 
     def ask(self, batch: Batch, installers: Mapping[str, Installer], roots: dict[str, Op]) -> None:
         """Asks for queries that come together, each by its last operator, which becomes that with
@@ -75,73 +114,92 @@ class Sides:
         by: dict[str, dict[int, Op]] = {name: {} for name in roots}
         seen = list[_Found]()  # numbers are those of operators that there are
         for height in range(1, max(map(len, joins.values()), default=0) + 1):
-            level = [
-                self._noted(batch, installers[name], name, join, rebuilt(join, by[name], {}), of=of)
-                for name, own in joins.items()
-                for join, of in own.get(height, ())
-            ]
-            seen += level
-            for one in level:
-                at = self._decided(batch.common, one.number)
-                op = one.op if at == OWN else reading(one.op, at, one.sides[at])
-                by[one.name][id(one.planned)] = op
+            level = list[tuple[str, _Found]]()
+            for name, own in joins.items():
+                for planned, of in own.get(height, ()):
+                    op, installer = rebuilt(planned, by[name]), installers[name]
+                    join = self._noted(batch.common, name, _both(batch, installer, op, of))
+                    level.append((name, _Found(installer, planned, op, join)))
+            for name, one in level:
+                at = self._decided(batch, one)
+                op = one.op if at == OWN else reading(one.op, at, one.side(at))
+                if op is not one.planned:
+                    by[name][id(one.planned)] = op
+                seen.append(one)
         for name, installer in installers.items():
-            roots[name] = rebuilt(roots[name], by[name], {})
+            roots[name] = rebuilt(roots[name], by[name])
             batch.ask(name, installer, roots[name])
 
     def forget(self, common: Common, name: str) -> None:
         """A query that goes, or has other joins from now on."""
-        for number in self._of.pop(name, ()):
-            join = self._joins[number]
+        for join in self._of.pop(name, ()):
             join.users -= 1
             if join.users:
                 continue
-            del self._joins[number]
+            del self._joins[join.both]
             if join.at is not None and join.at != OWN:
-                _less(self._reading, join.sides[join.at])
-            for side in {*join.sides.values()}:
+                _less(self._reading, join.side(join.at))
+            for side in join.others():
                 _less(self._having, side)
-            for held in (number, *join.sides.values()):
+            for held in join.held:
                 common.release(held)
 
-    def _noted(
-        self, batch: Batch, installer: Installer, name: str, planned: Op, op: Op, *,
-        of: Sequence[int],
-    ) -> _Found:  # fmt: skip
-        """A join of a query that comes, ``of`` whose sides others may have some."""
-        sides = {at: kept(op, at) for at in of}
-        number = batch.number(installer, op)
-        if number not in self._joins:
-            numbers = {at: batch.number(installer, side) for at, side in sides.items()}
-            self._joins[number] = _Join(numbers)
-            for held in (number, *numbers.values()):
-                batch.common.hold(held)
-            self._having.update({*numbers.values()})
-        self._joins[number].users += 1
-        self._of.setdefault(name, []).append(number)
-        return _Found(name, planned, op, sides, number)
+    def _noted(self, common: Common, name: str, both: _Both) -> _Join:
+        """A join of a query that comes."""
+        join = self._joins.get(both)
+        if join is None:
+            join = self._joins[both] = _Join(both)
+            join.hold(common, both[0].base)
+            join.hold(common, both[1].base)
+            for side in join.others():
+                self._having[side] = self._having.get(side, 0) + 1
+        join.users += 1
+        self._of.setdefault(name, []).append(join)
+        return join
 
-    def _decided(self, common: Common, number: int) -> int:
+    def _decided(self, batch: Batch, one: _Found) -> int:
         """The side that a join reads where it is kept; ``OWN``: it has both."""
-        join = self._joins[number]
+        join = one.join
         if join.at is None:
-            known = {
-                at: (self._is_kept(common, s), self._having[s]) for at, s in join.sides.items()
-            }
-            shared = [at for at, (is_kept, having) in known.items() if is_kept or having > 1]
-            join.at = max(shared, key=lambda at: (known[at], -at), default=OWN)
+            join.at, most = OWN, (False, 1)
+            for at in join.both[2]:
+                known = self._is_kept(batch, one, at), self._having[join.side(at)]
+                if known > most:
+                    join.at, most = at, known
             if join.at != OWN:
-                self._reading[join.sides[join.at]] += 1
+                side = join.side(join.at)
+                self._reading[side] = self._reading.get(side, 0) + 1
         return join.at
 
-    def _is_kept(self, common: Common, side: int) -> bool:
+    def _is_kept(self, batch: Batch, one: _Found, at: int) -> bool:
         """Whether a side is kept for all: for a join that comes too, or in what runs, perhaps since
         the run before.
         """
-        return self._reading[side] > 0 or bool(common.known[side].made)
+        side = one.join.side(at)
+        if side in self._reading:
+            return True
+        if not batch.common.keeps(side.base):
+            return False
+        number = batch.number(one.installer, one.side(at))
+        one.join.hold(batch.common, number)
+        return bool(batch.common.known[number].made)
 
 
-def _less(counts: Counter[int], number: int) -> None:
-    counts[number] -= 1
-    if not counts[number]:
-        del counts[number]
+def _both(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _Both:
+    """A join, ``of`` whose sides others may have some."""
+    windows = installer.rows_in(op.windows or ()).windows
+
+    def side(at: int) -> _Side:
+        assert isinstance(op.spec, Join), "a join has a key"
+        rows = op.inputs[at]
+        keys = tuple([i for i, v in enumerate(rows.variables) if v in op.spec.keys])
+        base = batch.number(installer, base_of(rows))
+        return _Side(base, windows, how_read(op, at), op.stage, keys, op.spec.raw[at])
+
+    return side(0), side(1), of
+
+
+def _less(counts: dict[_Side, int], side: _Side) -> None:
+    counts[side] -= 1
+    if not counts[side]:
+        del counts[side]

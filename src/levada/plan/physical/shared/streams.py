@@ -21,7 +21,7 @@ from dataclasses import replace
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 
-_APART = p.Applied | p.SubqueryWindow | p.StaticSubplan
+_APART = (p.Applied, p.SubqueryWindow, p.StaticSubplan)
 """What is below these is of another level, or is planned otherwise."""
 
 
@@ -33,34 +33,36 @@ def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
     heights: dict[int, int] = {}
 
     def visit(op: Op) -> int:
-        if id(op) not in heights:
-            below = () if isinstance(op.spec, _APART) else op.inputs
-            height = max(map(visit, below), default=0)
-            if sides := _sides(op):
-                height += 1
-                found.setdefault(height, []).append((op, sides))
-            heights[id(op)] = height
-        return heights[id(op)]
+        height = 0
+        for child in () if isinstance(op.spec, _APART) else op.inputs:
+            below = heights.get(id(child))
+            if below is None:
+                below = visit(child)
+            if below > height:
+                height = below
+        if isinstance(op.spec, p.Join) and (sides := _sides(op, op.spec)):
+            height += 1
+            found.setdefault(height, []).append((op, sides))
+        heights[id(op)] = height
+        return height
 
     visit(root)
     return dict(sorted(found.items()))
 
 
-def _sides(op: Op) -> tuple[int, ...]:
-    """Which inputs of an operator can be kept elsewhere."""
-    spec = op.spec
-    if not isinstance(spec, p.Join) or not op.windows or not spec.keys or op.weighted:
+def _sides(op: Op, spec: p.Join) -> tuple[int, ...]:
+    """Which inputs of a join can be kept elsewhere."""
+    if not op.windows or not spec.keys or op.weighted or spec.relaxed or spec.negative:
         return ()
-    if spec.relaxed or spec.negative or any(isinstance(i.spec, p.Arrange) for i in op.inputs):
+    if op.placed == HOME or not {*spec.keys}.issuperset(op.placed):
         return ()
-    if op.placed == HOME or not {*op.placed} <= {*spec.keys}:
+    left, right = op.inputs
+    if isinstance(left.spec, p.Arrange) or isinstance(right.spec, p.Arrange):
         return ()
-    same = all(_is_typed(op.inputs[0], v) == _is_typed(op.inputs[1], v) for v in spec.keys)
-    return tuple([at for at in (0, 1) if same and _fits(op, at)])
-
-
-def _is_typed(op: Op, variable: str) -> tuple[bool, bool]:
-    return variable in op.typed, variable in op.mixed
+    other = (left.typed ^ right.typed) | (left.mixed ^ right.mixed)
+    if not other.isdisjoint(spec.keys):  # a typed column meets another way
+        return ()
+    return tuple([at for at in (0, 1) if _fits(op, at)])
 
 
 def _fits(join: Op, at: int) -> bool:
@@ -95,13 +97,16 @@ def reading(join: Op, at: int, side: Op) -> Op:
     )
 
 
-def rebuilt(op: Op, by: Mapping[int, Op], done: dict[int, Op]) -> Op:
+def rebuilt(root: Op, by: Mapping[int, Op]) -> Op:
     """The tree with others in the place of these operators, which stand above what they read."""
-    if id(op) in by:
-        return by[id(op)]
-    if id(op) not in done:
-        below = () if isinstance(op.spec, _APART) else op.inputs
-        inputs = tuple([rebuilt(child, by, done) for child in below]) or op.inputs
-        same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
-        done[id(op)] = op if same else replace(op, inputs=inputs)
-    return done[id(op)]
+    done = dict(by)
+
+    def visit(op: Op) -> Op:
+        if id(op) not in done:
+            below = () if isinstance(op.spec, _APART) else op.inputs
+            inputs = tuple([visit(child) for child in below]) or op.inputs
+            same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
+            done[id(op)] = op if same else replace(op, inputs=inputs)
+        return done[id(op)]
+
+    return visit(root) if by else root

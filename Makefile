@@ -19,7 +19,7 @@ SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
 RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
 HAND_MADE := $(wildcard tests/property/test_hand_made_*.py)
-PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST  := LEVADA_SCRATCH=memory $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 # an image may forbid to keep bytecode: each start of Levada would compile its modules anew, 1.5 s of CPU
 unexport PYTHONDONTWRITEBYTECODE

@@ -9,10 +9,12 @@ from hypothesis import settings
 from random_failures import pytest_runtest_makereport as pytest_runtest_makereport
 from random_failures import pytest_terminal_summary as pytest_terminal_summary
 from random_failures import random_seed as random_seed
+from scratch import choose
 
 # Whether a run takes the two seconds after which it says what it does is the machine's: only tests
 # of that see it.
 os.environ["LEVADA_PROGRESS"] = "0"
+choose()
 
 SPARK = Path(__file__).parent / "spark"
 LONG = (

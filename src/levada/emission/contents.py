@@ -7,10 +7,10 @@ caller two fsyncs) a report.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from xml.sax.saxutils import escape
 
 import numpy as np
 import polars as pl
@@ -114,7 +114,7 @@ def _without_long(srj: bytes) -> tuple[bytes, dict[bytes, bytes]]:
         if len(found[0]) <= LONG:
             return found[0]
         name = b"%b%d-" % (mark, len(texts))
-        texts[name] = escape(json.loads(found[0]), {'"': "&quot;"}).encode()
+        texts[name] = html.escape(json.loads(found[0]), quote=False).replace('"', "&quot;").encode()
         return b'"%b"' % name
 
     return _STRING.sub(named, srj), texts

@@ -52,6 +52,7 @@ STEPS: dict[str, type] = {
     "join": s.Join,
     "arranged join": s.ArrangedJoin,
     "arrange stream": s.ArrangeStream,
+    "relaxed stream": s.RelaxedStream,
     "stream join": s.StreamJoin,
     "multiway join": s.MultiwayJoin,
     "adaptive join": s.AdaptiveJoin,

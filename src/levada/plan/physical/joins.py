@@ -58,9 +58,12 @@ class Arrange(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class ArrangeStream(Arrange):
-    """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
+    """Rows of streams, likewise; ``raw`` ones are made a set on the way in. ``relaxed``: for
+    relaxed joins.
+    """
 
     raw: bool
+    relaxed: bool = False
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""

@@ -120,6 +120,11 @@ class ArrangeStream(Arrange):
 
 
 @dataclass(frozen=True, slots=True)
+class RelaxedStream(ArrangeStream):
+    """The same for relaxed joins: rows that any pick above these wants, as long as one does."""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamJoin(ArrangedJoin):
     """The same over an ``ArrangeStream``: new rows of both sides meet what there is of the other,
     and those of the other side are kept here, by the member of the arrangement that they meet.

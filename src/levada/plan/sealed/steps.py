@@ -29,6 +29,7 @@ from levada.plan.sealed.joins import Narrow as Narrow
 from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
+from levada.plan.sealed.joins import RelaxedStream as RelaxedStream
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
 from levada.plan.sealed.joins import StreamJoin as StreamJoin
 from levada.plan.sealed.kinds import Shown
@@ -362,6 +363,7 @@ Step = (
     | Hold
     | Arrange
     | ArrangeStream
+    | RelaxedStream
     | Join
     | ArrangedJoin
     | StreamJoin

@@ -10,7 +10,8 @@ A side can be kept by another operator than its join where
     its rows only come, and none takes others back: so it does not matter who else has met them;
     the join has a key, by whose variables its rows are placed: so all that meet are in one place.
 
-Relaxed joins keep theirs: what they keep, and how long, follows from who picks of them.
+Relaxed joins have such sides in common with relaxed joins: what is kept, and how long, follows from
+the picks above any of them. Rows by number stay with their join.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def _sides(op: Op) -> tuple[int, ...]:
     spec = op.spec
     if not isinstance(spec, p.Join) or not op.windows or not spec.keys or op.weighted:
         return ()
-    if spec.relaxed or spec.negative or any(isinstance(i.spec, p.Arrange) for i in op.inputs):
+    if spec.negative or any(isinstance(i.spec, p.Arrange) for i in op.inputs):
+        return ()
+    if min(op.windows) < 0:  # by number
         return ()
     if op.placed == HOME or not {*op.placed} <= {*spec.keys}:
         return ()
@@ -75,10 +78,10 @@ def _fits(join: Op, at: int) -> bool:
 def kept(join: Op, at: int) -> Op:
     """What keeps side ``at`` of a join."""
     assert isinstance(join.spec, p.Join), "a join has a key"
-    rows, raw = join.inputs[at], join.spec.raw[at]
+    rows, raw, relaxed = join.inputs[at], join.spec.raw[at], join.spec.relaxed
     keys = tuple([v for v in rows.variables if v in join.spec.keys])
     return Op(
-        p.ArrangeStream(keys, raw), (rows,), rows.variables, rows.windows, join.stage,
+        p.ArrangeStream(keys, raw, relaxed), (rows,), rows.variables, rows.windows, join.stage,
         (join.exchange[at],), join.placed, rows.maybe, typed=rows.typed,
     )  # fmt: skip
 

@@ -31,7 +31,12 @@ from levada.operators.interval.multiway import multiway, multiway_in_pieces
 from levada.operators.interval.occur import occur
 from levada.operators.interval.recent import recent, recent_in_pieces
 from levada.operators.interval.session import session
-from levada.operators.interval.shared.side import arrange_stream, relaxed_stream, stream_join, stream_join_in_pieces
+from levada.operators.interval.shared.side import (
+    arrange_stream,
+    relaxed_stream,
+    stream_join,
+    stream_join_in_pieces,
+)
 from levada.operators.interval.static_side import once
 from levada.operators.interval.subquery_window import lift
 from levada.operators.per_report.closure import closure

@@ -102,8 +102,8 @@ class Steps:
         timed = (
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
-        loose = (isinstance(op.spec, p.Join | p.ArrangeStream) and op.spec.relaxed) or is_wide(op)
-        loose = loose or isinstance(op.spec, p.Numbered | p.Instants)
+        loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
+        loose = loose or isinstance(op.spec, p.RelaxedStream | p.Numbered | p.Instants)
         key = (_windows_of(op) or (), timed, loose)
         if key not in self.rows:
             member = self.timing.of_rows(key[0])
@@ -183,7 +183,8 @@ class Steps:
     ) -> tuple[s.Step, Member]:
         by, kept = (tuple(map(ins.index, own)) for own in (spec.keys, names))
         if isinstance(spec, p.ArrangeStream):
-            made = s.RelaxedStream if spec.relaxed else s.ArrangeStream
+            relaxed = isinstance(spec, p.RelaxedStream)
+            made = s.RelaxedStream if relaxed else s.ArrangeStream
             return made(by, kept, spec.raw), self._windows(op)
         return s.Arrange(by, kept), Member(since=self.data)  # by which it is found again
 

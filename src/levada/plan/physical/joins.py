@@ -58,13 +58,15 @@ class Arrange(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class ArrangeStream(Arrange):
-    """Rows of streams, likewise; ``raw`` ones are made a set on the way in. ``relaxed``: for
-    relaxed joins.
-    """
+    """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
 
     raw: bool
-    relaxed: bool = False
 
     def makes_set(self, i: int) -> bool:
         """A raw one."""
         return self.raw
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedStream(ArrangeStream):
+    """The same for relaxed joins."""

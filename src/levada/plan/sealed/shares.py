@@ -314,7 +314,9 @@ def _kept(
     but identities is known here.
     """
     found = {at: kept.kept[slot] for at, slot in there.items()}
-    read = {test.slot for test in pick.tests} | {int(v) for one in pick.rest for v in variables(one)}
+    read = {test.slot for test in pick.tests} | {
+        int(v) for one in pick.rest for v in variables(one)
+    }
     keys = join.left or join.right
     for at in {key.slot for key in pick.keys} & slots.keys() - read:
         own = join.out[slots[at]][1]

@@ -206,12 +206,12 @@ def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
     met = Wanted([*wanted, *mine] if step.raw[at] else wanted)
     old = runs.live(state, _side(node, at), now, met)
     there = runs.before(state, f"{below}.0", now, Wanted(mine))
-    new = _new(node, at, frame, key, old, env)
+    new = _new(node, at, frame, key, old, env=env)
     return Met(new, old, [_seen(node, run) for run in there], come)
 
 
 def _new(
-    node: Join, at: int, frame: Frame, key: r.Key, old: list[runs.Run], env: Env
+    node: Join, at: int, frame: Frame, key: r.Key, old: list[runs.Run], *, env: Env
 ) -> runs.Run:  # fmt: skip
     """New rows of the side that a join keeps, by the key and member of the arrangement."""
     step, layout, whole = node.step, node.input_layouts[at], None

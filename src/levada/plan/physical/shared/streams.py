@@ -78,10 +78,11 @@ def _fits(join: Op, at: int) -> bool:
 def kept(join: Op, at: int) -> Op:
     """What keeps side ``at`` of a join."""
     assert isinstance(join.spec, p.Join), "a join has a key"
-    rows, raw, relaxed = join.inputs[at], join.spec.raw[at], join.spec.relaxed
+    rows, raw = join.inputs[at], join.spec.raw[at]
+    keeping = p.RelaxedStream if join.spec.relaxed else p.ArrangeStream
     keys = tuple([v for v in rows.variables if v in join.spec.keys])
     return Op(
-        p.ArrangeStream(keys, raw, relaxed), (rows,), rows.variables, rows.windows, join.stage,
+        keeping(keys, raw), (rows,), rows.variables, rows.windows, join.stage,
         (join.exchange[at],), join.placed, rows.maybe, typed=rows.typed,
     )  # fmt: skip
 

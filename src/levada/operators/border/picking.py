@@ -23,6 +23,7 @@ from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shares import Shares, shares_of
 from levada.terms.term_pool import Pool
@@ -82,6 +83,8 @@ class Picking:
         target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
         join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
         if join is not None and join.step.relaxed:
+            if is_arranged(join.step, consumer.input):  # read where it is
+                return frame
             found = sifted(join, consumer.input, frame, shares, self.pool)
             self.met.give(join.id, found["op"])
             return found

@@ -187,7 +187,10 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in _every(op, out)]
-            return [merge(out, own), merge(out, own) if kind.pairs else own]
+            right = merge(out, own) if kind.pairs else own
+            if isinstance(kept := op.inputs[1].spec, p.Arrange):
+                right = _of_arrangement(op.inputs[1], kept, shared, right)
+            return [merge(out, own), right]
         case p.Closure():
             ends = merge(
                 *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))
@@ -247,7 +250,8 @@ def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs
     """
     others = tuple([v for v in op.variables if v not in spec.keys])
     apart = others
-    if isinstance(spec, p.ArrangeStream) and not spec.raw:
+    set_already = isinstance(spec, p.ArrangeStream) and not spec.raw
+    if set_already or isinstance(spec, p.ArrangeDistinct):
         apart = tuple([v for v in others if v in shared])
     return merge({v: f for v, f in out.items() if v in others}, _ids(apart))
 

@@ -186,7 +186,8 @@ class Steps:
             relaxed = isinstance(spec, p.RelaxedStream)
             made = s.RelaxedStream if relaxed else s.ArrangeStream
             return made(by, kept, spec.raw), self._windows(op)
-        return s.Arrange(by, kept), Member(since=self.data)  # by which it is found again
+        keeping = s.ArrangeDistinct if isinstance(spec, p.ArrangeDistinct) else s.Arrange
+        return keeping(by, kept), Member(since=self.data)  # by which it is found again
 
     def _emit(self, op: Op) -> tuple[s.Step, Member]:
         member = self._schedule() if self.show_empty else Member()
@@ -291,8 +292,12 @@ class Steps:
                 ), self._schedule()
             case p.ReportJoin(kind, keys, _, condition, lasting):
                 seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
-                sides, out, fills = key_sides(keys, seen, ins)
                 lifted, member = self._condition(op, condition, ins)
+                if isinstance(kept := op.inputs[1].spec, p.Arrange):
+                    sides, out, fills = sides_of_arranged(kept.keys, seen, ins, 1)
+                    told = kind, *sides, out, fills, lifted, lasting
+                    return s.ArrangedReportJoin(*told), member
+                sides, out, fills = key_sides(keys, seen, ins)
                 return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
             case p.RDistinct():
                 return s.RDistinct(), Member()

@@ -57,6 +57,11 @@ class Arrange(t.Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class ArrangeDistinct(Arrange):
+    """The same for who asks only whether there are such: equal ones once."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArrangeStream(Arrange):
     """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
 

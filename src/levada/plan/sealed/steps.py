@@ -17,7 +17,9 @@ from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Arrange as Arrange
+from levada.plan.sealed.joins import ArrangeDistinct as ArrangeDistinct
 from levada.plan.sealed.joins import ArrangedJoin as ArrangedJoin
+from levada.plan.sealed.joins import ArrangedReportJoin as ArrangedReportJoin
 from levada.plan.sealed.joins import ArrangeStream as ArrangeStream
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Instants as Instants
@@ -362,6 +364,7 @@ Step = (
     | Occur
     | Hold
     | Arrange
+    | ArrangeDistinct
     | ArrangeStream
     | RelaxedStream
     | Join
@@ -373,6 +376,7 @@ Step = (
     | Report
     | Panes
     | ReportJoin
+    | ArrangedReportJoin
     | RGroup
     | RDistinct
     | RExcept

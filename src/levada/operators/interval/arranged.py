@@ -51,24 +51,24 @@ Join = PlanNode[s.ArrangedJoin]
 
 def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: Env) -> Frame | None:
     """Keeps the rows of members that are new. None go on: joins read them here."""
-    return _keep(node, inputs, env)
+    _keep(node, inputs, env)
+    return None
 
 
 def arrange_distinct(node: PlanNode[s.ArrangeDistinct], inputs: Inputs, env: Env) -> Frame | None:
     """Keeps them once each."""
-    return _keep(node, inputs, env, once=True)
+    _keep(node, inputs, env, once=True)
+    return None
 
 
-def _keep(
-    node: PlanNode[s.Arrange], inputs: Inputs, env: Env, *, once: bool = False
-) -> None:  # fmt: skip
+def _keep(node: PlanNode[s.Arrange], inputs: Inputs, env: Env, *, once: bool = False) -> None:
     step, (frame,) = node.step, inputs
     if frame is None:
-        return None
+        return
     if not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
     if not frame.n:
-        return None
+        return
     if once:
         frame = frame.take(group(*r.key_of(frame, (*step.keys, *step.kept)))[1])
     columns: dict[str, Column] = {"op": frame["op"], col.PLACE: frame[col.PLACE]}
@@ -77,7 +77,6 @@ def _keep(
     begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
     rows = runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
     runs.add_lasting(env.state, _key(node.id), runs.arranged(rows), node.alive)
-    return None
 
 
 def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:

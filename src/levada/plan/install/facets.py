@@ -183,14 +183,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 merge(out, _ids(i.variables if is_raw else own))
                 for i, own, is_raw in zip(op.inputs, shared, raw, strict=True)
             ]
-        case p.ReportJoin(kind, _, shared, condition, _):
-            own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
-            if condition is not None and random(condition):
-                return [merge(whole, own) for whole in _every(op, out)]
-            right = merge(out, own) if kind.pairs else own
-            if isinstance(kept := op.inputs[1].spec, p.Arrange):
-                right = _of_arrangement(op.inputs[1], kept, shared, right)
-            return [merge(out, own), right]
+        case p.ReportJoin():
+            return _report_joined(op, spec, out)
         case p.Closure():
             ends = merge(
                 *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))
@@ -241,6 +235,17 @@ def _joined(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
         else merge(out, _ids(i.variables if is_raw else (*spec.keys, *shared)))
         for i, is_raw in zip(op.inputs, spec.raw, strict=True)
     ]
+
+
+def _report_joined(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
+    shared, condition, rows = spec.shared, spec.condition, op.inputs[1]
+    own = merge(_ids(shared), {} if condition is None else expression_needs(condition))
+    if condition is not None and random(condition):
+        return [merge(whole, own) for whole in _every(op, out)]
+    right = merge(out, own) if spec.kind.pairs else own
+    if isinstance(rows.spec, p.Arrange):
+        right = _of_arrangement(rows, rows.spec, shared, right)
+    return [merge(out, own), right]
 
 
 def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:

@@ -293,8 +293,8 @@ class Steps:
             case p.ReportJoin(kind, keys, _, condition, lasting):
                 seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
                 lifted, member = self._condition(op, condition, ins)
-                if isinstance(kept := op.inputs[1].spec, p.Arrange):
-                    sides, out, fills = sides_of_arranged(kept.keys, seen, ins, 1)
+                if isinstance(right := op.inputs[1].spec, p.Arrange):
+                    sides, out, fills = sides_of_arranged(right.keys, seen, ins, 1)
                     told = kind, *sides, out, fills, lifted, lasting
                     return s.ArrangedReportJoin(*told), member
                 sides, out, fills = key_sides(keys, seen, ins)

@@ -258,8 +258,8 @@ def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
                 below, there, known = _below(plan, node, i, own, side.slots)
                 if isinstance(below.step, s.RelaxedStream):
                     known = _kept(pick.step, join.step, below.step, slots, known)
-                    kept = side._replace(slots=known, alone=is_alone(plan, below, 0))
-                    yield Standing(pick, below.id, members, there, (kept,), side.places)
+                    common = side._replace(slots=known, alone=is_alone(plan, below, 0))
+                    yield Standing(pick, below.id, members, there, (common,), side.places)
                     below, there, known = _below(plan, below, 0, there, known)
                 waiting.append((side.way, below, there, known))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
@@ -270,8 +270,8 @@ def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
             waiting.append(((*way, 0), *_below(plan, node, 0, own, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept
-            side = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
-            waiting.append(((*way, 0), *_below(plan, node, 0, own, side)))
+            shown = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
+            waiting.append(((*way, 0), *_below(plan, node, 0, own, shown)))
 
 
 def _below(
@@ -292,7 +292,7 @@ def _side(
 ) -> Side:  # fmt: skip
     """An input of a join, of whose rows these are slots."""
     step, width = join.step, len(join.input_layouts[i].windows)
-    places = tuple([step.places[w] for w in step.row_windows(i, width)])
+    places = tuple([step.places[w] for w in step.row_windows(i, width) or ()])
     return Side(_of_side(step, slots, i), (*way, i), places, is_alone(plan, join, i))
 
 

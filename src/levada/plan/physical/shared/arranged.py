@@ -42,11 +42,13 @@ def _walked(op: Op, done: dict[int, Op]) -> Op:
 
 def _static_side(op: Op) -> int:
     """Which input of an operator can be arranged; -1: none."""
+    sides: tuple[int, ...] = (1,)
     match op.spec:
         case p.Join(keys) if op.windows and keys:
             sides = (0, 1)
         case p.ReportJoin(_, keys, _, condition, True) if keys and op.placed:
-            sides = () if condition is not None and random(condition) else (1,)
+            if condition is not None and random(condition):
+                return -1
         case _:
             return -1
     if op.placed == HOME or not {*op.placed} <= {*keys}:

@@ -138,7 +138,7 @@ def test_windows_of_one_function_are_put_together_from_slices(pattern: str, func
     assert put.joined > 0, "what only long windows want is one slice"
 
 
-@pytest.mark.parametrize("conditions", [("",), ("?v > 1", "?v > 2.5", "?v > 3")])
+@pytest.mark.parametrize("conditions", [("",), ("?v > 1", "?v > 2.5", "?v > 3", "")])
 def test_slices_and_cells_under_a_bound_are_put_together_range_by_range(
     conditions: Sequence[str],
 ) -> None:
@@ -185,7 +185,16 @@ def test_windows_and_functions_of_dense_rows_have_slices_in_common(pattern: str)
     assert counted.some, "rows are folded once for several"
 
 
-VALUES = ("?v > 1", "?v > 2", "?v >= 2.5", "?v < 5", "?v = 1.5e0", "?v > 1 && ?v <= 4", "2 > ?v")
+VALUES = (
+    "",
+    "?v > 1",
+    "?v > 2",
+    "?v >= 2.5",
+    "?v < 5",
+    "?v = 1.5e0",
+    "?v > 1 && ?v <= 4",
+    "2 > ?v",
+)
 ENDLESS = ("?v > 1", "?v < 'INF'^^xsd:double", "?v = 'NaN'^^xsd:double", "?v > 9007199254740993")
 CHOSEN = ("?x = :a", "?x = :b", "?x IN (:c, :a)", "sameTerm(?x, :c)", "?x = :d")
 BOTH = ("?x = :a && ?v > 1", "?x = :b && ?v > 2", "?x = :a && ?v > 4")

@@ -21,7 +21,12 @@ from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.of_reports import rgroup
 from levada.operators.group.panes import panes
 from levada.operators.interval.adaptive import adaptive, adaptive_in_pieces
-from levada.operators.interval.arranged import arrange, arranged_join, arranged_join_in_pieces
+from levada.operators.interval.arranged import (
+    arrange,
+    arrange_distinct,
+    arranged_join,
+    arranged_join_in_pieces,
+)
 from levada.operators.interval.by_number.narrow import narrow
 from levada.operators.interval.by_number.numbered import instants, numbered
 from levada.operators.interval.count_window import count_window, select
@@ -31,11 +36,16 @@ from levada.operators.interval.multiway import multiway, multiway_in_pieces
 from levada.operators.interval.occur import occur
 from levada.operators.interval.recent import recent, recent_in_pieces
 from levada.operators.interval.session import session
-from levada.operators.interval.shared.side import arrange_stream, stream_join, stream_join_in_pieces
+from levada.operators.interval.shared.side import (
+    arrange_stream,
+    relaxed_stream,
+    stream_join,
+    stream_join_in_pieces,
+)
 from levada.operators.interval.static_side import once
 from levada.operators.interval.subquery_window import lift
 from levada.operators.per_report.closure import closure
-from levada.operators.per_report.join import report_join
+from levada.operators.per_report.join import arranged_report_join, report_join
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_
 from levada.operators.rows.passing import emit, hold, union
@@ -50,8 +60,10 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Hold: hold,
     s.Arrange: arrange,
     s.Join: join,
+    s.ArrangeDistinct: arrange_distinct,
     s.ArrangedJoin: arranged_join,
     s.ArrangeStream: arrange_stream,
+    s.RelaxedStream: relaxed_stream,
     s.StreamJoin: stream_join,
     s.MultiwayJoin: multiway,
     s.AdaptiveJoin: adaptive,
@@ -77,6 +89,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Deltas: deltas,
     # rows of reports
     s.ReportJoin: report_join,
+    s.ArrangedReportJoin: arranged_report_join,
     s.RGroup: rgroup,
     s.RDistinct: distinct,
     s.RExcept: rexcept,

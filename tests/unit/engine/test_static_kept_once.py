@@ -124,6 +124,36 @@ def test_a_hundred_joins_have_static_rows_once(tmp_path: Path, opened: list[str]
     assert "later" in told.split("kept once")[1]
 
 
+def test_right_sides_are_kept_once_with_what_is_joined(tmp_path: Path, opened: list[str]) -> None:
+    """Those of OPTIONAL as what is joined; of EXISTS and MINUS for all of these."""
+    room = Room(tmp_path)
+    sides = {
+        "?x :kind ?k": THINGS,
+        "OPTIONAL { ?x :kind ?k }": THINGS,
+        "OPTIONAL { ?x :kind ?k FILTER(?k != :k1) }": 2 * THINGS,  # with values of ?k, too
+        "FILTER EXISTS { ?x :kind ?k }": 3 * THINGS,
+        "MINUS { ?x :kind ?k }": 3 * THINGS,
+        "FILTER NOT EXISTS { ?x :kind ?any }": 3 * THINGS,
+    }
+    with room.engine() as running:
+        running.start()
+        for part in range(2):
+            for i, (side, kept) in enumerate(sides.items()):
+                shown = "?x ?v" if i > 2 else "?k ?v"
+                running.register(TEXT.format(shown, f"?x :p{part} ?v", side), name=f"q{part}_{i}")
+                room.feed(running)
+                assert room.kept() == room.lasting() == (3 * THINGS if part else kept), side
+        assert len(opened) == 3, "a file, and its imprint for each of the others"
+        things = [element(9000 + i, f"x{n} p1 {i}") for i, n in enumerate((1, 2, 99))]
+        feed(running, room.path, [*things, element(12_000, "x1 p 1")])
+        running.await_end(0.01)
+        told = show_run(tell_run(tmp_path / "c")).split("kept once")[1]
+    assert "ArrangedReportJoin: q0_1, q1_1" in told and "ArrangeDistinct of" in told
+    said = [max((len(r.solutions) for r in room.sink.reports[f"q1_{i}"]), default=0)
+            for i in range(len(sides))]  # fmt: skip
+    assert said == [2, 3, 3, 2, 1, 1]
+
+
 def test_a_run_that_goes_on_finds_what_is_kept(tmp_path: Path, opened: list[str]) -> None:
     room = Room(tmp_path)
     by_object = TEXT.format("?x ?k ?v", "?k :p ?v", "?x :kind ?k")

@@ -112,6 +112,68 @@ def test_a_side_of_many_joins_is_kept_once(tmp_path: Path) -> None:
     assert "ArrangeStream of http://e/s, (- <http://e/p> -)" in told.split("kept once")[1]
 
 
+def relaxed(many: int, terms: int) -> dict[str, str]:
+    """So many joins with one pattern, for each of which queries differ in so many terms of it:
+    other ones for each third join.
+    """
+    return {
+        f"q{i}_{c}": TEXT.format("?x ?w", f"?x :p :c{terms * (i % 3) + c} . ?x :q{i} ?w", "")
+        for i in range(many)
+        for c in range(terms)
+    }
+
+
+def test_relaxed_joins_have_sides_in_common(tmp_path: Path) -> None:
+    """What is kept is what any of them wants; each meets what its own queries want."""
+    kept, met, said = {}, {}, {}
+    for mode in ("off", "containment", "relax"):
+        (tmp_path / mode).mkdir()
+        room = Room(tmp_path / mode)
+        with room.engine(sharing=mode) as running:
+            for name, text in relaxed(20, 2).items():
+                running.register(text, name=name)
+            running.start()
+            some = [f"x{i} p c{i % 7}" for i in range(14)]
+            room.feed(running, *some, "x0 q0 7", "x1 q1 8", "x7 q3 1")
+            room.feed(running, "x8 q3 9", "x2 q0 9", "x15 p c0", "x15 q0 2", "x20 q1 5")
+            room.feed(running, "x20 p c2")
+            kept[mode] = room.rows(running)
+            told = tell_run(room.root / "c")
+            met[mode] = sum(one.made for one in told.relaxed), sum(o.wanted for o in told.relaxed)
+            running.await_end(0.01)
+        said[mode] = {name: sorted(str(report.solutions) for report in reports)
+                      for name, reports in room.sink.reports.items()}  # fmt: skip
+    assert said["relax"] == said["containment"] == said["off"]
+    assert kept["relax"] == {"RelaxedStream": 14, "StreamJoin": 7}, "of seven terms six"
+    assert kept["containment"]["RelaxedStream"] == 14
+    assert kept["off"]["Join"] > 5 * 14
+    assert met["relax"] == met["containment"] == (5, 5), "x1 has c1, which is another join's"
+
+
+def test_who_picks_longer_has_rows_kept_longer(tmp_path: Path) -> None:
+    """Also where it is another join of the same side; rows go when nobody wants them."""
+    room = Room(tmp_path, 1)
+    windows = {0: ("PT2S", "PT3S"), 1: ("PT2S", "PT20S")}
+    with room.engine(sharing="relax") as running:
+        for i, ranges in windows.items():
+            for c, own in enumerate(ranges):
+                text = TEXT.format("?x ?w", f"?x :p :c{c} . ?x :q{i} ?w", "")
+                running.register(text.replace("PT1H", own), name=f"q{i}_{c}")
+        running.start()
+        room.feed(running, *(f"x{i} p c{i % 2}" for i in range(10)))
+        assert room.rows(running) == {"RelaxedStream": 10}
+        for _ in range(4):
+            room.feed(running, "a other b")
+        room.feed(running, "x1 q0 1", "x1 q1 1", "x2 q1 1", "x3 p c1")
+        running.unregister("q1_1")
+        room.feed(running, "x3 q1 1", "x5 q0 1")
+        assert sum(one.made for one in tell_run(room.root / "c").relaxed) == 1
+        running.await_end(0.01)
+    said = {name: sum(len(report.solutions) for report in reports)
+            for name, reports in room.sink.reports.items()}  # fmt: skip
+    assert said == {"q1_1": 1}
+
+
 def test_a_join_alone_keeps_its_own(tmp_path: Path) -> None:
     room = Room(tmp_path)
     with room.engine() as running:

@@ -8,6 +8,7 @@ import inspect
 import pickle
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import product
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -112,15 +113,17 @@ def in_one_step(form: JoinForm) -> Plan:
     return topology.seal()
 
 
-def in_common() -> Plan:
-    """The plan of two joins with a side in common."""
-    topology = Topology({STREAM: StreamFacts()})
-    for name in ("q", "r"):
+def in_common(*terms: str) -> Plan:
+    """The plan of two joins with a side in common, also for several terms of it."""
+    topology = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
+    for name, o in product("qr", terms or ("?o",)):
         text = (
             f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
-            f"WHERE {{ WINDOW :w {{ ?s :p ?o . ?s :{name} ?z }} }}"
+            f"WHERE {{ WINDOW :w {{ ?s :p {o} . ?s :{name} ?z }} }}"
         )
-        topology.add(name, optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
+        topology.add(
+            f"{name} {o}", optimize(translate(parse(text), QueryOptions(), text=text)), MIN
+        )
     return topology.seal()
 
 
@@ -136,7 +139,8 @@ def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
     both = [relaxed(STEPPED, STEPPED), relaxed("[TRIPLES 3]", "[TRIPLES 5]")]
-    return [*triples, *both, in_common(), *map(in_one_step, ONE_STEP), *map(cql, CQL)]
+    both += [in_common(), in_common(":c0", ":c1")]
+    return [*triples, *both, *map(in_one_step, ONE_STEP), *map(cql, CQL)]
 
 
 def inputs_of(plans: list[Plan]) -> Iterator[tuple[PlanNode, int, PlanNode]]:
@@ -154,7 +158,8 @@ def test_every_step_has_one_operator_or_is_read_at_the_intake() -> None:
 
 def test_every_operator_by_names_becomes_a_step_of_its_name() -> None:
     in_the_edges = {"Rename", "Applied"}
-    over_arrange = {"ArrangedJoin", "StreamJoin"}  # a Join by names
+    # a Join and a ReportJoin by names
+    over_arrange = {"ArrangedJoin", "StreamJoin", "ArrangedReportJoin"}
     named = {o.__name__ for o in get_args(p.Spec)} - in_the_edges
     assert named == {t.__name__ for t in STEPS} - over_arrange
 

@@ -18,10 +18,12 @@ from levada.model.limits import QueryLimits
 from levada.operators.border.in_cells import Cells, cells_of
 from levada.operators.border.reported_once import is_picked, readers_of, reported
 from levada.operators.excess import most_of, most_rows
+from levada.operators.rows.edges import fan_out
 from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shares import Shares, shares_of
 from levada.terms.term_pool import Pool
@@ -77,15 +79,22 @@ class Picking:
         return found
 
     def wanted(self, frame: Frame, consumer: Consumer) -> Frame:
-        """The rows that a relaxed join or set has any use for."""
-        target = self.plan.nodes[consumer.node]
-        join, made = target.of(s.Join), target.of(s.Occur)
-        relaxed: PlanNode[s.Join | s.Occur] | None = made if join is None else join
-        if relaxed is None or not relaxed.step.relaxed:
+        """The rows that a relaxed join or set has any use for, or what keeps a side of several."""
+        target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
+        join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
+        if join is not None and join.step.relaxed:
+            if is_arranged(join.step, consumer.input):  # read where it is
+                return frame
+            found = sifted(join, consumer.input, frame, shares, self.pool)
+            self.met.give(join.id, found["op"])
+            return found
+        if made is not None and made.step.relaxed:
+            return sifted(made, consumer.input, frame, shares, self.pool)
+        if kept is None:
             return frame
-        found = sifted(relaxed, consumer.input, frame, shares_of(self.plan), self.pool)
-        if join is not None:
-            self.met.give(join.id, found)
+        found = sifted(kept, 0, frame, shares, self.pool)
+        for edge in kept.consumers:
+            self.met.give(edge.node, fan_out(found["op"], edge.fan)[1])
         return found
 
 

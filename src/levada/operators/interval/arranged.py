@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from levada.kernels.keyed.groups import group
 from levada.model import columns as col
 from levada.model.arrays import Ints
 from levada.model.frame import Column, Frame, concat
@@ -50,20 +51,32 @@ Join = PlanNode[s.ArrangedJoin]
 
 def arrange(node: PlanNode[s.Arrange], inputs: Inputs, env: Env) -> Frame | None:
     """Keeps the rows of members that are new. None go on: joins read them here."""
+    _keep(node, inputs, env)
+    return None
+
+
+def arrange_distinct(node: PlanNode[s.ArrangeDistinct], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps them once each."""
+    _keep(node, inputs, env, once=True)
+    return None
+
+
+def _keep(node: PlanNode[s.Arrange], inputs: Inputs, env: Env, *, once: bool = False) -> None:
     step, (frame,) = node.step, inputs
     if frame is None:
-        return None
+        return
     if not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
     if not frame.n:
-        return None
+        return
+    if once:
+        frame = frame.take(group(*r.key_of(frame, (*step.keys, *step.kept)))[1])
     columns: dict[str, Column] = {"op": frame["op"], col.PLACE: frame[col.PLACE]}
     for i, (at, facets) in enumerate(zip(step.kept, node.layout.slots, strict=True)):
         columns |= r.renumber(frame, at, i, facets)
     begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
     rows = runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
     runs.add_lasting(env.state, _key(node.id), runs.arranged(rows), node.alive)
-    return None
 
 
 def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
@@ -79,7 +92,7 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fr
     if inputs[at] is None:
         return
     new = own(node, _arrived(node, at, inputs, env), env)
-    old = _kept(node, env.state)
+    old = arranged_rows(node, step.arranged, step.reads, env.state)
     for pairs in batched(node, lambda: meet(step, new, old, turned=at == 1), env):
         if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
             yield joined
@@ -90,16 +103,14 @@ def _key(arrangement: int) -> str:
     return f"{arrangement}.arranged"
 
 
-def _kept(node: Join, state: State) -> list[runs.Run]:
-    """The rows of the arrangement that a join reads, as those of its input."""
-    step = node.step
-    layout = node.input_layouts[step.arranged]
-    found = []
-    for piece in state.pieces(_key(node.inputs[step.arranged])):
+def arranged_rows(node: PlanNode, at: int, reads: Sequence[int], state: State) -> list[runs.Run]:
+    """The rows of the arrangement that a join reads, as those of its input ``at``."""
+    layout, found = node.input_layouts[at], list[runs.Run]()
+    for piece in state.pieces(_key(node.inputs[at])):
         run = runs.open_(state, piece)
         columns = {name: run.rows[name] for name in ("op", col.PLACE)}
-        for i, (at, facets) in enumerate(zip(step.reads, layout.slots, strict=True)):
-            columns |= r.renumber(run.rows, at, i, facets)
+        for i, (slot, facets) in enumerate(zip(reads, layout.slots, strict=True)):
+            columns |= r.renumber(run.rows, slot, i, facets)
         found.append(replace(run, rows=Frame(columns, run.rows.n)))
     return found
 

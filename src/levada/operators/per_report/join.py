@@ -9,18 +9,20 @@ all shared variables are keys. Shared variables that may be unbound are no keys:
 for compatibility and filled from either side.
 
 Right rows that last (``operators/interval/static_side``) come as a run: they are of no report, and
-left ones may have event times.
+left ones may have event times. Those that several joins have are kept elsewhere, as runs
+(``operators/interval/arranged``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
-from levada.kernels.keyed.probe import arrange, join_pairs
+from levada.kernels.keyed.probe import arrange
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Column, Frame, concat
@@ -29,6 +31,7 @@ from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows, too_many
 from levada.operators.expressions import truth
 from levada.operators.expressions.logic import column_of
+from levada.operators.interval.arranged import arranged_rows
 from levada.operators.interval.join import compatible
 from levada.operators.interval.static_side import lasting
 from levada.operators.rows import edges as r
@@ -52,14 +55,37 @@ def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame
     left, right = _sides(node, inputs, env)
     if left is None:
         return None
+    return _joined(node, left, r.key_of(left, node.step.left), right, env)
+
+
+def arranged_report_join(
+    node: PlanNode[s.ArrangedReportJoin], inputs: Inputs, env: Env
+) -> Frame | None:  # fmt: skip
+    """The same with rows that last where they are kept."""
+    (left, _), step = inputs, node.step
+    if left is None:
+        return None
+    met = left.with_(op=node.members.inputs[1][left["op"]])
+    kept = arranged_rows(node, 1, step.reads, env.state)
+    return _joined(node, left, r.key_of(met, step.left), kept, env)
+
+
+def _joined(
+    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, rights: Sequence[Right], env: Env
+) -> Frame | None:  # fmt: skip
+    """Left rows by this key and what they meet of each of the right sides."""
     step, pool = node.step, env.pool
-    none = np.empty(0, np.int64)
-    i, j = (none, none) if right is None else _partners(node, step, left, right, env)
+    found = [(right, *_partners(node, left, key, right, env)) for right in rights]
+    i = np.concatenate([np.empty(0, np.int64), *(i for _, i, _ in found)])
+    if len(found) > 1 and len(i) > most_rows(node, env.limits):
+        raise too_many(node, left["op"][i], env.limits)
     if not step.kind.pairs:
         return _decided(node, step, left, i, pool)
-    parts = []
-    if right is not None and len(i):
-        parts.append(_pair(node, left, i, _rows(right), j=j, out=step.out, fills=step.fills))
+    parts = [
+        _pair(node, left, own, _rows(right), j=j, out=step.out, fills=step.fills)
+        for right, own, j in found
+        if len(own)
+    ]
     if step.kind is JoinKind.LEFT and len(rest := np.flatnonzero(~_among(i, left.n))):
         parts.append(_unpaired(node, left, rest, step.out))
     return concat(parts) if parts else None
@@ -88,22 +114,24 @@ def _decided(node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, pool: Po
 
 def _sides(
     node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env
-) -> tuple[Frame | None, Right | None]:
+) -> tuple[Frame | None, Sequence[Right]]:
     """The left rows, and the right ones: those of the reports, or those that stay."""
-    left, right = inputs
-    return left, lasting(node, env.state, right) if node.step.lasting else right
+    left, rows = inputs
+    right = lasting(node, env.state, rows) if node.step.lasting else rows
+    return left, () if right is None else (right,)
 
 
 def _partners(
-    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, env: Env
+    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, right: Right, env: Env
 ) -> tuple[Longs, Longs]:
     """The pairs that count; those that only decide are of distinct right rows (those that last are
     distinct already).
     """
+    step = node.step
     if not step.kind.pairs and step.condition is None and not isinstance(right, Run):
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
-    i, j = _pairs(node, step, left, right, env.limits)
+    i, j = _pairs(node, left, key, right, env.limits)
     # keys are bound: there, all pairs meet
     if step.kind is JoinKind.MINUS and not step.left and len(i):
         keep = _meeting(left, i, _rows(right), j, step.fills)
@@ -123,20 +151,19 @@ def _meeting(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> B
 
 
 def _pairs(
-    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, limits: QueryLimits
+    node: PlanNode[s.ReportJoin], left: Frame, key: r.Key, right: Right, limits: QueryLimits
 ) -> tuple[Longs, Longs]:  # fmt: skip
     """Row numbers of compatible pairs. Raises ``ExcessError``."""
-    lk, lh = r.key_of(left, step.left)
+    step = node.step
     if not isinstance(right, Run):
-        lk, lh = r.with_report((lk, lh), left)
+        key = r.with_report(key, left)
         right = run_of(right, r.with_report(r.key_of(right, step.right), right))
     most = most_rows(node, limits)
-    found, at = join_pairs(
-        lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets, most
-    )
+    instants = np.zeros(left.n, np.int64), np.ones(left.n, np.int64)
+    found, at = right.met(*key, *instants, most)
     if len(found) > most:
         raise too_many(node, left["op"][found], limits)
-    i, j = found.astype(np.int64), right.at(at).astype(np.int64)
+    i, j = right.counting(found.astype(np.intp), right.at(at))
     if step.fills:
         keep = compatible(left, i, right.rows, j, step.fills)
         i, j = i[keep], j[keep]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.model.arrays import Bools, Longs
+from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
 from levada.plan.sealed.joins import GIVEN, MADE, PICKED, WANTED
 
@@ -23,9 +23,9 @@ class Met:
     counts: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     _wanted: dict[int, tuple[Frame, Bools]] = field(default_factory=dict)
 
-    def give(self, node: int, frame: Frame) -> None:
-        """Rows for a join."""
-        self._add(node, GIVEN, frame["op"])
+    def give(self, node: int, members: Ints) -> None:
+        """Rows for a join, each by the member that it is for."""
+        self._add(node, GIVEN, members)
 
     def pick(self, node: int, rows: Frame, row: Longs) -> None:
         """Rows of a join, and the numbers of those that picks of a node take, one after the other;
@@ -52,7 +52,7 @@ class Met:
         """The counts, by node and member as a text."""
         return {f"{node} {member}": counts for (node, member), counts in self.counts.items()}
 
-    def _add(self, node: int, what: int, members: Longs, many: Longs | None = None) -> None:
+    def _add(self, node: int, what: int, members: Ints | Longs, many: Longs | None = None) -> None:
         counts = np.bincount(members, many)
         for member in np.flatnonzero(counts).tolist():
             own = self.counts.setdefault((node, member), [0, 0, 0, 0])

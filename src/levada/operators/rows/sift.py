@@ -42,7 +42,7 @@ from levada.terms.term_pool import Pool
 from levada.windows import numbers
 
 CLASSES = 48
-Relaxed = s.Join | s.Occur
+Relaxed = s.Join | s.Occur | s.RelaxedStream
 
 
 class Told(NamedTuple):
@@ -131,6 +131,24 @@ def ends(
     return out
 
 
+def left(
+    node: PlanNode[Relaxed], i: int, rows: Frame, end: Times, *, shares: Shares, pool: Pool
+) -> Times:  # fmt: skip
+    """The same of rows that are kept for others, too: what nobody wants here has always left.
+    Raises ``ExcessError``.
+    """
+    wanted = node.known(_wanted, i, shares, pool.seed)
+    if wanted.sift and rows.n:
+        end = np.where(wanted.bits(rows, pool, all_of=False) != 0, end, MIN)
+    return ends(node, i, rows, end, shares=shares, pool=pool)
+
+
+def wants_less(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> bool:
+    """Whether not all rows of input ``i`` are wanted, or not all as long."""
+    wanted = node.known(_wanted, i, shares, seed)
+    return wanted.sift or bool(wanted.mixed.any())
+
+
 def blame(
     node: PlanNode[Relaxed], i: int, rows: Frame, limits: QueryLimits, *, shares: Shares, pool: Pool
 ) -> ExcessError:  # fmt: skip
@@ -160,11 +178,11 @@ def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wante
     owners = [
         (f.of.pick.id, m) for f in forms for m in f.of.members.tolist()
     ]  # in the order of their numbers
-    order = np.argsort([pair[i] for pair in node.step.windows if pair[i] >= 0])
-    places = [node.step.places[k] for k, pair in enumerate(node.step.windows) if pair[i] >= 0]
-    read = {form.of.pick.id: form.of.pick.members for form in forms}
-    every = [read[number].windows_at(member) for number, member in owners]
-    windows = [tuple([own[places[k]] for k in order]) for own in every]
+    windows = [
+        tuple([own[place] for place in f.of.sides[i].places])
+        for f in forms
+        for own in map(f.of.pick.members.windows_at, f.of.members.tolist())
+    ]
     of_class, classes = _classes(windows)
     bits = np.left_shift(1, of_class)
     return Wanted(
@@ -230,15 +248,15 @@ class Form:
     @staticmethod
     def of_side(one: Standing, i: int, first: int) -> Form:
         """That of a join as it stands below picks."""
-        step, slots = one.pick.step, one.sides[i]
+        step, (slots, way, _, alone) = one.pick.step, one.sides[i]
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
         tests = [test for test in step.tests if test.slot in slots]
         ranges = {Axis(slots[test.slot], test.order): test.range for test in tests}
         rest = [each for each in step.rest if all(int(v) in slots for v in variables(each))]
-        patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, (*one.way, i))}
+        patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, way)}
         told = {slot for slot, _, key in keys}
         sifts = bool(ranges or rest) or (len(patterns) > 1 and len(told) > 1)
-        sifts = sifts or any(not key.source for _, _, key in keys)
+        sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
         condition = None
         if rest:
             every = cast(Expression, both((*(test.condition for test in tests), *rest)))

@@ -183,11 +183,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 merge(out, _ids(i.variables if is_raw else own))
                 for i, own, is_raw in zip(op.inputs, shared, raw, strict=True)
             ]
-        case p.ReportJoin(kind, _, shared, condition, _):
-            own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
-            if condition is not None and random(condition):
-                return [merge(whole, own) for whole in _every(op, out)]
-            return [merge(out, own), merge(out, own) if kind.pairs else own]
+        case p.ReportJoin():
+            return _report_joined(op, spec, out)
         case p.Closure():
             ends = merge(
                 *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))
@@ -240,6 +237,17 @@ def _joined(op: Op, spec: p.Join, out: Needs) -> list[Needs]:
     ]
 
 
+def _report_joined(op: Op, spec: p.ReportJoin, out: Needs) -> list[Needs]:
+    shared, condition, rows = spec.shared, spec.condition, op.inputs[1]
+    own = merge(_ids(shared), {} if condition is None else expression_needs(condition))
+    if condition is not None and random(condition):
+        return [merge(whole, own) for whole in _every(op, out)]
+    right = merge(out, own) if spec.kind.pairs else own
+    if isinstance(rows.spec, p.Arrange):
+        right = _of_arrangement(rows, rows.spec, shared, right)
+    return [merge(out, own), right]
+
+
 def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs) -> Needs:
     """What a join reads of rows that others read, too: whatever is told apart, so that who comes
     later finds it; but for the keys, which the other side has. Rows that are no set anyway are told
@@ -247,7 +255,8 @@ def _of_arrangement(op: Op, spec: p.Arrange, shared: tuple[str, ...], out: Needs
     """
     others = tuple([v for v in op.variables if v not in spec.keys])
     apart = others
-    if isinstance(spec, p.ArrangeStream) and not spec.raw:
+    set_already = isinstance(spec, p.ArrangeStream) and not spec.raw
+    if set_already or isinstance(spec, p.ArrangeDistinct):
         apart = tuple([v for v in others if v in shared])
     return merge({v: f for v, f in out.items() if v in others}, _ids(apart))
 

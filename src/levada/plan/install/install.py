@@ -230,6 +230,8 @@ class Installer(Steps):
         step, member = self.step(op, names, ins)
         if isinstance(step, s.ArrangedJoin):
             step = replace(step, reads=edges[step.arranged].slots)
+        elif isinstance(step, s.ArrangedReportJoin):
+            step = replace(step, reads=edges[1].slots)
         shape = Shape(
             step,
             op.stage,

@@ -292,14 +292,14 @@ def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:
 
 
 def _grouped(op: Op) -> Iterator[Block]:
-    """The rows of GROUP BYs that may differ in conditions; they are the same for all windows
-    anyway, and rows of other constants are none that they have in common. By several ranges at once
-    no row is told.
+    """The rows of GROUP BYs that may differ in conditions, or have none; they are the same for all
+    windows anyway, and rows of other constants are none that they have in common. By several ranges
+    at once no row is told.
     """
     assert op.windows is not None, "rows with event times"
     lifting = Lifting(op.windows, joined=False)
     relaxed = lifting.lift(op, (0,))
-    if lifting.found and len(lifting.ranges) <= 1:
+    if len(lifting.ranges) <= 1:
         yield _block(op, relaxed, lifting, ())
 
 

@@ -103,7 +103,7 @@ class Steps:
             op.weighted or any(i.weighted for i in op.inputs) or isinstance(op.spec, _FROM_START)
         )
         loose = (isinstance(op.spec, p.Join) and op.spec.relaxed) or is_wide(op)
-        loose = loose or isinstance(op.spec, p.Numbered | p.Instants)
+        loose = loose or isinstance(op.spec, p.RelaxedStream | p.Numbered | p.Instants)
         member = self.rows_in(_windows_of(op) or (), timed=timed, loose=loose)
         return member._replace(query=family) if family else member
 
@@ -190,8 +190,11 @@ class Steps:
     ) -> tuple[s.Step, Member]:
         by, kept = (tuple(map(ins.index, own)) for own in (spec.keys, names))
         if isinstance(spec, p.ArrangeStream):
-            return s.ArrangeStream(by, kept, spec.raw), self._windows(op)
-        return s.Arrange(by, kept), Member(since=self.data)  # by which it is found again
+            relaxed = isinstance(spec, p.RelaxedStream)
+            made = s.RelaxedStream if relaxed else s.ArrangeStream
+            return made(by, kept, spec.raw), self._windows(op)
+        keeping = s.ArrangeDistinct if isinstance(spec, p.ArrangeDistinct) else s.Arrange
+        return keeping(by, kept), Member(since=self.data)  # by which it is found again
 
     def _emit(self, op: Op) -> tuple[s.Step, Member]:
         member = self._schedule() if self.show_empty else Member()
@@ -296,8 +299,12 @@ class Steps:
                 ), self._schedule()
             case p.ReportJoin(kind, keys, _, condition, lasting):
                 seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
-                sides, out, fills = key_sides(keys, seen, ins)
                 lifted, member = self._condition(op, condition, ins)
+                if isinstance(right := op.inputs[1].spec, p.Arrange):
+                    sides, out, fills = sides_of_arranged(right.keys, seen, ins, 1)
+                    told = kind, *sides, out, fills, lifted, lasting
+                    return s.ArrangedReportJoin(*told), member
+                sides, out, fills = key_sides(keys, seen, ins)
                 return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
             case p.RDistinct():
                 return s.RDistinct(), Member()

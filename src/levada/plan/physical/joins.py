@@ -57,6 +57,11 @@ class Arrange(t.Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class ArrangeDistinct(Arrange):
+    """The same for who asks only whether there are such: equal ones once."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArrangeStream(Arrange):
     """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
 
@@ -65,3 +70,8 @@ class ArrangeStream(Arrange):
     def makes_set(self, i: int) -> bool:
         """A raw one."""
         return self.raw
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedStream(ArrangeStream):
+    """The same for relaxed joins."""

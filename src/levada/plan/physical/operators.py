@@ -32,9 +32,11 @@ from levada.model.term import Term
 from levada.plan.physical import traits as t
 from levada.plan.physical.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.physical.joins import Arrange as Arrange
+from levada.plan.physical.joins import ArrangeDistinct as ArrangeDistinct
 from levada.plan.physical.joins import ArrangeStream as ArrangeStream
 from levada.plan.physical.joins import LinkedJoin as LinkedJoin
 from levada.plan.physical.joins import MultiwayJoin as MultiwayJoin
+from levada.plan.physical.joins import RelaxedStream as RelaxedStream
 from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import CountWindow as CountWindow
 from levada.plan.physical.leaves import Entailed as Entailed
@@ -330,7 +332,8 @@ Spec = (
     | SubqueryWindow | StaticSubplan | Recent
     | Numbered | Instants | Narrow
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
-    | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange | ArrangeStream
+    | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange | ArrangeDistinct | ArrangeStream
+    | RelaxedStream
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

@@ -97,6 +97,11 @@ class Arrange(Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class ArrangeDistinct(Arrange):
+    """The same, equal ones once: for who asks only whether there are such."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArrangedJoin(Join):
     """A join whose side ``arranged`` are the rows of an ``Arrange``, which it reads where these are
     kept: their slots ``reads``. It has key slots on the other side alone.
@@ -117,6 +122,11 @@ class ArrangeStream(Arrange):
     def row_windows(self, i: int, width: int) -> Places:
         """All, in order."""
         return tuple(range(width))
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedStream(ArrangeStream):
+    """The same for relaxed joins: rows that any pick above these wants, as long as one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +184,8 @@ def is_arranged(step: object, i: int) -> bool:
     """Whether an input of a step is read where it is kept: its rows are those of the members
     there.
     """
+    if isinstance(step, ArrangedReportJoin):
+        return i == 1
     return isinstance(step, ArrangedJoin) and step.arranged == i
 
 
@@ -271,3 +283,12 @@ class ReportJoin(OwnWindows):
     def starving(self, inputs: int) -> Sides:
         """The left side; where a partner is needed either."""
         return ((0,), (1,)) if self.kind.needs_partner else ((0,),)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangedReportJoin(ReportJoin):
+    """The same over an ``Arrange``, whose slots ``reads`` it reads where these are kept; it has key
+    slots on the left alone.
+    """
+
+    reads: tuple[int, ...] = ()

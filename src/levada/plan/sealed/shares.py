@@ -12,6 +12,9 @@ that want it (``operators/rows/sift``).
 By which slots of a join's inputs a pick's conditions can be told follows from where the pick's
 slots come from, down to there: one that is a key of a join comes from both sides. What a join fills
 in where a side lacks it is told above alone.
+
+What keeps a side for several relaxed joins (``RelaxedStream``) stands below the picks of all of
+them, and keeps what any of these wants. It is no step of a way.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from levada.model.arrays import Longs
+from levada.model.expression import variables
 from levada.model.term import Term
 from levada.model.time import MAX, Window, WindowKind
 from levada.plan.sealed import steps as s
@@ -39,19 +44,31 @@ Slots = Mapping[int, int]
 """Where slots of a pick's input stand further down."""
 
 
+class Side(NamedTuple):
+    """An input of what stands below picks: the slots by which these tell its rows there; the inputs
+    that lead to it from the pick; where its windows are among the pick's. ``alone``: its rows are
+    nobody else's.
+    """
+
+    slots: Slots
+    way: tuple[int, ...]
+    places: tuple[int, ...] = ()
+    alone: bool = True
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Standing:
-    """A relaxed join or set (``node``) as it stands below the picks of a node: ``way``, the inputs
-    that lead there; which ``members`` of the pick are above which of it (``own``). ``sides``: the
-    slots of each of its inputs.
+    """A relaxed join or set, or what keeps a side of several (``node``), as it stands below the
+    picks of a node: which ``members`` of the pick are above which of it (``own``). ``places``: of
+    its windows among the pick's.
     """
 
     pick: PlanNode[s.Pick]
-    way: tuple[int, ...]
     node: int
     members: Longs
     own: Longs
-    sides: tuple[Slots, ...]
+    sides: tuple[Side, ...]
+    places: tuple[int, ...]
 
 
 LOOSE = frozenset(
@@ -99,13 +116,14 @@ class Shares:
         return {number: tuple(each) for number, each in found.items()}
 
     @cached_property
-    def above(self) -> Mapping[At, tuple[At, ...]]:
-        """The picks above each member of a relaxed join."""
-        found: dict[At, dict[At, None]] = {}
+    def above(self) -> Mapping[At, tuple[tuple[At, tuple[int, ...]], ...]]:
+        """The picks above each member of a relaxed join, and where its windows are among theirs."""
+        found: dict[At, dict[tuple[At, tuple[int, ...]], None]] = {}
         for each in self.standing.values():
             for one in each:
                 for own, member in zip(one.own.tolist(), one.members.tolist(), strict=True):
-                    found.setdefault((one.node, own), {})[one.pick.id, member] = None
+                    pick = (one.pick.id, member), one.places
+                    found.setdefault((one.node, own), {})[pick] = None
         return {at: tuple(picks) for at, picks in found.items()}
 
     @cached_property
@@ -132,10 +150,8 @@ class Shares:
     def windows(self, node: int, member: int, window: int) -> dict[Window, None]:
         """What the picks above a relaxed join have in the place of one of its windows."""
         found: dict[Window, None] = {}
-        join = self.plan.nodes[node].step
-        assert isinstance(join, s.Join), "a join"
-        for at, own in self.above.get((node, member), ()):
-            found[self.plan.nodes[at].members.windows_at(own)[join.places[window]]] = None
+        for (at, own), places in self.above.get((node, member), ()):
+            found[self.plan.nodes[at].members.windows_at(own)[places[window]]] = None
         return found
 
 
@@ -150,9 +166,7 @@ def widened(plan: Plan) -> Plan:
     its sets for windows of any length.
     """
     shares = Shares(plan)
-    loose = [
-        join for node in plan.nodes.values() if (join := node.of(s.Join)) and join.step.relaxed
-    ]
+    loose = [node for node in plan.nodes.values() if is_loose(node.step)]
     wide: dict[int, PlanNode] = {node.id: _widened(node, shares) for node in loose}
     wide |= _far_enough(plan)
     sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
@@ -160,10 +174,15 @@ def widened(plan: Plan) -> Plan:
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
 
 
-def _widened(node: PlanNode[s.Join], shares: Shares) -> PlanNode[s.Join]:
+def is_loose(step: object) -> bool:
+    """Whether a step's windows are those of the picks above."""
+    return isinstance(step, s.RelaxedStream) or (isinstance(step, s.Join) and step.relaxed)
+
+
+def _widened(node: PlanNode, shares: Shares) -> PlanNode:
     table = node.windows.copied()
     for member in np.flatnonzero(node.alive).tolist():
-        for j, window in enumerate(node.members.windows_at(member)[: len(node.step.places)]):
+        for j, window in enumerate(node.members.windows_at(member)[: len(node.layout.windows)]):
             found = shares.windows(node.id, member, j)
             if window in (_ALL, _NUMBERS) and found:
                 table.put(j, member, longest(found))
@@ -225,7 +244,7 @@ def _picks(plan: Plan) -> Iterator[At]:
 
 
 def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
-    """The relaxed joins of the block below picks, or their set."""
+    """The relaxed joins of the block below picks and what keeps sides of these, or their set."""
     members = np.flatnonzero(pick.alive)
     every: Slots = {i: i for i in range(len(pick.input_layouts[0].slots))}
     way: tuple[int, ...] = (0,)
@@ -233,19 +252,26 @@ def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
     while waiting:
         way, node, own, slots = waiting.pop()
         if (join := node.of(s.Join)) is not None and join.step.relaxed:
-            sides = tuple([_of_side(join.step, slots, i) for i in (0, 1)])
-            yield Standing(pick, way, node.id, members, own, sides)
+            sides = tuple([_side(plan, join, slots, i, way) for i in (0, 1)])
+            yield Standing(pick, node.id, members, own, sides, join.step.places)
             for i, side in enumerate(sides):
-                waiting.append(((*way, i), *_below(plan, node, i, own, side)))
+                below, there, known = _below(plan, node, i, own, side.slots)
+                if isinstance(below.step, s.RelaxedStream):
+                    known = _kept(pick.step, join.step, below.step, slots, known)
+                    common = side._replace(slots=known, alone=is_alone(plan, below, 0))
+                    yield Standing(pick, below.id, members, there, (common,), side.places)
+                    below, there, known = _below(plan, below, 0, there, known)
+                waiting.append((side.way, below, there, known))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
-            yield Standing(pick, way, node.id, members, own, (slots,))
+            side = Side(slots, (*way, 0), made.step.places)
+            yield Standing(pick, node.id, members, own, (side,), side.places)
         elif isinstance(node.step, s.Report):  # of whose rows there are picks
-            yield Standing(pick, way, node.id, members, own, (slots,))
+            yield Standing(pick, node.id, members, own, (Side(slots, (*way, 0)),), ())
             waiting.append(((*way, 0), *_below(plan, node, 0, own, slots)))
         elif isinstance(node.step, s.Filter | s.Extend):
             kept = node.step.kept
-            side = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
-            waiting.append(((*way, 0), *_below(plan, node, 0, own, side)))
+            shown = {at: kept[slot] for at, slot in slots.items() if slot < len(kept)}
+            waiting.append(((*way, 0), *_below(plan, node, 0, own, shown)))
 
 
 def _below(
@@ -259,6 +285,44 @@ def _below(
     edge = next(edges)
     there = {at: edge.slots[slot] for at, slot in slots.items() if edge.slots[slot] >= 0}
     return below, node.members.inputs[i][own].astype(np.int64), there
+
+
+def _side(
+    plan: Plan, join: PlanNode[s.Join], slots: Slots, i: int, way: tuple[int, ...]
+) -> Side:  # fmt: skip
+    """An input of a join, of whose rows these are slots."""
+    step, width = join.step, len(join.input_layouts[i].windows)
+    places = tuple([step.places[w] for w in step.row_windows(i, width) or ()])
+    return Side(_of_side(step, slots, i), (*way, i), places, is_alone(plan, join, i))
+
+
+def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
+    """Whether nobody else reads what comes to an input of a node."""
+    below = plan.nodes[node.inputs[i]]
+    while len(below.consumers) == 1 and not (np.diff(below.consumers[0].fan.offsets) > 1).any():
+        if not isinstance(below.step, s.Filter | s.Extend | s.RelaxedStream):
+            return True
+        below = plan.nodes[below.inputs[0]]
+    return False
+
+
+def _kept(
+    pick: s.Pick, join: s.Join, kept: s.RelaxedStream, slots: Slots, there: Slots
+) -> Slots:  # fmt: skip
+    """Where slots of a join's rows stand among those of which its side is kept; ``there``: among
+    those that are. The terms by which it is kept the join has from its other side; of these nothing
+    but identities is known here.
+    """
+    found = {at: kept.kept[slot] for at, slot in there.items()}
+    read = {test.slot for test in pick.tests} | {
+        int(v) for one in pick.rest for v in variables(one)
+    }
+    keys = join.left or join.right
+    for at in {key.slot for key in pick.keys} & slots.keys() - read:
+        own = join.out[slots[at]][1]
+        if at not in found and own in keys:
+            found[at] = kept.keys[keys.index(own)]
+    return found
 
 
 def _of_side(join: s.Join, slots: Slots, i: int) -> Slots:
@@ -292,6 +356,12 @@ def picked(plan: Plan, number: int, member: int) -> Terms:
     for way, terms in of.items():
         at, own = number, member
         for i in way:
-            at, own = plan.nodes[at].inputs[i], int(plan.nodes[at].members.inputs[i, own])
+            at, own = _input_of(plan, at, own, i)
+            if isinstance(plan.nodes[at].step, s.RelaxedStream):
+                at, own = _input_of(plan, at, own, 0)
         found[at, own] = (*found.get((at, own), ()), tuple(terms))
     return found
+
+
+def _input_of(plan: Plan, node: int, member: int, i: int) -> At:
+    return plan.nodes[node].inputs[i], int(plan.nodes[node].members.inputs[i, member])

@@ -17,7 +17,9 @@ from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.plan.sealed.joins import AdaptiveJoin as AdaptiveJoin
 from levada.plan.sealed.joins import Arrange as Arrange
+from levada.plan.sealed.joins import ArrangeDistinct as ArrangeDistinct
 from levada.plan.sealed.joins import ArrangedJoin as ArrangedJoin
+from levada.plan.sealed.joins import ArrangedReportJoin as ArrangedReportJoin
 from levada.plan.sealed.joins import ArrangeStream as ArrangeStream
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Instants as Instants
@@ -29,6 +31,7 @@ from levada.plan.sealed.joins import Narrow as Narrow
 from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
+from levada.plan.sealed.joins import RelaxedStream as RelaxedStream
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
 from levada.plan.sealed.joins import StreamJoin as StreamJoin
 from levada.plan.sealed.kinds import Shown
@@ -361,7 +364,9 @@ Step = (
     | Occur
     | Hold
     | Arrange
+    | ArrangeDistinct
     | ArrangeStream
+    | RelaxedStream
     | Join
     | ArrangedJoin
     | StreamJoin
@@ -371,6 +376,7 @@ Step = (
     | Report
     | Panes
     | ReportJoin
+    | ArrangedReportJoin
     | RGroup
     | RDistinct
     | RExcept

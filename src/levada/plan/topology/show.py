@@ -28,7 +28,8 @@ from levada.model.names import shown
 from levada.model.time import WindowKind
 from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import TO_ALL, Edge, Member
-from levada.plan.sealed.steps import Join, Step
+from levada.plan.sealed.shares import is_loose
+from levada.plan.sealed.steps import Step
 from levada.plan.topology.groupings import channels
 from levada.plan.topology.topology import Topology
 
@@ -232,7 +233,7 @@ def _exchange(edge: Edge) -> str:
 
 def _own(member: Member, step: Step) -> Member:
     """A member without the windows of a relaxed join, which are those of who picks of it."""
-    return member._replace(windows=()) if isinstance(step, Join) and step.relaxed else member
+    return member._replace(windows=()) if is_loose(step) else member
 
 
 def _detail(member: Member) -> str:

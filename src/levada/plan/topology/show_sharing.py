@@ -29,7 +29,7 @@ from levada.model.term import Literal, Term
 from levada.plan.install.locality.sites import Chosen
 from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.joins import Pick
+from levada.plan.sealed.joins import Pick, RelaxedStream
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.shares import At
@@ -246,6 +246,8 @@ def _pattern(topology: Topology, number: int, member: int, source: tuple[int, ..
     for i in source[:-1]:
         node = topology.nodes[number]
         number, member = node.inputs[i], node.members[member].inputs[i]
+        if isinstance((node := topology.nodes[number]).shape.step, RelaxedStream):
+            number, member = node.inputs[0], node.members[member].inputs[0]
     constants = topology.nodes[number].members[member].constants
     texts = ["-" if term is None else str(term) for term in constants]
     texts[source[-1]] = "*"

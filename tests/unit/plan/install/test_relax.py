@@ -78,6 +78,21 @@ def test_nothing_but_the_intake_is_shared_where_sharing_is_off() -> None:
     assert members(found)["Join"] == 3
 
 
+def test_group_bys_with_a_condition_and_without_have_one_set() -> None:
+    tail = " GROUP BY ?x"
+    groups = [
+        f"WINDOW :w {{ ?x :p ?v {one} }}" for one in ("", "FILTER(?v > 3)", "FILTER(?x = :a)")
+    ]
+    for asked, counts in ((groups, (1, 3)), (groups[:1] * 2, (1, 0)), (groups[:1], (1, 0))):
+        found = relaxing()
+        text = TEXT.replace("}}", "}}" + tail)
+        for i, group in enumerate(asked):
+            own = text.format("?x (SUM(?v) AS ?n)", CLAUSE, group)
+            found.add(f"q{i}", optimize(translate(parse(own), text=own)), MIN)
+        found.seal()
+        assert (members(found)["Occur"], members(found)["Pick"]) == counts
+
+
 def test_a_newcomer_widens_what_runs() -> None:
     """The first keeps its own; the second has a relaxed one, which the others widen."""
     found = relaxing()

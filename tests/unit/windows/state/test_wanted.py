@@ -121,6 +121,10 @@ def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
     assert met(state, piece, None) is not None
 
 
+def test_where_nothing_has_come_nothing_is_looked_up() -> None:
+    assert len(Wanted([]).of(1, np.ones(4, np.bool_))) == 0
+
+
 def test_of_a_large_run_a_few_blocks_are_read() -> None:
     state = taken(0, [rows_of(list(range(100_000)), 0, even=True)], {0, 7})
     probe = rows_of([64, 128, 65], 10, even=True)

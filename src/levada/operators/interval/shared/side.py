@@ -10,28 +10,36 @@ partners of all members that read it, however many they are.
 
 Invariants: the windows of an arrangement are those of each join that reads it, so a row is there as
 long as it would be in the join; rows that meet are in one partition, since both are placed by the
-same terms. Cost: of the arrangement by its new rows; of a join by the new rows of both sides and
-the result, a probe per run.
+same terms. What is kept for relaxed joins is what any pick above any of them wants, as long as one
+does; of the pairs that such a join finds those go on that its own picks want, while they do.
+Cost: of the arrangement by its new rows; of a join by the new rows of both sides and the result, a
+probe per run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import chain
+
+import numpy as np
 
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
+from levada.model.time import Times
 from levada.operators.env import Env, Inputs
 from levada.operators.interval.divide import own
 from levada.operators.interval.join import longest, meet, paired, project, reach, shown
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
+from levada.operators.rows import sift
 from levada.operators.rows.pairs import Pairs, batched
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.shares import Shares, is_alone
 from levada.plan.sealed.window_table import WindowTable
+from levada.terms.term_pool import Pool
 from levada.windows.intervals import by_weight, outer, quarter
 from levada.windows.state import runs
 from levada.windows.state.moved.wanted import Wanted
@@ -41,6 +49,27 @@ Join = PlanNode[s.StreamJoin]
 
 def arrange_stream(node: PlanNode[s.ArrangeStream], inputs: Inputs, env: Env) -> Frame | None:
     """Keeps new rows; they are what goes on."""
+    return _arranged(node, inputs, env, lambda _, end: end)
+
+
+def relaxed_stream(node: PlanNode[s.RelaxedStream], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps new rows, each as long as some pick wants it."""
+
+    def ends(rows: Frame, end: Times) -> Times:
+        if env.shares is None:
+            return end
+        return sift.ends(node, 0, rows, end, shares=env.shares, pool=env.pool)
+
+    return _arranged(node, inputs, env, ends)
+
+
+def _arranged(
+    node: PlanNode[s.ArrangeStream],
+    inputs: Inputs,
+    env: Env,
+    until: Callable[[Frame, Times], Times],
+) -> Frame | None:
+    """Keeps new rows ``until`` then, as far as that is before they end."""
     step, layout, (frame,) = node.step, node.input_layouts[0], inputs
     if frame is None:
         return None
@@ -58,7 +87,8 @@ def arrange_stream(node: PlanNode[s.ArrangeStream], inputs: Inputs, env: Env) ->
     table = node.windows.pick(range(len(layout.windows)))
     start, end = outer(frame, layout, table)
     rows = _renumbered(frame, node.layout, step.kept)
-    new = env.arrived[node.id] = runs.arranged(runs.keyed(rows, key, start, end, whole))
+    run = runs.keyed(rows, key, start, until(frame, end), whole)
+    new = env.arrived[node.id] = runs.arranged(run)
     runs.insert(
         state, side, new, quarter(table), horizon=horizons.next, ends=by_weight(table),
         alive=node.alive,
@@ -94,7 +124,7 @@ def stream_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fram
         if met.new is not None:
             both.append((met.new, [*met.there, *met.come], at == 1))
         pairs = (meet(step, own(node, new, env), old, turned=t) for new, old, t in both)
-        return _living(node, at, chain.from_iterable(pairs))
+        return _wanted(node, _living(node, at, chain.from_iterable(pairs)), env)
 
     for pairs in batched(node, found, env):
         if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
@@ -117,6 +147,47 @@ def _living(node: Join, at: int, found: Iterator[Pairs]) -> Iterator[Pairs]:
     return (Pairs(p.a, p.i[living], p.b, p.j[living]) for p, living in kept)
 
 
+def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
+    """Without those of rows of the arrangement that others want, or want longer."""
+    shares = env.shares
+    if not node.step.relaxed or shares is None or not node.known(_takes, shares, env.pool.seed):
+        return found
+    return (_while_wanted(node, pairs, shares, env.pool) for pairs in found)
+
+
+def _while_wanted(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs:
+    a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
+    at = node.step.arranged
+    there, others = (a, b) if at == 0 else (b, a)
+    row, other = (i, j) if at == 0 else (j, i)
+    met = _timed(others).take(other)
+    some = there.take(row).with_(op=met["op"])
+    begin, end = reach(some, node.input_layouts[at], _windows(node, at))
+    end = sift.left(node, at, some, end, shares=shares, pool=pool)
+    began, _ = reach(met, node.input_layouts[1 - at], _windows(node, 1 - at))
+    keep = end > np.maximum(begin, began)
+    return Pairs(a, i[keep], b, j[keep])
+
+
+def _timed(rows: Frame) -> Frame:
+    """Rows without their terms."""
+    return Frame({n: c for n, c in rows.columns.items() if not col.is_slot(n)}, rows.n)
+
+
+def _takes(node: Join, shares: Shares, seed: int) -> bool:
+    """Whether some of what an arrangement has is not what the picks of a join want, since it has
+    other readers.
+    """
+    at = node.step.arranged
+    if is_alone(shares.plan, node, at):
+        return False
+    readers = node.members.inputs[at][node.alive]
+    kept = shares.plan.nodes[node.inputs[at]].windows.at(readers)
+    own = _windows(node, at).at(np.flatnonzero(node.alive))
+    same = all(np.array_equal(getattr(own, f.name), getattr(kept, f.name)) for f in fields(own))
+    return not same or sift.wants_less(node, at, shares, seed)
+
+
 def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
     step, state, now = node.step, env.state, env.horizons(node).now
     below = node.inputs[step.arranged]
@@ -135,12 +206,12 @@ def _met(node: Join, at: int, frame: Frame | None, env: Env) -> Met:
     met = Wanted([*wanted, *mine] if step.raw[at] else wanted)
     old = runs.live(state, _side(node, at), now, met)
     there = runs.before(state, f"{below}.0", now, Wanted(mine))
-    new = _new(node, at, frame, key, old)
+    new = _new(node, at, frame, key, old, env=env)
     return Met(new, old, [_seen(node, run) for run in there], come)
 
 
 def _new(
-    node: Join, at: int, frame: Frame, key: r.Key, old: list[runs.Run]
+    node: Join, at: int, frame: Frame, key: r.Key, old: list[runs.Run], *, env: Env
 ) -> runs.Run:  # fmt: skip
     """New rows of the side that a join keeps, by the key and member of the arrangement."""
     step, layout, whole = node.step, node.input_layouts[at], None
@@ -149,6 +220,8 @@ def _new(
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
     start, end = reach(frame, layout, _windows(node, at))
+    if step.relaxed and env.shares is not None:
+        end = sift.ends(node, at, frame, end, shares=env.shares, pool=env.pool)
     return runs.arranged(runs.keyed(shown(frame, node, step, at), key, start, end, whole))
 
 

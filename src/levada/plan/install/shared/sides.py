@@ -38,7 +38,7 @@ OWN = -1
 class _Side(NamedTuple):
     """The rows that a join keeps of an input: the number of the operator below, in which windows
     they are and how they are read, the join's stage, the places of its key among them, whether
-    equal ones are told apart.
+    equal ones are told apart, and whether picks say how long they matter.
     """
 
     base: int
@@ -47,6 +47,7 @@ class _Side(NamedTuple):
     stage: int
     keys: tuple[int, ...]
     raw: bool
+    relaxed: bool
 
 
 _Both = tuple[_Side, _Side, tuple[int, ...]]
@@ -187,14 +188,15 @@ class Sides:
 
 def _both(batch: Batch, installer: Installer, op: Op, of: tuple[int, ...]) -> _Both:
     """A join, ``of`` whose sides others may have some."""
-    windows = installer.rows_in(op.windows or ()).windows
+    spec = op.spec
+    assert isinstance(spec, Join), "a join has a key"
+    windows = installer.rows_in(op.windows or (), loose=spec.relaxed).windows
 
     def side(at: int) -> _Side:
-        assert isinstance(op.spec, Join), "a join has a key"
-        rows = op.inputs[at]
-        keys = tuple([i for i, v in enumerate(rows.variables) if v in op.spec.keys])
+        rows, read = op.inputs[at], how_read(op, at)
+        keys = tuple([i for i, v in enumerate(rows.variables) if v in spec.keys])
         base = batch.number(installer, base_of(rows))
-        return _Side(base, windows, how_read(op, at), op.stage, keys, op.spec.raw[at])
+        return _Side(base, windows, read, op.stage, keys, spec.raw[at], spec.relaxed)
 
     return side(0), side(1), of
 

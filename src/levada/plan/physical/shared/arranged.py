@@ -2,6 +2,8 @@
 (differential dataflow, shared arrangements; what ``sharing`` makes of equal ones: ``install``).
 
     Join (rows of streams, static data)      Join (rows of streams, Arrange (static data))
+    OPTIONAL, MINUS, EXISTS                  likewise; who asks only whether there are such rows
+                                             reads an ArrangeDistinct, which has them once
 
 An ``Arrange`` stands where its join stands and is placed as that is, so that rows which meet are in
 one partition. Joins that have it in common read it there, and keep nothing of it. It is put in
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from levada.model.expression import random
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 
@@ -39,11 +42,19 @@ def _walked(op: Op, done: dict[int, Op]) -> Op:
 
 def _static_side(op: Op) -> int:
     """Which input of an operator can be arranged; -1: none."""
-    if not isinstance(op.spec, p.Join) or not op.windows or not op.spec.keys:
+    sides: tuple[int, ...] = (1,)
+    match op.spec:
+        case p.Join(keys) if op.windows and keys:
+            sides = (0, 1)
+        case p.ReportJoin(_, keys, _, condition, True) if keys and op.placed:
+            if condition is not None and random(condition):
+                return -1
+        case _:
+            return -1
+    if op.placed == HOME or not {*op.placed} <= {*keys}:
         return -1
-    if op.placed == HOME or not {*op.placed} <= {*op.spec.keys}:
-        return -1
-    for at, rows in enumerate(op.inputs):
+    for at in sides:
+        rows = op.inputs[at]
         plain = rows.windows == () and not (rows.weighted or rows.raw)
         if plain and op.exchange[at] in (None, op.placed) and _reads_static(rows):
             return at
@@ -58,11 +69,14 @@ def _reads_static(op: Op) -> bool:
 
 
 def _arrange(join: Op, at: int, rows: Op) -> Op:
-    assert isinstance(join.spec, p.Join), "a join has a key"
-    keys = tuple([v for v in rows.variables if v in join.spec.keys])
+    spec = join.spec
+    assert isinstance(spec, p.Join | p.ReportJoin), "a join has a key"
+    keys = tuple([v for v in rows.variables if v in spec.keys])
     exchange, placed = (join.exchange[at],), join.placed
+    asks = isinstance(spec, p.ReportJoin) and not spec.kind.pairs and spec.condition is None
+    keeping = p.ArrangeDistinct if asks else p.Arrange
     return Op(
-        p.Arrange(keys), (rows,), rows.variables, (), join.stage, exchange, placed, rows.maybe,
+        keeping(keys), (rows,), rows.variables, (), join.stage, exchange, placed, rows.maybe,
         typed=rows.typed,
     )  # fmt: skip
 

@@ -10,7 +10,8 @@ A side can be kept by another operator than its join where
     its rows only come, and none takes others back: so it does not matter who else has met them;
     the join has a key, by whose variables its rows are placed: so all that meet are in one place.
 
-Relaxed joins keep theirs: what they keep, and how long, follows from who picks of them.
+Relaxed joins have such sides in common with relaxed joins: what is kept, and how long, follows from
+the picks above any of them. Rows by number stay with their join.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def joins_of(root: Op) -> dict[int, list[tuple[Op, tuple[int, ...]]]]:
 
 def _sides(op: Op, spec: p.Join) -> tuple[int, ...]:
     """Which inputs of a join can be kept elsewhere."""
-    if not op.windows or not spec.keys or op.weighted or spec.relaxed or spec.negative:
+    if not op.windows or not spec.keys or op.weighted or spec.negative:
+        return ()
+    if min(op.windows) < 0:  # by number
         return ()
     if op.placed == HOME or not {*spec.keys}.issuperset(op.placed):
         return ()
@@ -78,9 +81,10 @@ def kept(join: Op, at: int) -> Op:
     """What keeps side ``at`` of a join."""
     assert isinstance(join.spec, p.Join), "a join has a key"
     rows, raw = join.inputs[at], join.spec.raw[at]
+    keeping = p.RelaxedStream if join.spec.relaxed else p.ArrangeStream
     keys = tuple([v for v in rows.variables if v in join.spec.keys])
     return Op(
-        p.ArrangeStream(keys, raw), (rows,), rows.variables, rows.windows, join.stage,
+        keeping(keys, raw), (rows,), rows.variables, rows.windows, join.stage,
         (join.exchange[at],), join.placed, rows.maybe, typed=rows.typed,
     )  # fmt: skip
 

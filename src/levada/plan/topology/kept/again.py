@@ -10,6 +10,8 @@ it. Cost: linear in the members that are noted.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from levada.plan.install.common import Common, Form, Made
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.shapes import Member, Shape
@@ -67,8 +69,8 @@ def _forms(common: Common, shape: Shape) -> _Forms | None:
     if not isinstance(step, s.Arrange):
         return None
     ((leaf, edge),) = shape.inputs
-    raw = isinstance(step, s.ArrangeStream) and step.raw
-    if not isinstance(leaf.step, s.Match | s.Entailed) or not (leaf.step.static or raw):
+    of_stream = step if isinstance(step, s.ArrangeStream) and step.raw else None
+    if not isinstance(leaf.step, s.Match | s.Entailed) or not (leaf.step.static or of_stream):
         return None
     once, width = leaf.step.static, len(leaf.layout.slots)
     at = edge.slots
@@ -76,7 +78,7 @@ def _forms(common: Common, shape: Shape) -> _Forms | None:
     keys = tuple([at[key] for key in step.keys])
     by = None if edge.exchange is None else tuple([at[i] for i in edge.exchange])
     every = tuple(range(width))
-    whole = s.ArrangeStream(keys, every, raw) if raw else s.Arrange(keys, every)
+    whole = replace(of_stream or step, keys=keys, kept=every)
     read = ((below, (), (), by),)
     form = common.form((whole, shape.stage, read, width, (), False, False), once, keeps=True)
     return below, form, tuple([at[key] for key in step.kept])

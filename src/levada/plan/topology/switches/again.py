@@ -72,6 +72,7 @@ def _places(topology: Topology, root: Op, at: At) -> dict[int, At] | None:
         step = node.shape.step
         fits = type(op.spec).__name__ == type(step).__name__
         fits = fits or (isinstance(op.spec, p.Join) and isinstance(step, s.ArrangedJoin))
+        fits |= isinstance(op.spec, p.ReportJoin) and isinstance(step, s.ArrangedReportJoin)
         if not fits or len(op.inputs) != len(node.inputs):
             return None
         found[id(op)] = number, own

@@ -50,7 +50,7 @@ class Wanted:
         """The keys of these groups, which are a set of a list, in order and once."""
         if kept not in self._known:
             found = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
-            self._known[kept] = np.unique(np.concatenate(found))
+            self._known[kept] = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
         return self._known[kept]
 
 

@@ -92,10 +92,8 @@ class Driver:
         self._requests = Requests(checkpoint.root, inputs, self.streams)
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
-        self._last_start = 0.0
-        self._awaits = self._held_by = ""
-        self._collected = Collected()
-        self._full = False  # the last epoch took so much that there may be a backlog
+        self._last_start, self._awaits, self._held_by = 0.0, "", ""
+        self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
@@ -264,7 +262,7 @@ class Driver:
         edited(self._catalog.edited)
         self._stamps.compare(old=self._catalog.goes_on)
         if plan is not None:
-            epochs.use(plan)
+            epochs.use(plan, again=not dropped.isdisjoint(queries))
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
         tell_beyond(epochs.placed, epochs.plan)
@@ -318,6 +316,8 @@ class Driver:
 
     def _flush(self) -> str | None:
         """The loop's last question. What is held back stays so if it may not be published here."""
+        if not self._registry.dropped.isdisjoint(self._registry.queries):
+            self._replan()  # of queries that came again the next start would take the old ones
         return final if (final := self.epochs.flush()) and self._may_run(final) else None
 
     def _run(self, text: str) -> bool | Rest:

@@ -4,8 +4,7 @@
     run    -> that epoch, to its publication
     over   -> everything that was to be read is read and published
 
-The loop's thread asks and runs; users' threads change the ``Registry`` and wake it. An engine that
-has not been started has none.
+The loop's thread asks and runs; users' threads change the ``Registry`` and wake it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
-from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, version_of
+from levada.engine.since_last_run import StaticStamps, drop_other, edited, note_of_ended, version_of
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
 from levada.errors import (
@@ -108,6 +107,7 @@ class Driver:
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
         self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
         self._totals = Totals(self._limits)
+        drop_other(checkpoint, configs, self.suspended.without(self._registry.queries))
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()

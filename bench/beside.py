@@ -10,8 +10,12 @@ passes, since no CPU time tells of such company.
              that each partition has behind it
     relieved the partition beside the others has so much of the groups in the end
     delay    of an epoch: alone, with the others until groups move, behind three reorganizations
+    stages   of each round, by partition: ms that its tasks took in an epoch, and the CPU of that;
+             the slower one by the mean of both, which is what a reorganization is to bring down
 
-A machine of two processors has the driver on both of them, so delays are rough.
+A machine of two processors has the driver on both of them, and maybe others' work, so delays are
+rough. Both partitions suffer from that alike: what one takes by the other in the same epochs tells
+what its company does (``tests/unit/runtime/balance/test_balancing.py`` judges it without clocks).
 """
 
 from __future__ import annotations
@@ -35,12 +39,13 @@ from bench.elastic import Executors
 from bench.join import query
 from bench.result import check_count
 from levada import Engine
+from levada.runtime.balance.told import Balanced
 from levada.runtime.driver import task_count
 from levada.runtime.store.manifest import Manifest
 
 OTHERS = 3
 EPOCH, EVERY, ROUNDS, ALONE = 200_000, 5, 7, 2  # reorganizations; those before the others come
-KEYS, WIDTH = 200_000, 4_000
+KEYS, WIDTH = 500, 4_000  # 16 partners a row: tasks of few ms get their turn whoever is beside
 COUNTS = "while True: pass"
 
 
@@ -100,15 +105,17 @@ def beside(scale: float) -> dict[str, Any]:
 
 
 Seen = list[tuple[float, list[int], bool]]
-"""Of each epoch: when it was published, groups by partition, whether they are others'."""
+"""Of each epoch: when it was published, groups by partition, whether others are there."""
+Stages = dict[int, dict[str, Any]]
+"""Of each round, by the epoch behind it."""
 
 
-def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, str]]:
+def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, str], Stages]:
     from levada.runtime.late import homes_of
     from levada.runtime.spark.session import start_session, stop_session
 
     session = start_session("local-cluster[2,1,1024]", scratch=folder / "spark")
-    company, seen, beside_ = Company(), Seen(), list[str]()
+    company, seen, beside_, stages = Company(), Seen(), list[str](), Stages()
     try:
         Executors(session).wait(2)
         with (
@@ -129,6 +136,8 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
                 if len(seen) == EVERY * ALONE + 1:
                     beside_.append(company.come())
                 seen.append((time.monotonic(), own, bool(company.others)))
+                if manifest.balanced is not None:
+                    stages[manifest.balanced.epoch] = _stages(manifest.balanced)
 
             engine._on_epoch(see)
             engine.start(once=True)
@@ -140,10 +149,20 @@ def _run(folder: Path, epoch: int, expected: int) -> tuple[Seen, str, dict[int, 
     finally:
         company.go()
         stop_session(session)
-    return seen, beside_[0], at
+    return seen, beside_[0], at, stages
 
 
-def _figures(seen: Seen, first: str, at: dict[int, str]) -> dict[str, Any]:
+def _stages(balanced: Balanced) -> dict[str, Any]:
+    loads = sorted(balanced.loads, key=lambda load: load.partition)
+    return {
+        "ms": [round(1000 * load.seconds) for load in loads],
+        "cpu_ms": [round(1000 * load.cpu) for load in loads],
+        "kinds": [load.kind for load in loads],
+        "slower_by_mean": round(balanced.ratio, 2),
+    }
+
+
+def _figures(seen: Seen, first: str, at: dict[int, str], stages: Stages) -> dict[str, Any]:
     took = [1000 * (b[0] - a[0]) for a, b in pairwise(seen)]
     own = [groups for _, groups, _ in seen[1:]]
     came = next(i for i, s in enumerate(seen) if s[2])
@@ -159,5 +178,6 @@ def _figures(seen: Seen, first: str, at: dict[int, str]) -> dict[str, Any]:
             "beside": round(statistics.median(took[came : ends[0]])),
             "relieved": round(statistics.median(behind)),
         },
+        "stages": stages,
         "epochs_ms": [round(t) for t in took],
     }

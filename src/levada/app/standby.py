@@ -26,6 +26,7 @@ from levada.runtime.store.reign.commits import (
     last_takeover,
     newest_number,
 )
+from levada.runtime.store.reign.free import check_free
 from levada.runtime.store.reign.pulse import INTERVAL, Sign, Watch
 from levada.runtime.store.requests import read_ledger
 
@@ -90,6 +91,7 @@ def check_same(root: Path, registry: Registry) -> None:
     ``CheckpointError`` if its format is another.
     """
     if not (root / "levada.json").exists():
+        check_free(root)
         return
     facts, manifest = facts_of(root), newest_manifest(root)
     if manifest is None:

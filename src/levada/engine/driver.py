@@ -4,8 +4,7 @@
     run    -> that epoch, to its publication
     over   -> everything that was to be read is read and published
 
-The loop's thread asks and runs; users' threads change the ``Registry`` and wake it. An engine that
-has not been started has none.
+The loop's thread asks and runs; users' threads change the ``Registry`` and wake it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
-from levada.engine.since_last_run import StaticStamps, edited, note_of_ended, version_of
+from levada.engine.since_last_run import StaticStamps, drop_other, edited, note_of_ended, version_of
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
 from levada.errors import (
@@ -92,10 +91,8 @@ class Driver:
         self._requests = Requests(checkpoint.root, inputs, self.streams)
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
-        self._last_start = 0.0
-        self._awaits = self._held_by = ""
-        self._collected = Collected()
-        self._full = False  # the last epoch took so much that there may be a backlog
+        self._last_start, self._awaits, self._held_by = 0.0, "", ""
+        self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
@@ -110,6 +107,7 @@ class Driver:
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))
         self.suspended = Suspended.of(checkpoint.root, self._limits, self._registry.queries)
         self._totals = Totals(self._limits)
+        drop_other(checkpoint, configs, self.suspended.without(self._registry.queries))
         if self.suspended.queries:
             self._catalog.drop(checkpoint.newest_plan())
         chosen = publication.executor = executor()
@@ -264,7 +262,7 @@ class Driver:
         edited(self._catalog.edited)
         self._stamps.compare(old=self._catalog.goes_on)
         if plan is not None:
-            epochs.use(plan)
+            epochs.use(plan, again=not dropped.isdisjoint(queries))
         elif epochs.plan is None:
             epochs.plan = self._catalog.plan(epochs.last.plan)
         tell_beyond(epochs.placed, epochs.plan)
@@ -318,6 +316,8 @@ class Driver:
 
     def _flush(self) -> str | None:
         """The loop's last question. What is held back stays so if it may not be published here."""
+        if not self._registry.dropped.isdisjoint(self._registry.queries):
+            self._replan()  # of queries that came again the next start would take the old ones
         return final if (final := self.epochs.flush()) and self._may_run(final) else None
 
     def _run(self, text: str) -> bool | Rest:

@@ -42,7 +42,7 @@ from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import Learning, wish_of
 from levada.engine.python.awaited import Awaited
 from levada.engine.python.bell import Bell
-from levada.engine.python.executors import check_surroundings, executor_of, paths_read
+from levada.engine.python.executors import await_up, check_surroundings, executor_of, paths_read
 from levada.engine.python.held import hold, join_all
 from levada.engine.python.outputs import Files, Outputs
 from levada.engine.python.static_source import StaticSource, static_sources
@@ -135,7 +135,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._partitions = check_partitions(partitions)
         self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
         self._spark = False if spark is None and master == NO_SPARK else spark
-        check_surroundings(self._spark, master, os.environ)
+        check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
@@ -307,6 +307,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         lock; ``behind``: only if it is one's turn. Raises ``CheckpointError``.
         """
         if self._checkpoint is None:
+            await_up(self._spark, self._master)
             wanted, found = self._partitions, cores(self._master)
             partitions = wanted if isinstance(wanted, int) else found
             if self._wish is not None and wanted is None:

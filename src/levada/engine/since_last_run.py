@@ -25,7 +25,10 @@ from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.durable import replace_file
+from levada.runtime.store.deaths import forget
+from levada.runtime.store.durable import delete, replace_file
+from levada.runtime.store.manifest import Intention
+from levada.runtime.store.reign.rollback import OPEN, TOLD
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.source import check_grown
 from levada.streams.stream_config import StreamConfig
@@ -63,6 +66,32 @@ def note_of_ended(
     if new:
         note += f" What it had not run before has no results: {', '.join(new)}."
     return note
+
+
+def drop_other(
+    checkpoint: Checkpoint, configs: Sequence[StreamConfig], queries: Mapping[str, Registered]
+) -> None:
+    """Takes away the first epoch of a checkpoint if it was written ahead, has not been committed,
+    and is of other queries or streams than there are now: a start that failed, as for want of a
+    cluster, and was corrected. Queries that come begin behind what has been read, and nobody has
+    seen anything of it.
+    """
+    path = checkpoint.root / OPEN
+    if checkpoint.last is not None or not path.exists():
+        return
+    try:
+        ahead = msgspec.json.decode(read_sealed(path), type=Intention)
+        known = checkpoint.load_topology(ahead.plan)[1]
+        read = {(c.name, c.path) for c in checkpoint.setup(ahead.setup).streams}
+    except (CheckpointError, msgspec.MsgspecError):
+        return  # whoever runs it says what is wrong
+    if ahead.deadly:  # what it died of has been found out, and is set aside
+        return
+    asked = {name: query.identity for name, query in queries.items()}
+    if known != asked or read != {(c.name, c.path) for c in configs}:
+        forget(checkpoint.root)
+        (checkpoint.root / TOLD).unlink(missing_ok=True)
+        delete(path)
 
 
 def edited(queries: Sequence[QueryPlan]) -> None:

@@ -126,6 +126,23 @@ def test_of_several_that_wait_one_gets_the_turn(folder: Path, ck: Path) -> None:
         assert take_turn(second, 10, stopped) is None
 
 
+@pytest.mark.filterwarnings("ignore:This is a standby")
+def test_one_that_waits_may_be_there_before_the_engine(folder: Path) -> None:
+    """Found: its sign was taken for a stranger's file, and nobody could make the checkpoint."""
+    app = folder / "ck"
+    app.mkdir()
+    Sign(app, Driver("h", 7, 1000)).renew()
+    with standing_by(folder) as engine:
+        assert take_turn(engine, 0, threading.Event()) is not None
+        engine.start(once=True)
+        engine.await_end()
+    (folder / "ours").mkdir()
+    (folder / "ours" / "holidays.jpg").touch()
+    with pytest.raises(CheckpointError, match=r"ours is not a checkpoint .* it holds holidays.jpg"):
+        await_turn(folder / "ours", registry(folder), 0, threading.Event())
+    assert [path.name for path in (folder / "ours").iterdir()] == ["holidays.jpg"]
+
+
 def standing_by(folder: Path) -> Engine:
     engine = Engine(spark=False, checkpoint=folder / "ck", epoch_rows=20)
     engine.stream(S, folder / "s.nt")

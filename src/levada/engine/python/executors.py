@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from levada.engine.registry import Registry
-from levada.errors import UsageError
+from levada.errors import EngineError, UsageError
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor
 from levada.runtime.spark.bound import Processors
+from levada.runtime.spark.settings import running_context, shares_host
 from levada.runtime.store.remote.host_copies import bytes_of
 
 if TYPE_CHECKING:
     from levada.runtime.spark.session import SparkSession
+
+PATIENCE = 20.0  # s for a master that is started beside this process
+_MASTERS = re.compile(r"(?:spark://|,)(.+?):(\d+)(?=,|$)")
 
 
 def executor_of(
@@ -53,12 +60,50 @@ def executor_of(
     return late
 
 
-def check_surroundings(spark: object, master: str, environ: Mapping[str, str]) -> None:
+def check_surroundings(
+    spark: object, master: str, environ: Mapping[str, str], *, kept: bool
+) -> None:
     """Raises ``UsageError`` for what tasks could not go by, before anything runs: Spark Connect, a
-    room for copies of state that is no size.
+    room for copies of state that is no size, a checkpoint that is not ``kept``, which hosts beside
+    this one do not see.
     """
     check_classic(spark, master, environ)
     bytes_of(environ)
+    if not kept and spark is not False:
+        _check_seen(spark, master)
+
+
+def _check_seen(spark: object, master: str) -> None:
+    context: Any = getattr(spark, "sparkContext", None) or running_context()
+    master = master if context is None else str(context.master)
+    if not (shares_host(master) or master.startswith("local-cluster[")):
+        raise UsageError(
+            f"The checkpoint would be temporary, and executors of {master} on other hosts than "
+            "this one would not see it.",
+            hint="Give one on storage that all of them share (--checkpoint DIR).",
+        )
+
+
+def await_up(spark: object, master: str) -> None:
+    """Waits until the master of a standalone cluster takes a connection, before anything is made
+    for it: Spark would try for a minute, and start a JVM for that. Raises ``EngineError``.
+    """
+    wanted = spark is None and running_context() is None and master.startswith("spark://")
+    addresses = _MASTERS.findall(master) if wanted else []
+    end = time.monotonic() + PATIENCE
+    while addresses:
+        for host, port in addresses:
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+                return
+            except (OSError, OverflowError, UnicodeError) as error:
+                why = getattr(error, "strerror", None) or str(error)
+        if time.monotonic() > end:
+            raise EngineError(
+                f"No master of Spark answers at {master}: {why.lower()}.",
+                hint="Start it, or say another --master.",
+            )
+        time.sleep(0.5)
 
 
 def check_classic(spark: object, master: str, environ: Mapping[str, str]) -> None:

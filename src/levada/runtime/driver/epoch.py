@@ -90,7 +90,7 @@ class Epochs:
             checkpoint.tables.dealing = degrees.deal
         self.limit = Limit()
         self.plan: Plan | None = None
-        self.plan_is_new = False
+        self.plan_is_new = self.again = False
         self.statics = statics
         self._saved: Setup | None = None
         self._setup, self._swept, self.loads = "", ("", ""), StaticLoads(checkpoint)
@@ -102,10 +102,12 @@ class Epochs:
         """The last manifest, or the state before the first epoch."""
         return self.checkpoint.last or Manifest(0, 0)
 
-    def use(self, plan: Plan) -> None:
-        """The plan of the next epochs."""
-        self.plan = plan
-        self.plan_is_new = True
+    def use(self, plan: Plan, *, again: bool = False) -> None:
+        """The plan of the next epochs; ``again``: a query that was taken out has come again as it
+        was, which a stop must not lose: the next start knows queries by their names and texts.
+        """
+        self.plan, self.plan_is_new = plan, True
+        self.again = self.again or again
 
     def intend(self, *, flush: bool = False) -> Intention | None:
         """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
@@ -113,7 +115,7 @@ class Epochs:
         """
         last, plan = self.last, self.plan
         # what is behind is not made up for by a stop, and until it is nothing follows from it
-        says = bool(last.held or (plan and plan.made and not last.behind))
+        says = bool(last.held or self.again or (plan and plan.made and not last.behind))
         if plan is None or last.ended or (flush and not says):
             return None
         last = going_on(last, plan.streams)
@@ -173,7 +175,7 @@ class Epochs:
     def _is_due(self, wall: int, *, flush: bool) -> bool:
         """Whether there is an epoch without anything new to read."""
         last = self.last
-        wanted = bool(last.held) if flush else self.plan_is_new or last.behind
+        wanted = bool(last.held or self.again) if flush else self.plan_is_new or last.behind
         return wanted or is_due(last.held, self.due, wall)
 
     def setup(self) -> str:
@@ -231,7 +233,7 @@ class Epochs:
         self.sourcing.forget(manifest.positions, self.checkpoint.reign.check)
         self.limit = self.limit.after(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
-            self.plan_is_new = False
+            self.plan_is_new = self.again = False
         rest = self.publish(manifest)
         self.checkpoint.forget_before(manifest)
         if self._swept != (before, manifest.setup):

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from levada.runtime.spark.java import find_java
 from levada.runtime.store.remote.host_copies import VARIABLE, bytes_of
@@ -117,6 +118,12 @@ def shares_host(master: str) -> bool:
     [True, False, False]
     """
     return master == "local" or master.startswith("local[")
+
+
+def running_context() -> Any:
+    """The context of Spark that this process has already; None: it has none."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return None if context is None else context._active_spark_context
 
 
 def _worker_environment(environ: Mapping[str, str]) -> dict[str, str]:

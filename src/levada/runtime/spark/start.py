@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,13 @@ from levada.runtime.late import Late
 from levada.runtime.local import Executor, Job
 from levada.runtime.spark.bound import Processors
 from levada.runtime.spark.jvm import STARTING, EndedError, Jvm
-from levada.runtime.spark.settings import session_environment, session_settings, shares_host
-
-UNSHARED = (
-    "The checkpoint is temporary, and hosts beside this one do not see it. "
-    "Give one on storage that all of them share."
+from levada.runtime.spark.settings import (
+    running_context,
+    session_environment,
+    session_settings,
+    shares_host,
 )
+
 ATTEMPTS = 3  # at the first job
 _FUNCTIONS = ("levada.runtime.spark.work:idle_intake", "levada.runtime.spark.work:idle_stage")
 
@@ -48,7 +48,7 @@ class SparkStart:
     """The start of a session of our own (``runtime.late.Start``).
 
     ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary
-    checkpoint, of which a cluster's user is warned. ``read``: the paths that will be read.
+    checkpoint. ``read``: the paths that will be read.
     ``bound``: the processors of each place, if tasks are bound to them.
     """
 
@@ -62,8 +62,6 @@ class SparkStart:
         bound: Processors = (),
     ) -> None:
         self._bound = bound
-        if not (kept or shares_host(master) or has_session()):
-            warnings.warn(UNSHARED, stacklevel=4)
         self._master, self._scratch, self._read, self._kept = master, scratch, read, kept
         self._environment: dict[str, str] = {}
         self._jvm = Jvm()
@@ -171,8 +169,7 @@ def start_late(
 
 def has_session() -> bool:
     """Whether this process has a session already."""
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    return context is not None and context._active_spark_context is not None
+    return running_context() is not None
 
 
 def _has_gateway() -> bool:

@@ -46,8 +46,9 @@ from levada.runtime.store.group_tables import GroupTables
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.names.kept import Names
 from levada.runtime.store.reign.commits import Driver, Reign
+from levada.runtime.store.reign.free import check_free
 from levada.runtime.store.reign.leavings import leavings, orphans, previous
-from levada.runtime.store.remote.mirror import MARK, mirror_of
+from levada.runtime.store.remote.mirror import mirror_of
 from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
@@ -174,16 +175,7 @@ class Checkpoint:
     def _facts(self, seed: int | None) -> Facts:
         path = self.root / "levada.json"
         if not path.exists():
-            strangers = sorted(
-                p.name
-                for p in self.root.iterdir()
-                if not p.name.startswith(("lock", ".levada.json.", MARK, f".{MARK}."))
-            )
-            if strangers:
-                raise CheckpointError(
-                    f"{self.root} is not a checkpoint of Levada: it holds {strangers[0]}.",
-                    hint="Choose an empty folder.",
-                )
+            check_free(self.root)
             seed = secrets.randbits(63) if seed is None else seed
             facts = Facts(FORMAT, seed, secrets.token_hex(8))
             write_once(path, seal(msgspec.json.encode(facts)))

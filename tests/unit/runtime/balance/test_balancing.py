@@ -197,3 +197,54 @@ def test_an_app_file_says_it_too(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match=r"options\.balance: balance has no option bete\. Did"):
         options("{bete: 0.4}")
+
+
+class Beside(Balancing):
+    """Time is rows; from an epoch on the first partition has a third of its processor, and others
+    the rest: it takes as much CPU as before, and three times as long. ``slowest``: of each epoch,
+    what the slowest partition took by what each would take if all were alike and alone.
+    """
+
+    COMES, SLOWER = 5, 3.0
+
+    def __init__(self, measure: str) -> None:
+        super().__init__(BalanceOptions(reorganize_every=3, measure=measure), most=0, least=0.0)
+        self.slowest: dict[int, float] = {}
+
+    def see(
+        self, done: Sequence[Done], context: Context, told: Balanced | None, *, hurried: bool
+    ) -> None:
+        """An epoch."""
+        beside = self.SLOWER if context.epoch >= self.COMES else 1.0
+        seconds, rows = np.zeros(context.partitions), 0
+        for d in done:
+            d.cpu = d.rows_in / 1e6
+            d.seconds = d.cpu * (beside if d.partition == 0 else 1.0)
+            if d.stage:
+                seconds[d.partition] += d.seconds
+                rows += d.rows_in
+        self.slowest[context.epoch] = float(seconds.max() * context.partitions / (rows / 1e6))
+        super().see(done, context, told, hurried=True)
+
+
+def test_who_has_others_beside_it_is_relieved_in_three_reorganizations(tmp_path: Path) -> None:
+    """W57: its occupancy rises, groups leave, and what an epoch takes falls; by CPU time nothing
+    moves. What the clocks of a machine say of it: ``LEVADA_MOVING=beside python -m bench moving``.
+    """
+    slowed = Beside("time")
+    told, sink = run(tmp_path, slowed, partitions=2, half=False)
+    judge([JOIN], {S: LEFT, T: RIGHT}, sink.reports)
+    rounds = {m.balanced.epoch: m.balanced for m in told if m.balanced is not None}
+    first, _, third = (e for e in sorted(rounds) if Beside.COMES < e <= Beside.COMES + 9)
+    loads = {e: {p.partition: p for p in b.loads}[0] for e, b in rounds.items()}
+    assert loads[first].kind == "supplier" and loads[first].occupancy > 0.5
+    assert {(d.what, d.supplier) for d in rounds[third].decided} == {("move", 0)}
+    assert loads[third].kind == "neutral" and loads[third].rows < 0.6 * loads[first].rows
+    slow = [slowed.slowest[e] for e in range(Beside.COMES, first)]
+    relieved = [slowed.slowest[e] for e in range(third, third + 3)]
+    assert min(slow) > 3 and max(relieved) < 2, "even would be 1.5: two partitions, 4/3 of a core"
+
+
+def test_by_cpu_time_nobody_beside_is_seen(tmp_path: Path) -> None:
+    told, _ = run(tmp_path, Beside("cpu"), partitions=2, half=False)
+    assert not [d for m in told if m.balanced is not None for d in m.balanced.decided]

@@ -151,6 +151,22 @@ def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
     assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2
 
 
+def test_the_middle_of_a_run_is_looked_at_once() -> None:
+    """Whether it is anybody's, and whether it is mostly here, is seen by the same rows."""
+    state = taken(0, [rows_of(list(range(10_000)), 0, even=True)], set(range(0, GROUPS, 4)))
+    probe = rows_of([4, 8], 10, even=True)
+    part, seen = checked.Some.part, list[tuple[int, int]]()
+
+    def counted(some: checked.Some, name: str, first: int, end: int) -> np.ndarray:
+        seen.append((first, end))
+        return part(some, name, first, end)
+
+    with patch.object(checked.Some, "part", counted):
+        runs.live(state, "x", -1, Wanted([(probe.rows[col.KEY], probe.rows)]))
+    middle = (10_000 - wanted.SAMPLE) // 2
+    assert seen == [(middle, middle + wanted.SAMPLE)]
+
+
 def test_a_run_that_has_nothing_of_what_is_taken_is_listed_no_more() -> None:
     """Of two owners who came together and whose groups part again each lists the runs of both."""
     theirs, ours = list(range(0, 20_000, 2)), list(range(1, 20_000, 2))  # groups as keys: 7 is odd

@@ -45,6 +45,7 @@ class Wanted:
 
     came: Sequence[tuple[Words, Frame]]
     _known: dict[int, Words] = field(default_factory=dict)
+    _shares: dict[Piece, float] = field(default_factory=dict)
 
     def of(self, kept: int, groups: Bools) -> Words:
         """The keys of these groups, which are a set of a list, in order and once."""
@@ -52,6 +53,13 @@ class Wanted:
             found = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
             self._known[kept] = np.unique(np.concatenate(found))
         return self._known[kept]
+
+    def share(self, state: State, piece: Piece, groups: Bools) -> float:
+        """How much of a run is of these groups, by its middle."""
+        if piece not in self._shares:
+            first = max((piece.rows - SAMPLE) // 2, 0)
+            self._shares[piece] = _share(state, piece, groups, first, first + SAMPLE)
+        return self._shares[piece]
 
 
 def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
@@ -63,7 +71,7 @@ def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
     if not len(asked):
         return None
     few = piece.rows <= FEW or piece.rows < MANY * len(asked)
-    if few or _share(state, piece, groups, SAMPLE) >= MOSTLY:
+    if few or wanted.share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
     rows = _rows(state, piece, asked)
     return arranged(rows) if rows.n else None
@@ -75,11 +83,13 @@ def is_nobodys(state: State, piece: Piece, wanted: Wanted | None) -> bool:
     before groups came together.
     """
     groups = state.groups(piece)
-    if groups is None or wanted is None or piece.rows <= FEW or groups.mean() < LEAST:
+    if groups is None or wanted is None or piece.rows <= FEW:
         return False
-    if not len(_asked(piece, groups, wanted)) or _share(state, piece, groups, SAMPLE):
+    if np.count_nonzero(groups) < LEAST * len(groups) or not len(_asked(piece, groups, wanted)):
         return False
-    return not _share(state, piece, groups, piece.rows)
+    if wanted.share(state, piece, groups):
+        return False
+    return not _share(state, piece, groups, 0, piece.rows)
 
 
 def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
@@ -89,11 +99,10 @@ def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
     return range_.rest(asked[range_.holds(asked)]) if range_.depth else asked
 
 
-def _share(state: State, piece: Piece, groups: Bools, rows: int) -> float:
-    """How much of so many rows in the middle of a run is of these groups."""
-    first = max((piece.rows - rows) // 2, 0)
-    at = np.arange(first, min(first + rows, piece.rows))
-    return np.count_nonzero(groups[state.some(piece).take(col.PLACE, at)]) / len(at)
+def _share(state: State, piece: Piece, groups: Bools, first: int, end: int) -> float:
+    """How much of a run from one row to another one is of these groups."""
+    places = state.some(piece).part(col.PLACE, first, min(end, piece.rows))
+    return np.count_nonzero(groups[places]) / len(places)
 
 
 def _rows(state: State, piece: Piece, asked: Words) -> Frame:

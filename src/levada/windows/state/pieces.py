@@ -46,7 +46,8 @@ class Piece(msgspec.Struct, array_like=True, frozen=True):
     """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
     the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
     ``depth``, ``prefix``: the range of keys that it was cut to; ``run``: what the pieces of one run
-    have in common (0: it is one by itself).
+    have in common (0: it is one by itself). ``within``: which of the sets has all groups of which
+    it has rows, where groups have come since it was written (0: none have, or ``kept`` says more).
     """
 
     file: str
@@ -63,6 +64,7 @@ class Piece(msgspec.Struct, array_like=True, frozen=True):
     depth: int = 0
     prefix: int = 0
     run: int = 0
+    within: int = 0
 
 
 class Bounded(NamedTuple):
@@ -76,7 +78,7 @@ class Bounded(NamedTuple):
 
 class Head(msgspec.Struct):
     """The list of a partition's pieces, by what they belong to; ``sets`` of groups to which some
-    of them are restricted.
+    of them are restricted, or of which some of them have rows.
     """
 
     pieces: dict[str, list[Piece]]

@@ -30,7 +30,7 @@ from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
 from levada.model.time import MIN
 from levada.windows.state.cancel import uncancelled
-from levada.windows.state.moved.wanted import Wanted, is_nobodys, met
+from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Piece, State, due_together
 from levada.windows.state.ranges import Range, common, leaves
 from levada.windows.state.run import (
@@ -75,11 +75,7 @@ def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> 
     """The runs of an input that are not dead at ``horizon``; those that others have written as far
     as they can be met by what is ``wanted`` (None: all that there is).
     """
-    pieces = state.drop_dead(key, horizon)
-    ours = [p for p in pieces if not is_nobodys(state, p, wanted)]
-    if len(ours) < len(pieces):
-        state.replace(key, ours)
-    found = (met(state, p, wanted) for p in ours)
+    found = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
     return [run for run in found if run is not None]
 
 

@@ -21,7 +21,7 @@ from levada.model.frame import Frame
 from levada.windows.state import runs
 from levada.windows.state.group_sets import encode
 from levada.windows.state.moved import wanted
-from levada.windows.state.moved.wanted import Wanted, is_nobodys, met
+from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Bounded, Head, State
 from levada.windows.state.run import Run, open_
 
@@ -107,8 +107,6 @@ def test_as_of_the_run_as_it_is(
         for piece in state.pieces("x"):
             want = sorted(pairs(open_(state, piece), probe, mask))
             assert sorted(pairs(met(state, piece, new), probe, mask)) == want
-            there = [int(group) for group in open_(state, piece).rows[col.PLACE]]
-            assert is_nobodys(state, piece, new) <= groups.isdisjoint(there)
 
 
 def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
@@ -149,39 +147,6 @@ def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
     run = met(state, piece, new)
     assert run is not None and run.rows.n == 10_000
     assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2
-
-
-def test_the_middle_of_a_run_is_looked_at_once() -> None:
-    """Whether it is anybody's, and whether it is mostly here, is seen by the same rows."""
-    state = taken(0, [rows_of(list(range(10_000)), 0, even=True)], set(range(0, GROUPS, 4)))
-    probe = rows_of([4, 8], 10, even=True)
-    part, seen = checked.Some.part, list[tuple[int, int]]()
-
-    def counted(some: checked.Some, name: str, first: int, end: int) -> np.ndarray:
-        seen.append((first, end))
-        return part(some, name, first, end)
-
-    with patch.object(checked.Some, "part", counted):
-        runs.live(state, "x", -1, Wanted([(probe.rows[col.KEY], probe.rows)]))
-    middle = (10_000 - wanted.SAMPLE) // 2
-    assert seen == [(middle, middle + wanted.SAMPLE)]
-
-
-def test_a_run_that_has_nothing_of_what_is_taken_is_listed_no_more() -> None:
-    """Of two owners who came together and whose groups part again each lists the runs of both."""
-    theirs, ours = list(range(0, 20_000, 2)), list(range(1, 20_000, 2))  # groups as keys: 7 is odd
-    runs_ = [rows_of(theirs, 0, even=True), rows_of(ours, 30_000, even=True)]
-    odd = set(range(1, GROUPS, 2))
-    state = taken(0, runs_, odd, apart=True)
-    probe = rows_of([1, 3, 2], 30_010, even=True)
-    found = runs.live(state, "x", -1, Wanted([(probe.rows[col.KEY], probe.rows)]))
-    assert [p.rows for p in state.pieces("x")] == [10_000] and state.changed
-    mask = np.isin(np.arange(GROUPS), list(odd))
-    assert len(list(pairs(found[0], probe, mask))) == 2
-    nobody = rows_of([2], 30_010, even=True)  # of no group that is here
-    state = taken(0, runs_, odd, apart=True)
-    assert runs.live(state, "x", -1, Wanted([(nobody.rows[col.KEY], nobody.rows)])) == []
-    assert len(state.pieces("x")) == 2, "nothing was looked up"
 
 
 def test_large_runs_of_others_wait() -> None:

@@ -35,8 +35,6 @@ MANY = 16
 """It is, too, where it has less than so many rows for a key that is looked up."""
 MOSTLY, SAMPLE = 0.5, 1024
 """And where this part of its rows, by so many in its middle, is of the groups."""
-LEAST = 1 / 64
-"""Of all groups: where so many have come, and none of those rows is of them, all are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,6 @@ class Wanted:
 
     came: Sequence[tuple[Words, Frame]]
     _known: dict[int, Words] = field(default_factory=dict)
-    _shares: dict[Piece, float] = field(default_factory=dict)
 
     def of(self, kept: int, groups: Bools) -> Words:
         """The keys of these groups, which are a set of a list, in order and once."""
@@ -53,13 +50,6 @@ class Wanted:
             found = [k[groups[rows[col.PLACE]]] for k, rows in self.came]
             self._known[kept] = np.unique(np.concatenate(found))
         return self._known[kept]
-
-    def share(self, state: State, piece: Piece, groups: Bools) -> float:
-        """How much of a run is of these groups, by its middle."""
-        if piece not in self._shares:
-            first = max((piece.rows - SAMPLE) // 2, 0)
-            self._shares[piece] = _share(state, piece, groups, first, first + SAMPLE)
-        return self._shares[piece]
 
 
 def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
@@ -71,25 +61,10 @@ def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
     if not len(asked):
         return None
     few = piece.rows <= FEW or piece.rows < MANY * len(asked)
-    if few or wanted.share(state, piece, groups) >= MOSTLY:
+    if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
     rows = _rows(state, piece, asked)
     return arranged(rows) if rows.n else None
-
-
-def is_nobodys(state: State, piece: Piece, wanted: Wanted | None) -> bool:
-    """Whether a run in which something would be looked up has no row of the groups for which it is
-    listed. Whoever gets the groups of several lists all runs that these had, also those from
-    before groups came together.
-    """
-    groups = state.groups(piece)
-    if groups is None or wanted is None or piece.rows <= FEW:
-        return False
-    if np.count_nonzero(groups) < LEAST * len(groups) or not len(_asked(piece, groups, wanted)):
-        return False
-    if wanted.share(state, piece, groups):
-        return False
-    return not _share(state, piece, groups, 0, piece.rows)
 
 
 def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
@@ -99,9 +74,10 @@ def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
     return range_.rest(asked[range_.holds(asked)]) if range_.depth else asked
 
 
-def _share(state: State, piece: Piece, groups: Bools, first: int, end: int) -> float:
-    """How much of a run from one row to another one is of these groups."""
-    places = state.some(piece).part(col.PLACE, first, min(end, piece.rows))
+def _share(state: State, piece: Piece, groups: Bools) -> float:
+    """How much of a run is of these groups, by its middle."""
+    first = max((piece.rows - SAMPLE) // 2, 0)
+    places = state.some(piece).part(col.PLACE, first, min(first + SAMPLE, piece.rows))
     return np.count_nonzero(groups[places]) / len(places)
 
 

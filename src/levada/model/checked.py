@@ -119,12 +119,6 @@ class Some:
             self._blocks.check(name, rows)
         return self._frame[name].take(rows)
 
-    def part(self, name: str, first: int, end: int) -> Column:
-        """A column from one row to another one. Raises ``CheckpointError``."""
-        if self._blocks is not None:
-            self._blocks.check_part(name, first, end)
-        return self._frame[name][first:end]
-
 
 class _Blocks:
     """The blocks of a large frame, each checked when a row of it is first asked for."""
@@ -143,13 +137,6 @@ class _Blocks:
         if name in self._columns:  # else it is of one value
             size, start = self._columns[name]
             self._check(start + size * rows.astype(np.int64))
-
-    def check_part(self, name: str, first: int, end: int) -> None:
-        """Checks the blocks with a column from one row to another one."""
-        if name in self._columns and first < end:
-            size, start = self._columns[name]
-            low, high = start + size * first >> BLOCK, start + size * end - 1 >> BLOCK
-            self._check(np.arange(low, high + 1) << BLOCK)
 
     def _check(self, at: Longs) -> None:
         asked = np.bincount(at >> BLOCK, minlength=len(self._seen)) > 0

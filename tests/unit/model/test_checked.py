@@ -63,8 +63,6 @@ def test_some_rows_are_those_of_the_whole_frame() -> None:
         assert found.names == list(frame.columns)
         for column, values in frame.columns.items():
             assert found.take(column, own).tolist() == values[own].tolist()
-            assert found.part(column, 3, frame.n - 2).tolist() == values[3:-2].tolist()
-            assert found.part(column, 5, 5).tolist() == []
         assert all((frames[name][column] == values).all() for column, values in
                    frame.columns.items())  # fmt: skip
 
@@ -76,10 +74,6 @@ def test_only_the_blocks_that_are_read_are_checked() -> None:
     there = np.array([3, row - (2 << BLOCK) // 8, row + (2 << BLOCK) // 8])
     assert some.take("y", there).tolist() == (there + 1).tolist()
     assert some.take("x", np.array([row])).tolist() == [row]
-    assert some.part("y", 0, row - (1 << BLOCK) // 8)[-1] == row - (1 << BLOCK) // 8
-    for first, end in ((row, row + 1), (row - 9, row + 1), (row, row + 9)):
-        with pytest.raises(CheckpointError, match="cut short or altered"):
-            some.part("y", first, end)
     for _ in range(2):
         with pytest.raises(CheckpointError, match="cut short or altered"):
             some.take("y", np.array([row]))

@@ -23,7 +23,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.checked import CheckedFrames, Some, checked_parts
 from levada.model.frame import Frame
-from levada.windows.state.group_sets import decode
+from levada.windows.state.group_sets import decode, encode
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 TERMS, TIMES = "terms", "times."
@@ -153,6 +153,16 @@ class State:
     def groups(self, piece: Piece) -> Bools | None:
         """The groups whose rows of a piece are this partition's; None: all."""
         return decode(self._sets[piece.kept - 1]) if piece.kept else None
+
+    def within(self, pieces: Iterable[Piece]) -> int:
+        """The place of the set of groups of which there are rows in some pieces; 0: not known."""
+        places = sorted({p.kept or p.within for p in pieces})
+        if not all(places) or len(places) < 2:
+            return places[0] if places else 0
+        text = encode(np.logical_or.reduce([decode(self._sets[at - 1]) for at in places]))
+        if text not in self._sets:
+            self._sets = [*self._sets, text]
+        return self._sets.index(text) + 1
 
     def whole(self, piece: Piece) -> Frame:
         """All rows of a piece, each of which counts as touched."""

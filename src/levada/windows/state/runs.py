@@ -304,9 +304,11 @@ def _one(
             if rows.n:
                 own = rows.with_(**{col.KEY: leaf.rest(rows[col.KEY])})
                 found += put(state, arranged(own), level, 0, leaf)
-    if len(found) == 1 and not state.theta:
-        return found
-    return [msgspec.structs.replace(p, run=int(found[0].name)) for p in found]
+    within, is_one = state.within(pieces), len(found) == 1 and not state.theta
+    return [
+        msgspec.structs.replace(p, within=within, run=0 if is_one else int(found[0].name))
+        for p in found
+    ]
 
 
 def _rows_in(

@@ -19,7 +19,7 @@ from levada.model import columns as col
 from levada.model.checked import CheckedFrames, unpack_checked
 from levada.model.frame import Frame
 from levada.windows.state import runs
-from levada.windows.state.group_sets import encode
+from levada.windows.state.group_sets import decode, encode
 from levada.windows.state.moved import wanted
 from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Bounded, Head, State
@@ -147,6 +147,23 @@ def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
     run = met(state, piece, new)
     assert run is not None and run.rows.n == 10_000
     assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2
+
+
+def test_what_is_put_together_is_known_to_be_of_whom_its_parts_are() -> None:
+    """Of two owners who came together: so it comes apart without a look when their groups do."""
+    state = taken(0, [rows_of(list(range(20)), 100 * i, even=True) for i in range(8)],
+                  {0, 7}, apart=True)  # fmt: skip
+    head = Head(dict(state._pieces), 1, [*state._sets, encode(np.arange(GROUPS) == 14)])
+    for places, known in (((1, 1, 1, 1), {0, 7}), ((1, 2, 1, 2), {0, 7, 14}), ((1, 0, 1, 1), None)):
+        state = State(head, "", opened)
+        pieces = [msgspec.structs.replace(p, kept=0, within=at, level=1)
+                  for p, at in zip(state.pieces("x"), places, strict=False)]  # fmt: skip
+        state.replace("x", pieces)
+        runs.insert(state, "x", rows_of([5], 900, even=True), 10_000, horizon=-1)
+        one, new = state.pieces("x")
+        assert (one.rows, one.kept, new.kept, new.within) == (80, 0, 0, 0)
+        found = None if not one.within else decode(state._sets[one.within - 1])
+        assert (None if found is None else {*np.flatnonzero(found)}) == known
 
 
 def test_large_runs_of_others_wait() -> None:

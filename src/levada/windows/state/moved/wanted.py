@@ -77,8 +77,8 @@ def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
 def _share(state: State, piece: Piece, groups: Bools) -> float:
     """How much of a run is of these groups, by its middle."""
     first = max((piece.rows - SAMPLE) // 2, 0)
-    places = state.some(piece).part(col.PLACE, first, min(first + SAMPLE, piece.rows))
-    return np.count_nonzero(groups[places]) / len(places)
+    at = np.arange(first, min(first + SAMPLE, piece.rows))
+    return np.count_nonzero(groups[state.some(piece).take(col.PLACE, at)]) / len(at)
 
 
 def _rows(state: State, piece: Piece, asked: Words) -> Frame:

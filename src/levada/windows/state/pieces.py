@@ -109,6 +109,7 @@ class State:
         self._serial = head.serial if head else 0
         self.changed = head is not None and not file
         self.touched = 0  # rows that were read one by one, looked up or written
+        self.settled = 0  # rows of runs that were put together since groups have come
 
     def pieces(self, key: str) -> list[Piece]:
         """The pieces of one operator input (or of the terms, times, ...), oldest first."""

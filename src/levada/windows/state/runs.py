@@ -259,8 +259,9 @@ def _settle(
     """Where groups have come, runs are as many as their owners had: the four smallest neighbours
     become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
     may be, all that are too many. Up to twice as many wait where the four are large beside what is
-    ``new``, and in the epoch in which they came: a run more costs a look by each new row, and who
-    puts it together reads all of it, also what is of others.
+    ``new``, in the epoch in which they came, and where other inputs have put enough together in
+    this one: a run more costs a look by each new row, and who puts it together reads all of it,
+    also what is of others.
     """
     some = _by_run(pieces)
     if len(some) < MOST_RUNS or not any(p.kept for p in pieces):
@@ -269,9 +270,11 @@ def _settle(
     sizes = [sum(p.rows for p in run) for run in some]
     together = np.convolve(sizes, np.ones(many, np.int64), "valid")
     at = int(np.argmin(together))
-    have_come = not state.file
-    if len(some) <= 2 * MOST_RUNS and (have_come or together[at] > WORTH * new):
+    have_come, enough = not state.file, WORTH * max(new, LITTLE)
+    large = together[at] > WORTH * new or state.settled + together[at] > enough
+    if len(some) <= 2 * MOST_RUNS and (have_come or large):
         return pieces
+    state.settled += int(together[at])
     due = list(chain.from_iterable(some[at : at + many]))
     some[at : at + many] = [_one(state, due, horizon, ends, alive=alive)]
     return list(chain.from_iterable(some))

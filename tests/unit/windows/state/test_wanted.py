@@ -181,3 +181,18 @@ def test_large_runs_of_others_wait() -> None:
     state.file = written(state.finish())
     runs.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) <= many, "now they are small beside it"
+
+
+def test_inputs_put_together_one_after_the_other() -> None:
+    """What has come to several inputs is no more in one epoch than an input may put together."""
+    theirs = [rows_of(list(range(100)), 1000 * i, even=True) for i in range(13)]
+    state = taken(0, theirs, set(range(GROUPS)), apart=True)
+    state.replace("y", state.pieces("x"))
+    state.file, new = "it was here before", rows_of(list(range(30)), 50_000, even=True)
+    with patch.object(runs, "LITTLE", 0):
+        for key in "xy":
+            runs.insert(state, key, new, 40, horizon=-1)
+    assert [len(state.pieces(key)) for key in "xy"] == [11, 14]
+    state = State(Head(state._pieces, 100, state._sets), written(state.finish()), opened)
+    runs.insert(state, "y", rows_of(list(range(30)), 90_000, even=True), 40, horizon=-1)
+    assert len(state.pieces("y")) == 12, "it is its turn"

@@ -30,6 +30,7 @@ from levada.model.frame import Column, Described, Frame, aligned, frame_of, laid
 from levada.prepared import prepared
 
 _MAGIC = b"LVF2"
+_digest = xxhash.xxh3_64_intdigest  # as it is, where it is called for each block
 _START = 16
 BLOCK = 13
 """Bits of the bytes of a block: 8 KB."""
@@ -78,22 +79,23 @@ def sums_of(buffers: Iterable[memoryview]) -> list[int]:
     >>> sums_of([one, two]) == sums_of([memoryview(bytes(30_000))])
     True
     """
-    found, open_, room = list[int](), xxhash.xxh3_64(), 1 << BLOCK
+    found, open_, size = list[int](), xxhash.xxh3_64(), 1 << BLOCK
+    room = size
     for buffer in buffers:
-        at = 0
-        while at < len(buffer):
-            if room == 1 << BLOCK <= len(buffer) - at:
-                found.append(_sum(buffer[at : at + room]))
-                at += room
-                continue
-            own = buffer[at : at + room]
-            open_.update(own)
-            at, room = at + len(own), room - len(own)
-            if not room:
-                found.append(open_.intdigest())
-                open_.reset()
-                room = 1 << BLOCK
-    return found if room == 1 << BLOCK else [*found, open_.intdigest()]
+        at = min(room % size, len(buffer))
+        if at:  # ends a block that buffers before have begun
+            open_.update(buffer[:at])
+            room -= at
+        if not room:
+            found.append(open_.intdigest())
+            open_.reset()
+            room = size
+        end = at + (len(buffer) - at) // size * size
+        found += [_digest(buffer[first : first + size]) for first in range(at, end, size)]
+        if end < len(buffer):
+            open_.update(buffer[end:])
+            room -= len(buffer) - end
+    return found if room == size else [*found, open_.intdigest()]
 
 
 def _bytes(sums: list[int]) -> npt.NDArray[np.uint8]:
@@ -242,7 +244,7 @@ def _many(described: Described) -> int:
 
 
 def _sum(data: bytes | memoryview) -> int:
-    found: int = xxhash.xxh3_64_intdigest(data)
+    found: int = _digest(data)
     return found
 
 

@@ -23,7 +23,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.joins import CHANGED, PAIRWISE
 from levada.plan.sealed.kinds import JoinForm
 from levada.plan.sealed.plan import PlanNode
-from levada.windows.state.moved.taken_over import Part, taken_over
+from levada.windows.state.moved.taken_over import Part, Taken, taken_over
 from levada.windows.state.pieces import FOLLOWS, Head, State
 
 STAR = "?s :p ?a . ?s :q ?b . ?s :r ?c"
@@ -146,5 +146,5 @@ def test_what_follows_from_other_state_does_not_move() -> None:
         epoch(bench, node, kept, 1001)
     assert kept_of(kept) == ["0-1"]
     pieces = {key: kept.pieces(key) for key in kept.keys("")}
-    moved = taken_over(None, [Part(Head(pieces), "file", None)])
+    moved = taken_over(None, [Part(Head(pieces), "file", Taken(None))])
     assert sorted(moved.pieces) == [f"{node.id}.{i}" for i in range(3)]

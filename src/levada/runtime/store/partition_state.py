@@ -20,12 +20,12 @@ from levada.model.frame import Frame
 from levada.plan.sealed.group_table import Division, GroupTable, Heavy
 from levada.runtime.context import Context, load_groups
 from levada.runtime.store import state_files
-from levada.windows.state.moved.taken_over import Part, taken_over
+from levada.windows.state.moved.taken_over import Part, Taken, taken_over
 from levada.windows.state.pieces import Bounded, State, read_head
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
-Taken = tuple[bool, Bools | None]
-"""Whether anything is taken, and which groups (None: all that there are)."""
+Some = tuple[bool, Taken]
+"""Whether anything is taken, and what."""
 
 
 def open_state(context: Context, stage: int, partition: int, opener: Opener) -> State:
@@ -59,7 +59,7 @@ def _moved(
     if [t.owner for t in takes] == [partition] and takes[0].is_all:
         return None
     parts = [
-        part._replace(groups=take.groups, joins=take.joins)
+        part._replace(taken=take.taken, joins=take.joins)
         for take in takes
         if (part := had(take.owner)) is not None
     ]
@@ -70,13 +70,13 @@ class _Take(NamedTuple):
     """What is taken from an old owner, as in ``Part``."""
 
     owner: int
-    groups: Bools | None
-    joins: Mapping[int, Bools | None]
+    taken: Taken
+    joins: Mapping[int, Taken]
 
     @property
     def is_all(self) -> bool:
         """Whether it is all that the owner had."""
-        return self.groups is None and all(g is None for g in self.joins.values())
+        return all(taken.groups is None for taken in (self.taken, *self.joins.values()))
 
 
 def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Take]:
@@ -91,7 +91,7 @@ def _takes(before: GroupTable, now: GroupTable, partition: int) -> Iterator[_Tak
             for node in ways
         }
         if rest[0] or any(some for some, _ in joins.values()):
-            yield _Take(owner, rest[1], {node: groups for node, (_, groups) in joins.items()})
+            yield _Take(owner, rest[1], {node: taken for node, (_, taken) in joins.items()})
 
 
 def _ways(before: Division, now: Division) -> list[int]:
@@ -104,13 +104,12 @@ Heavies = Iterator[tuple[int, bool, bool]]
 """Of each group that is divided or was: whether the owner had rows of it, whether these go."""
 
 
-def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Taken:
-    taken, had = theirs & mine, theirs.copy()
+def _taken(theirs: Bools, mine: Bools, heavy: Heavies) -> Some:
+    groups, had = theirs & mine, theirs.copy()
     for group, was, goes in heavy:
-        had[group], taken[group] = was, goes
-    if not taken.any():
-        return False, taken
-    return True, None if (taken == had).all() else taken
+        had[group], groups[group] = was, goes
+    is_all = groups.any() and (groups == had).all()
+    return bool(groups.any()), Taken(None if is_all else groups, had)
 
 
 def _passed_on(before: GroupTable, now: GroupTable, owner: int, partition: int) -> Heavies:
@@ -148,4 +147,4 @@ def _parts(table: GroupTable, heavy: Mapping[int, Heavy], group: int) -> tuple[i
 def _had(context: Context, stage: int, opener: Opener, partition: int) -> Part | None:
     """All that a partition had; None: nothing."""
     name = context.state.get(f"{stage}.{partition}")
-    return None if name is None else Part(read_head(opener(name)[1]), name, None)
+    return None if name is None else Part(read_head(opener(name)[1]), name, Taken(None))

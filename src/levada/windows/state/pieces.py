@@ -23,7 +23,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.checked import CheckedFrames, Some, checked_parts
 from levada.model.frame import Frame
-from levada.windows.state.group_sets import decode
+from levada.windows.state.group_sets import decode, encode
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 TERMS, TIMES = "terms", "times."
@@ -46,7 +46,8 @@ class Piece(msgspec.Struct, array_like=True, frozen=True):
     """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
     the file that lists it; ``kept``: which of the head's sets its rows must be of (0: all are).
     ``depth``, ``prefix``: the range of keys that it was cut to; ``run``: what the pieces of one run
-    have in common (0: it is one by itself).
+    have in common (0: it is one by itself). ``within``: which of the sets has all groups of which
+    it has rows, where groups have come since it was written (0: none have, or ``kept`` says more).
     """
 
     file: str
@@ -63,6 +64,7 @@ class Piece(msgspec.Struct, array_like=True, frozen=True):
     depth: int = 0
     prefix: int = 0
     run: int = 0
+    within: int = 0
 
 
 class Bounded(NamedTuple):
@@ -76,7 +78,7 @@ class Bounded(NamedTuple):
 
 class Head(msgspec.Struct):
     """The list of a partition's pieces, by what they belong to; ``sets`` of groups to which some
-    of them are restricted.
+    of them are restricted, or of which some of them have rows.
     """
 
     pieces: dict[str, list[Piece]]
@@ -107,6 +109,7 @@ class State:
         self._serial = head.serial if head else 0
         self.changed = head is not None and not file
         self.touched = 0  # rows that were read one by one, looked up or written
+        self.settled = 0  # rows of runs that were put together since groups have come
 
     def pieces(self, key: str) -> list[Piece]:
         """The pieces of one operator input (or of the terms, times, ...), oldest first."""
@@ -151,6 +154,16 @@ class State:
     def groups(self, piece: Piece) -> Bools | None:
         """The groups whose rows of a piece are this partition's; None: all."""
         return decode(self._sets[piece.kept - 1]) if piece.kept else None
+
+    def within(self, pieces: Iterable[Piece]) -> int:
+        """The place of the set of groups of which there are rows in some pieces; 0: not known."""
+        places = sorted({p.kept or p.within for p in pieces})
+        if not all(places) or len(places) < 2:
+            return places[0] if places else 0
+        text = encode(np.logical_or.reduce([decode(self._sets[at - 1]) for at in places]))
+        if text not in self._sets:
+            self._sets = [*self._sets, text]
+        return self._sets.index(text) + 1
 
     def whole(self, piece: Piece) -> Frame:
         """All rows of a piece, each of which counts as touched."""

@@ -30,7 +30,7 @@ from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
 from levada.model.time import MIN
 from levada.windows.state.cancel import uncancelled
-from levada.windows.state.moved.wanted import Wanted, is_nobodys, met
+from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Piece, State, due_together
 from levada.windows.state.ranges import Range, common, leaves
 from levada.windows.state.run import (
@@ -75,11 +75,7 @@ def live(state: State, key: str, horizon: int, wanted: Wanted | None = None) -> 
     """The runs of an input that are not dead at ``horizon``; those that others have written as far
     as they can be met by what is ``wanted`` (None: all that there is).
     """
-    pieces = state.drop_dead(key, horizon)
-    ours = [p for p in pieces if not is_nobodys(state, p, wanted)]
-    if len(ours) < len(pieces):
-        state.replace(key, ours)
-    found = (met(state, p, wanted) for p in ours)
+    found = (met(state, p, wanted) for p in state.drop_dead(key, horizon))
     return [run for run in found if run is not None]
 
 
@@ -263,8 +259,9 @@ def _settle(
     """Where groups have come, runs are as many as their owners had: the four smallest neighbours
     become one, once an epoch, so that no epoch pays for all; of more than twice as many as there
     may be, all that are too many. Up to twice as many wait where the four are large beside what is
-    ``new``, and in the epoch in which they came: a run more costs a look by each new row, and who
-    puts it together reads all of it, also what is of others.
+    ``new``, in the epoch in which they came, and where other inputs have put enough together in
+    this one: a run more costs a look by each new row, and who puts it together reads all of it,
+    also what is of others.
     """
     some = _by_run(pieces)
     if len(some) < MOST_RUNS or not any(p.kept for p in pieces):
@@ -273,9 +270,11 @@ def _settle(
     sizes = [sum(p.rows for p in run) for run in some]
     together = np.convolve(sizes, np.ones(many, np.int64), "valid")
     at = int(np.argmin(together))
-    have_come = not state.file
-    if len(some) <= 2 * MOST_RUNS and (have_come or together[at] > WORTH * new):
+    have_come, enough = not state.file, WORTH * max(new, LITTLE)
+    large = together[at] > WORTH * new or state.settled + together[at] > enough
+    if len(some) <= 2 * MOST_RUNS and (have_come or large):
         return pieces
+    state.settled += int(together[at])
     due = list(chain.from_iterable(some[at : at + many]))
     some[at : at + many] = [_one(state, due, horizon, ends, alive=alive)]
     return list(chain.from_iterable(some))
@@ -308,9 +307,11 @@ def _one(
             if rows.n:
                 own = rows.with_(**{col.KEY: leaf.rest(rows[col.KEY])})
                 found += put(state, arranged(own), level, 0, leaf)
-    if len(found) == 1 and not state.theta:
-        return found
-    return [msgspec.structs.replace(p, run=int(found[0].name)) for p in found]
+    within, is_one = state.within(pieces), len(found) == 1 and not state.theta
+    return [
+        msgspec.structs.replace(p, within=within, run=0 if is_one else int(found[0].name))
+        for p in found
+    ]
 
 
 def _rows_in(

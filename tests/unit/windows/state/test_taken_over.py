@@ -14,7 +14,7 @@ from levada.model.frame import Frame
 from levada.terms.table import Terms
 from levada.windows.state import tallies, term_runs
 from levada.windows.state.group_sets import decode, encode
-from levada.windows.state.moved.taken_over import Part, taken_over
+from levada.windows.state.moved.taken_over import Part, Taken, taken_over
 from levada.windows.state.pieces import State, read_head
 
 GROUPS = 6
@@ -49,7 +49,9 @@ class Partitions:
             parts = []
             for q in sorted(self.names, key=lambda q: q == p):
                 head, theirs = read_head(self.read(self.names[q])[1]), self.owner == q
-                parts.append(Part(head, self.names[q], theirs & (now == p)))
+                mine = theirs & (now == p)
+                taken = Taken(None if (mine == theirs).all() else mine, theirs)
+                parts.append(Part(head, self.names[q], taken))
             if parts:
                 states[p] = State(taken_over(None, parts), "", self.read)
         self.rows += sum(state.touched for state in states.values())
@@ -98,6 +100,36 @@ def test_each_key_stands_in_one_place(
         assert scanned == expected, "who reads all reads nobody else's"
 
 
+def test_what_two_had_goes_apart_again() -> None:
+    """Of two owners who came together and whose groups part again each lists what it can have."""
+    there = Partitions([0, 1] * 3)
+
+    def add(p: int, *keys: int) -> None:
+        state = there.open(p)
+        piece = state.put({"": change(dict.fromkeys(keys, 1))}, len(keys), (90, 0, 0))
+        state.replace("1.0", [*state.pieces("1.0"), piece])
+        there.close(p, state)
+
+    def listed(p: int) -> list[tuple[set[int], bool]]:
+        """The groups of the rows of each piece, and whether some of them are not here."""
+        state = there.open(p)
+        own = state.pieces("1.0")
+        return [({*state.frame(piece)["g"].tolist()}, piece.kept > 0) for piece in own]
+
+    add(0, 0, 2)
+    add(1, 1, 3)
+    there.move([0] * GROUPS)
+    add(0, 4, 5)
+    assert listed(0) == [({0, 2}, False), ({1, 3}, False), ({4, 5}, False)]
+    there.move([0, 1] * 3)
+    assert listed(0) == [({0, 2}, False), ({4, 5}, True)], "it has all of the first"
+    assert listed(1) == [({1, 3}, False), ({4, 5}, True)]
+    there.move([0, 1, 2, 1, 2, 1])  # and once more, of what is known by now
+    assert listed(2) == listed(0) == [({0, 2}, True), ({4, 5}, True)]
+    assert listed(1) == [({1, 3}, False), ({4, 5}, True)]
+    assert there.rows == 0, "no row was looked at"
+
+
 def test_texts_come_from_all_once_and_instants_from_one() -> None:
     there = Partitions([0, 1] * 3)
     none = np.empty(0, np.int64)
@@ -106,7 +138,7 @@ def test_texts_come_from_all_once_and_instants_from_one() -> None:
         term_runs.insert(state, _terms(f"<{p}>"), 90, 0)
         state.replace("times.0", [state.put({"": Frame({"ts": none}, 0)}, 1, (90, 0, 0))])
         there.close(p, state)
-    parts = [Part(read_head(there.read(n)[1]), n, None) for n in there.names.values()]
+    parts = [Part(read_head(there.read(n)[1]), n, Taken(None)) for n in there.names.values()]
     head = taken_over(parts[0], [*parts, *parts])
     assert [(p.file, p.name) for p in head.pieces["terms"]] == [("0", "1"), ("1", "1")]
     assert [p.file for p in head.pieces["times.0"]] == ["0"]

@@ -19,9 +19,9 @@ from levada.model import columns as col
 from levada.model.checked import CheckedFrames, unpack_checked
 from levada.model.frame import Frame
 from levada.windows.state import runs
-from levada.windows.state.group_sets import encode
+from levada.windows.state.group_sets import decode, encode
 from levada.windows.state.moved import wanted
-from levada.windows.state.moved.wanted import Wanted, is_nobodys, met
+from levada.windows.state.moved.wanted import Wanted, met
 from levada.windows.state.pieces import Bounded, Head, State
 from levada.windows.state.run import Run, open_
 
@@ -107,8 +107,6 @@ def test_as_of_the_run_as_it_is(
         for piece in state.pieces("x"):
             want = sorted(pairs(open_(state, piece), probe, mask))
             assert sorted(pairs(met(state, piece, new), probe, mask)) == want
-            there = [int(group) for group in open_(state, piece).rows[col.PLACE]]
-            assert is_nobodys(state, piece, new) <= groups.isdisjoint(there)
 
 
 def test_a_run_of_which_nothing_is_asked_for_is_not_looked_at() -> None:
@@ -155,21 +153,21 @@ def test_a_run_that_is_mostly_here_is_opened_in_whole() -> None:
     assert len(list(pairs(run, probe, np.isin(np.arange(GROUPS), list(groups))))) == 2
 
 
-def test_a_run_that_has_nothing_of_what_is_taken_is_listed_no_more() -> None:
-    """Of two owners who came together and whose groups part again each lists the runs of both."""
-    theirs, ours = list(range(0, 20_000, 2)), list(range(1, 20_000, 2))  # groups as keys: 7 is odd
-    runs_ = [rows_of(theirs, 0, even=True), rows_of(ours, 30_000, even=True)]
-    odd = set(range(1, GROUPS, 2))
-    state = taken(0, runs_, odd, apart=True)
-    probe = rows_of([1, 3, 2], 30_010, even=True)
-    found = runs.live(state, "x", -1, Wanted([(probe.rows[col.KEY], probe.rows)]))
-    assert [p.rows for p in state.pieces("x")] == [10_000] and state.changed
-    mask = np.isin(np.arange(GROUPS), list(odd))
-    assert len(list(pairs(found[0], probe, mask))) == 2
-    nobody = rows_of([2], 30_010, even=True)  # of no group that is here
-    state = taken(0, runs_, odd, apart=True)
-    assert runs.live(state, "x", -1, Wanted([(nobody.rows[col.KEY], nobody.rows)])) == []
-    assert len(state.pieces("x")) == 2, "nothing was looked up"
+def test_what_is_put_together_is_known_to_be_of_whom_its_parts_are() -> None:
+    """Of two owners who came together: so it comes apart without a look when their groups do."""
+    state = taken(0, [rows_of(list(range(20)), 100 * i, even=True) for i in range(8)],
+                  {0, 7}, apart=True)  # fmt: skip
+    head = Head(dict(state._pieces), 1, [*state._sets, encode(np.arange(GROUPS) == 14)])
+    for places, known in (((1, 1, 1, 1), {0, 7}), ((1, 2, 1, 2), {0, 7, 14}), ((1, 0, 1, 1), None)):
+        state = State(head, "", opened)
+        pieces = [msgspec.structs.replace(p, kept=0, within=at, level=1)
+                  for p, at in zip(state.pieces("x"), places, strict=False)]  # fmt: skip
+        state.replace("x", pieces)
+        runs.insert(state, "x", rows_of([5], 900, even=True), 10_000, horizon=-1)
+        one, new = state.pieces("x")
+        assert (one.rows, one.kept, new.kept, new.within) == (80, 0, 0, 0)
+        found = None if not one.within else decode(state._sets[one.within - 1])
+        assert (None if found is None else {*np.flatnonzero(found)}) == known
 
 
 def test_large_runs_of_others_wait() -> None:
@@ -187,3 +185,18 @@ def test_large_runs_of_others_wait() -> None:
     state.file = written(state.finish())
     runs.insert(state, "x", rows_of(list(range(60)), 90_000, even=True), 40, horizon=-1)
     assert len(state.pieces("x")) <= many, "now they are small beside it"
+
+
+def test_inputs_put_together_one_after_the_other() -> None:
+    """What has come to several inputs is no more in one epoch than an input may put together."""
+    theirs = [rows_of(list(range(100)), 1000 * i, even=True) for i in range(13)]
+    state = taken(0, theirs, set(range(GROUPS)), apart=True)
+    state.replace("y", state.pieces("x"))
+    state.file, new = "it was here before", rows_of(list(range(30)), 50_000, even=True)
+    with patch.object(runs, "LITTLE", 0):
+        for key in "xy":
+            runs.insert(state, key, new, 40, horizon=-1)
+    assert [len(state.pieces(key)) for key in "xy"] == [11, 14]
+    state = State(Head(state._pieces, 100, state._sets), written(state.finish()), opened)
+    runs.insert(state, "y", rows_of(list(range(30)), 90_000, even=True), 40, horizon=-1)
+    assert len(state.pieces("y")) == 12, "it is its turn"

@@ -8,6 +8,9 @@ put together from it is restricted no more. A group's rows are in one list befor
 in the same order; but a piece may hold rows of a group that has left and come back since, in newer
 pieces: it is its set that says that these are nobody's.
 
+Whoever gets groups notes of each piece that it has by itself which groups it had till then: in the
+piece is nothing of others. So who takes groups later takes no piece that cannot have any of them.
+
 A piece that several old owners list stands once in the new list, restricted to what is taken of
 all of them: else lists would grow by the number of owners at each move. All new owners go by the
 old lists in the same order, so what they share later stands in the same order everywhere.
@@ -34,22 +37,31 @@ ALL = ""  # of a set: all groups that there are
 PENDING = "pending"  # how keys begin of what waits for a watermark (``runtime/task/pending``)
 
 
+class Taken(NamedTuple):
+    """Of an old owner's groups those that are taken over (None: all that it had), and which it had
+    (None: that is not known).
+    """
+
+    groups: Bools | None
+    had: Bools | None = None
+
+
 class Part(NamedTuple):
     """What one old owner had: its list, the file that this is in, and which of its groups are taken
-    over (None: all that it had); ``joins``: the same of nodes that have or had divided groups.
+    over; ``joins``: the same of nodes that have or had divided groups.
     """
 
     head: Head
     file: str
-    groups: Bools | None
-    joins: Mapping[int, Bools | None] = {}
+    taken: Taken
+    joins: Mapping[int, Taken] = {}
 
-    def of(self, key: str) -> Bools | None:
-        """The groups that are taken over of what is kept under a key."""
+    def of(self, key: str) -> Taken:
+        """What is taken over of what is kept under a key."""
         words = key.split(".")
         number = words[1] if words[0] == PENDING else words[0]
         whole = not self.joins or not number.isdigit()
-        return self.groups if whole else self.joins.get(int(number), self.groups)
+        return self.taken if whole else self.joins.get(int(number), self.taken)
 
 
 def taken_over(alike: Part | None, parts: Sequence[Part]) -> Head:
@@ -133,25 +145,37 @@ def _merge(own: list[Piece], more: Iterable[Piece], sets: Sets) -> None:
     own[:] = out
 
 
-def _rows(part: Part, groups: Bools | None, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
+def _rows(part: Part, taken: Taken, pieces: Iterable[Piece], sets: Sets) -> list[Piece]:
     """The pieces restricted to what is taken over; those without any of it are left out."""
     out: list[Piece] = []
-    new: dict[int, int] = {}  # place of a set before -> now; -1: nothing is left of it
+    new: dict[tuple[int, int], tuple[int, int] | None] = {}  # places of sets before -> now
     for piece in _named(part, pieces):
-        if piece.kept not in new:
-            new[piece.kept] = _restricted(part, groups, piece.kept, sets)
-        if new[piece.kept] >= 0:
-            out.append(msgspec.structs.replace(piece, kept=new[piece.kept]))
+        own = piece.kept, piece.within
+        if own not in new:
+            new[own] = _restricted(part.head, taken, *own, sets)
+        if (places := new[own]) is not None:
+            out.append(msgspec.structs.replace(piece, kept=places[0], within=places[1]))
     return out
 
 
-def _restricted(part: Part, groups: Bools | None, kept: int, sets: Sets) -> int:
-    """The place among ``sets`` of what is taken over of a set of the old owner; -1: nothing."""
-    before = part.head.sets[kept - 1] if kept else ALL
-    text = before
-    if groups is not None:
-        left = groups & decode(before) if before else groups
+def _restricted(
+    head: Head, taken: Taken, kept: int, within: int, sets: Sets
+) -> tuple[int, int] | None:
+    """The places among ``sets`` to which a piece of the old owner is restricted, and of which it
+    has rows; None: it has nothing of what is taken over.
+    """
+    known = head.sets[(kept or within) - 1] if kept or within else ALL
+    if taken.groups is not None:
+        left = taken.groups & decode(known) if known else taken.groups
         if not left.any():
-            return -1
+            return None
         text = encode(left)
-    return sets.place(text)
+        is_whole = within and text == known
+        return (
+            (sets.place(ALL), sets.place(text)) if is_whole else (sets.place(text), sets.place(ALL))
+        )
+    if kept:
+        return sets.place(known), sets.place(ALL)
+    if not known and taken.had is not None:
+        known = encode(taken.had)
+    return sets.place(ALL), sets.place(known)

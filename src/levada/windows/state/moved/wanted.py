@@ -35,8 +35,6 @@ MANY = 16
 """It is, too, where it has less than so many rows for a key that is looked up."""
 MOSTLY, SAMPLE = 0.5, 1024
 """And where this part of its rows, by so many in its middle, is of the groups."""
-LEAST = 1 / 64
-"""Of all groups: where so many have come, and none of those rows is of them, all are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +61,10 @@ def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
     if not len(asked):
         return None
     few = piece.rows <= FEW or piece.rows < MANY * len(asked)
-    if few or _share(state, piece, groups, SAMPLE) >= MOSTLY:
+    if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
     rows = _rows(state, piece, asked)
     return arranged(rows) if rows.n else None
-
-
-def is_nobodys(state: State, piece: Piece, wanted: Wanted | None) -> bool:
-    """Whether a run in which something would be looked up has no row of the groups for which it is
-    listed. Whoever gets the groups of several lists all runs that these had, also those from
-    before groups came together.
-    """
-    groups = state.groups(piece)
-    if groups is None or wanted is None or piece.rows <= FEW or groups.mean() < LEAST:
-        return False
-    if not len(_asked(piece, groups, wanted)) or _share(state, piece, groups, SAMPLE):
-        return False
-    return not _share(state, piece, groups, piece.rows)
 
 
 def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
@@ -89,10 +74,10 @@ def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:
     return range_.rest(asked[range_.holds(asked)]) if range_.depth else asked
 
 
-def _share(state: State, piece: Piece, groups: Bools, rows: int) -> float:
-    """How much of so many rows in the middle of a run is of these groups."""
-    first = max((piece.rows - rows) // 2, 0)
-    at = np.arange(first, min(first + rows, piece.rows))
+def _share(state: State, piece: Piece, groups: Bools) -> float:
+    """How much of a run is of these groups, by its middle."""
+    first = max((piece.rows - SAMPLE) // 2, 0)
+    at = np.arange(first, min(first + SAMPLE, piece.rows))
     return np.count_nonzero(groups[state.some(piece).take(col.PLACE, at)]) / len(at)
 
 

@@ -106,7 +106,7 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
     are lost.
     """
     executor, plain = SparkExecutor(session, threshold=1000), SparkExecutor(session)
-    executor._near = Near(by_file=True)
+    executor._near = Near(by_host=True)
     rng, scratch = np.random.default_rng(1), Path("spark").absolute()
     given: dict[str, Any] = {"stages": 2, "lost": str(scratch / "lost")}
     for name, n in (("first", PAYLOADS), ("later", PARTS)):

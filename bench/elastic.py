@@ -268,7 +268,7 @@ def _run(session: Any, folder: Path, epoch: int, most: int, watch: Watch) -> int
         engine.start(once=True)
         engine.await_end()
         assert engine._driver is not None, "it has been started"
-        return sum(n for n, _ in engine._driver.last.totals.values())
+        return engine._driver.last.results
 
 
 def _written(folder: Path, epoch: int, epochs: int) -> tuple[Events, Events]:
@@ -312,9 +312,9 @@ def run(scale: float, stepped: bool) -> Result:
     task_count.CALLS = 0  # one task has one executor
     epoch = max(int(EPOCH * scale), 1000)
     watch = _on(MOST, epoch, EPOCHS * len(STEPS), _steps)
-    killed = _on(THREE, epoch, 2 * EPOCHS, lambda executors: {EPOCHS: executors.kill})
     if PICTURE:
         Path(PICTURE).write_text(picture(watch.epochs))
+    killed = _on(THREE, epoch, 2 * EPOCHS, lambda executors: {EPOCHS: executors.kill})
     side = {
         "epochs": len(watch.epochs),
         "stayed": round(watch.stayed, 4),

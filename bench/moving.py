@@ -36,11 +36,10 @@ from unittest.mock import patch
 
 import msgspec
 import numpy as np
-import psutil
 
 from bench.beside import beside
 from bench.data import Events, events, pairs_within, write
-from bench.elastic import Executors
+from bench.elastic import Executors, jvms
 from bench.empty import empty_after_first
 from bench.join import query
 from bench.looked import Looked
@@ -375,12 +374,9 @@ def _on(folder: Path, name: str, epoch: int, expected: int) -> dict[str, Any]:
 def _by_executor() -> dict[str, float]:
     """CPU seconds of each executor's JVM and of the workers below it."""
     found = dict[str, float]()
-    for process in psutil.Process().children(recursive=True):
-        line = process.cmdline()
-        if "--executor-id" in line and "java" in line[0]:
-            tree = [process, *process.children(recursive=True)]
-            name = line[line.index("--executor-id") + 1]
-            found[name] = sum(sum(each.cpu_times()[:4]) for each in tree)
+    for name, process in jvms():
+        tree = [process, *process.children(recursive=True)]
+        found[name] = sum(sum(each.cpu_times()[:4]) for each in tree)
     return found
 
 

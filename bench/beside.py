@@ -35,7 +35,7 @@ from unittest.mock import patch
 import psutil
 
 from bench.data import events, pairs_within, write
-from bench.elastic import Executors
+from bench.elastic import Executors, jvms
 from bench.join import query
 from bench.result import check_count
 from levada import Engine
@@ -57,9 +57,9 @@ class Company:
 
     def come(self) -> str:
         """The others begin, beside the first executor, whose name this is."""
-        first, *more = sorted(_executors())
+        first, *more = sorted(dict(jvms()))
         for at, name in enumerate((first, *more)):
-            _bind(_executors()[name], at % (os.cpu_count() or 1))
+            _bind(dict(jvms())[name], at % (os.cpu_count() or 1))
         for _ in range(OTHERS):
             other = subprocess.Popen([sys.executable, "-c", COUNTS])
             os.sched_setaffinity(other.pid, {0})
@@ -71,16 +71,6 @@ class Company:
         for other in self.others:
             other.kill()
             other.wait()
-
-
-def _executors() -> dict[str, psutil.Process]:
-    found = {}
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            line = process.cmdline()
-            if "--executor-id" in line and "java" in line[0]:
-                found[line[line.index("--executor-id") + 1]] = process
-    return found
 
 
 def _bind(executor: psutil.Process, processor: int) -> None:

@@ -26,7 +26,8 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -88,13 +89,19 @@ class Executors:
 
     def kill(self) -> None:
         """The last one is gone at once."""
-        last = ["--executor-id", self.ids()[-1]]
-        for process in psutil.Process().children(recursive=True):
+        last = self.ids()[-1]
+        found = next((process for name, process in jvms() if name == last), None)
+        assert found is not None, f"no process is the executor {last}"
+        found.kill()
+
+
+def jvms() -> Iterator[tuple[str, psutil.Process]]:
+    """The JVM of each executor below this process, by its id."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
             line = process.cmdline()
-            if any(line[i : i + 2] == last for i in range(len(line))) and "java" in line[0]:
-                process.kill()
-                return
-        raise AssertionError(f"no process is the executor {last[1]}")
+            if "--executor-id" in line and "java" in line[0]:
+                yield line[line.index("--executor-id") + 1], process
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +275,7 @@ def _run(session: Any, folder: Path, epoch: int, most: int, watch: Watch) -> int
         engine.start(once=True)
         engine.await_end()
         assert engine._driver is not None, "it has been started"
-        return sum(n for n, _ in engine._driver.last.totals.values())
+        return engine._driver.last.results
 
 
 def _written(folder: Path, epoch: int, epochs: int) -> tuple[Events, Events]:
@@ -312,9 +319,9 @@ def run(scale: float, stepped: bool) -> Result:
     task_count.CALLS = 0  # one task has one executor
     epoch = max(int(EPOCH * scale), 1000)
     watch = _on(MOST, epoch, EPOCHS * len(STEPS), _steps)
-    killed = _on(THREE, epoch, 2 * EPOCHS, lambda executors: {EPOCHS: executors.kill})
     if PICTURE:
         Path(PICTURE).write_text(picture(watch.epochs))
+    killed = _on(THREE, epoch, 2 * EPOCHS, lambda executors: {EPOCHS: executors.kill})
     side = {
         "epochs": len(watch.epochs),
         "stayed": round(watch.stayed, 4),

@@ -15,8 +15,10 @@ two; each figure by itself (``LEVADA_MOVING``: the names of some).
              files each, made up: its CPU, and calls of the file system; ``all``: each partition has
              one file that is new, and one that nobody needs any more, ``few``: one in a hundred;
              medians, and the mean and the most, for some epochs write an inventory of all names
-    two      W1, 1,000,000 rows an epoch, spread over two executors, by one executor: CPU of all
-             processes; of what both executors took, the part of the busier one
+    two      W1, 1,000,000 rows an epoch, spread over two executors, by one that goes as the engine
+             chooses: CPU of all processes an epoch, without the first ones, in which JVMs compile;
+             of what both executors took, the part of the busier one. ``hosts``: they read no files
+             of each other, as of two hosts (Spark's choice here); ``host``: they do
 """
 
 from __future__ import annotations
@@ -34,11 +36,10 @@ from unittest.mock import patch
 
 import msgspec
 import numpy as np
-import psutil
 
 from bench.beside import beside
 from bench.data import Events, events, pairs_within, write
-from bench.elastic import Executors
+from bench.elastic import Executors, jvms
 from bench.empty import empty_after_first
 from bench.join import query
 from bench.looked import Looked
@@ -56,7 +57,8 @@ EPOCHS, MOVES, CHANGES = 34, (10, 14, 20), {26: 2, 30: 4}
 PLAIN = 26  # before that the partitions are four
 RATE, SECONDS, PARTITIONS = 5_000, 24, 8  # events a second of each stream
 STAGES, MANY, FILES = 2, 1000, 30
-LASTS = 8  # epochs of two, twice: those of the first ones have what JVMs compile
+LASTS, COLD = 12, 9  # epochs of two, twice; of these the first ones, which do not count
+ON_TWO = {"one": (1, "false"), "hosts": (2, "false"), "host": (2, "true")}
 LOOP = "levada loop"
 
 
@@ -329,15 +331,19 @@ def two(scale: float) -> dict[str, Any]:
         for side, value, stream in zip("ab", "vw", streams, strict=True):
             write(folder / side, stream, epoch // 2, value)
         expected = pairs_within(*streams, 60_000)
-        found = {str(many): _on(folder, many, epoch, expected) for many in (1, 2)}
-    cost = found["2"]["cpu_s"] / found["1"]["cpu_s"]
-    return {**found, "cpu_two_by_one": round(cost, 2)}
+        found = {name: _on(folder, name, epoch, expected) for name in ON_TWO}
+    cpu = {name: told["cpu_s"] for name, told in found.items()}
+    return {**found, "two_by_one": {n: round(cpu[n] / cpu["one"], 2) for n in ("hosts", "host")}}
 
 
-def _on(folder: Path, many: int, epoch: int, expected: int) -> dict[str, Any]:
+def _on(folder: Path, name: str, epoch: int, expected: int) -> dict[str, Any]:
+    from levada.runtime.spark.executor import BESIDE
     from levada.runtime.spark.session import start_session, stop_session
 
-    session = start_session(f"local-cluster[{many},1,1024]", scratch=folder / f"spark{many}")
+    many, shared = ON_TWO[name]
+    session = start_session(
+        f"local-cluster[{many},1,1024]", config={BESIDE: shared}, scratch=folder / f"spark-{name}"
+    )
     try:
         Executors(session).wait(many)
         tree, looks = Tree(), list[tuple[float, dict[str, float]]]()
@@ -345,7 +351,7 @@ def _on(folder: Path, many: int, epoch: int, expected: int) -> dict[str, Any]:
         with (
             patch.object(task_count, "CALLS", calls),
             Engine(
-                spark=session, checkpoint=folder / f"c{many}", epoch_rows=epoch, partitions=many,
+                spark=session, checkpoint=folder / name, epoch_rows=epoch, partitions=many,
                 keep_results=False, seed=7,
             ) as engine,
         ):  # fmt: skip
@@ -359,21 +365,18 @@ def _on(folder: Path, many: int, epoch: int, expected: int) -> dict[str, Any]:
             check_count("moving", engine._driver.last.results, expected)
     finally:
         stop_session(session)
-    (first, before), (last, after) = looks[1], looks[-2]
-    own = [after[name] - before.get(name, 0.0) for name in after]
-    return {"cpu_s": round(last - first, 2), "busier": round(max(own) / sum(own), 3),
-            "epochs": len(looks) - 3}  # fmt: skip
+    (first, before), (last, after) = looks[COLD - 1], looks[-2]
+    own, epochs = [after[name] - before.get(name, 0.0) for name in after], len(looks) - COLD - 1
+    return {"cpu_s": round((last - first) / epochs, 3), "busier": round(max(own) / sum(own), 3),
+            "epochs": epochs}  # fmt: skip
 
 
 def _by_executor() -> dict[str, float]:
     """CPU seconds of each executor's JVM and of the workers below it."""
     found = dict[str, float]()
-    for process in psutil.Process().children(recursive=True):
-        line = process.cmdline()
-        if "--executor-id" in line and "java" in line[0]:
-            tree = [process, *process.children(recursive=True)]
-            name = line[line.index("--executor-id") + 1]
-            found[name] = sum(sum(each.cpu_times()[:4]) for each in tree)
+    for name, process in jvms():
+        tree = [process, *process.children(recursive=True)]
+        found[name] = sum(sum(each.cpu_times()[:4]) for each in tree)
     return found
 
 

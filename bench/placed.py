@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bench.by_value import by_value
 from bench.data import events, pairs_within
 from bench.papers import opengov
 from bench.papers.opengov import DAY, FACTOR, RANGE, Shape
@@ -338,7 +339,8 @@ def run(scale: float, stepped: bool) -> Result:
         session = start_session(MASTER, config=config, scratch=Path(scratch))
         try:
             remote = Remote(session)
-            found = {name: _compare(name, session, remote, scale) for name in WANTED}
+            with by_value():  # Spark is to see what stays, too
+                found = {name: _compare(name, session, remote, scale) for name in WANTED}
         finally:
             stop_session(session)
     first = found[WANTED[0]]

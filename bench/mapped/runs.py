@@ -4,7 +4,7 @@ its epochs behind the first ``WARM`` cost, and what Spark says of its stages.
 ``LEVADA_MASTER`` is the cluster (else ``local-cluster[4,1,1024]``, four executors with a core
 each), ``LEVADA_MACHINES`` how many executors it has (else four), ``LEVADA_TURNS`` how often each
 way runs (else twice). Executors of one host read each other's shuffle files over the network, as
-hosts do, so blobs go by value.
+hosts do, and all blobs go by value (``bench.by_value``).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from bench.by_value import by_value
 from bench.mapped.clock import CLOCKED
 from bench.mapped.works import EPOCHS, WARM, Work, Written
 from bench.measure import Cpu, Tree
@@ -56,7 +57,8 @@ def cluster() -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="levada-mapped-") as scratch:
         session = start_session(MASTER, config=CONFIG, scratch=Path(scratch))
         try:
-            yield session
+            with by_value():
+                yield session
         finally:
             stop_session(session)
 

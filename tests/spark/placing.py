@@ -106,7 +106,7 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
     are lost.
     """
     executor, plain = SparkExecutor(session, threshold=1000), SparkExecutor(session)
-    executor._near = Near(by_file=True)
+    executor._near = Near(by_host=True)
     rng, scratch = np.random.default_rng(1), Path("spark").absolute()
     given: dict[str, Any] = {"stages": 2, "lost": str(scratch / "lost")}
     for name, n in (("first", PAYLOADS), ("later", PARTS)):
@@ -119,7 +119,7 @@ def by_file(session: Any, seen: Seen) -> dict[str, Any]:
         seen.bytes()
         same.append(one.run(replace(job, places=apart)) == right)
         remote.append(seen.bytes())
-    left = sorted({path.name for path in scratch.glob("**/levada-xfer/*/*")})
+    left = sorted({path.name for path in scratch.glob(f"**/levada-xfer/{executor._name}/*")})
     together = Places(MACHINES, (0,) * PAYLOADS, ((0,) * PARTS,) * 2, Tally())
     losing = replace(job, functions=(FUNCTIONS[0], "spark_jobs:losing_stage"), places=together)
     lost = [executor.run(losing) == right, (scratch / "lost").exists()]

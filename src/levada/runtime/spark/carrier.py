@@ -5,7 +5,8 @@ By value through Spark's shuffle (about 5 CPU-ms a MB), or, where the reader sha
 blob is not small, by reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a
 MB; BriskStream, section 5.2: tuples stay where they were written). On a cluster that is known of
 tasks whose executor is wanted (``runtime.spark.placed``): a blob goes by reference if the one that
-is to read it is on the sender's host. What crosses the shuffle is
+is to read it is on the sender's host, or is the sender's own where executors of one host may not
+read each other's files. What crosses the shuffle is
 
     body, tail      tail = kind (1 byte), source (4), place (4)
                     body = the blob, or for a reference: offset (8), length (8), path of the file
@@ -37,7 +38,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from levada.errors import LostTaskError
-from levada.runtime.homes import host_here
+from levada.runtime.homes import executor_here, host_here
 from levada.runtime.local import Blob
 
 THRESHOLD = 32 * 1024  # bytes; below, a file costs more than the copies through the JVM
@@ -57,7 +58,7 @@ class BlobLostError(LostTaskError):
 class Carrier:
     """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
     (None: all by value). ``hosts``: on a cluster, where each target's reader is to run ("": not
-    known); then the folder is one in the scratch of the sender's executor.
+    known), a host or one executor; then the folder is one in the scratch of the sender's executor.
     """
 
     folder: str | None = None
@@ -71,9 +72,10 @@ class Sender:
     def __init__(self, carrier: Carrier, source: int, name: str) -> None:
         self._threshold = max(carrier.threshold, 1)  # nothing cannot be mapped
         self._source, self._name, self._hosts = source, name, carrier.hosts
-        self._folder, self._host = carrier.folder, ""
+        self._folder, self._here = carrier.folder, ("", "")
         if carrier.hosts is not None:
-            self._folder, self._host = scratch_here(carrier.folder), host_here()
+            self._folder = scratch_here(carrier.folder)
+            self._here = host_here(), location(host_here(), executor_here())
         self._place = 0
         self._file: BinaryIO | None = None
 
@@ -85,8 +87,10 @@ class Sender:
         return self._write(self._folder, blob, size), self._tail(_BY_REFERENCE)
 
     def _near(self, target: int) -> bool:
-        """Whether the reader is to run on this host."""
-        return self._hosts is None or self._hosts[target] == self._host != ""
+        """Whether the reader is to run on this host, or by this executor."""
+        return self._hosts is None or (
+            self._hosts[target] != "" and self._hosts[target] in self._here
+        )
 
     def _tail(self, kind: int) -> bytes:
         self._place += 1
@@ -136,21 +140,24 @@ def _leave(folder: str) -> None:
 
 
 class Near:
-    """Where readers are wanted on a sender's host, and whether blobs go there by reference: not in
-    so many jobs after one that did not find a file, and twice as many each time.
+    """Where readers are wanted that may read a sender's files, and whether blobs go there by
+    reference: not in so many jobs after one that did not find a file, and twice as many each time.
+    ``by_host``: whether executors of one host read each other's; else each reads its own.
     """
 
-    def __init__(self, *, by_file: bool) -> None:
-        self._by_file, self._rest, self._pause = by_file, 0, FIRST_PAUSE
+    def __init__(self, *, by_host: bool) -> None:
+        self._by_host, self._rest, self._pause = by_host, 0, FIRST_PAUSE
         self._missed = 0
 
     def hosts(self, stages: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...] | None:
-        """The hosts of the executors that tasks prefer, by stage, for the next job; None: all its
-        blobs go by value.
+        """The executors that tasks prefer, or their hosts, by stage, for the next job; None: all
+        its blobs go by value.
         """
-        if not self._by_file or self._rest:
-            self._rest -= self._rest > 0
+        if self._rest:
+            self._rest -= 1
             return None
+        if not self._by_host:
+            return tuple(tuple(stage) for stage in stages)
         return tuple(tuple(map(_host_of, stage)) for stage in stages)
 
     def missed(self) -> None:
@@ -164,13 +171,22 @@ class Near:
         return missed, self._rest
 
 
-def _host_of(location: str) -> str:
-    """The host of an executor as Spark names it in a location.
+def location(host: str, executor: str) -> str:
+    """An executor as Spark names it in a location; "" of none.
+
+    >>> location("10.0.0.7", "3"), location("", "")
+    ('executor_10.0.0.7_3', '')
+    """
+    return f"executor_{host}_{executor}" if host and executor else ""
+
+
+def _host_of(at: str) -> str:
+    """The host of an executor in a location.
 
     >>> _host_of("executor_10.0.0.7_3"), _host_of("")
     ('10.0.0.7', '')
     """
-    return location.removeprefix("executor_").rpartition("_")[0]
+    return at.removeprefix("executor_").rpartition("_")[0]
 
 
 def receive(refs: Iterable[bytes]) -> list[Blob]:

@@ -84,7 +84,7 @@ class SparkExecutor:
         self.sight: Callable[[Collection[str]], None] | None = None
         # who does not let executors of one host read each other's files has them stand for hosts
         shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
-        self._near, self._name = Near(by_file=shared), uuid.uuid4().hex
+        self._near, self._name = Near(by_host=shared), uuid.uuid4().hex
         if not local:
             self._members = Members(self._context)
             self._roster = Roster(self._context)
@@ -159,7 +159,7 @@ class SparkExecutor:
 
     def _at(self, job: Job, where: Where) -> list[bytes]:
         """Run a job whose tasks prefer executors: the outcomes. What a task sends to one that is to
-        run on its host goes by file; all by value if such a file was not there.
+        run near it goes by file; all by value if such a file was not there.
         """
         if (hosts := self._near.hosts(where.stages)) is not None:
             folder = os.path.join(self._name, str(next(self._serials)))

@@ -22,6 +22,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from levada.runtime.places import NOWHERE, Places
+from levada.runtime.spark.carrier import location
 
 JavaObject = Any  # what py4j gives
 MARK = b"."
@@ -81,7 +82,7 @@ class Roster:
         if not (host := told.rpartition(":")[0]):
             self._ids = ""  # asked again
             return ""
-        return f"executor_{host}_{executor}"
+        return location(host, executor)
 
 
 class Members:
@@ -111,7 +112,7 @@ class Members:
         try:
             found = self._spark.statusStore().executorSummary(executor)
             host = str(found.hostPort()).rpartition(":")[0]
-            return (f"executor_{host}_{executor}", int(found.totalCores())) if host else None
+            return (location(host, executor), int(found.totalCores())) if host else None
         except Py4JJavaError:
             return None
 
@@ -156,9 +157,9 @@ class Sources:
 
     def _rdd(self, data: JavaObject, where: Sequence[str]) -> JavaObject:
         preferred, at = self._map(), {each: self._only(each) for each in {*where} if each}
-        for split, location in enumerate(where):
-            if location:
-                preferred.put(split, at[location])
+        for split, name in enumerate(where):
+            if name:
+                preferred.put(split, at[name])
         return self._collection(
             self._spark, self._to_seq(data), len(where), self._to_map(preferred), self._tag
         )

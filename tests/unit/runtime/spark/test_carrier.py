@@ -101,21 +101,26 @@ def test_a_job_removes_what_is_left_of_jobs_that_are_over(tmp_path: Path) -> Non
 
 
 def test_after_a_file_that_was_not_there_jobs_go_by_value_for_longer_and_longer() -> None:
-    near, told = carrier.Near(by_file=True), [("executor_10.0.0.7_3", "")]
+    near, told = carrier.Near(by_host=True), [("executor_10.0.0.7_3", "")]
     for pause in (carrier.FIRST_PAUSE, 2 * carrier.FIRST_PAUSE):
         assert near.hosts(told) == (("10.0.0.7", ""),)
         near.missed()
         assert [near.hosts(told) for _ in range(pause)] == [None] * pause
-    assert carrier.Near(by_file=False).hosts(told) is None
 
 
-def test_only_what_is_for_this_host_goes_by_file(
+def test_executors_that_stand_for_hosts_are_told_one_by_one() -> None:
+    told = [("executor_10.0.0.7_3", "", "executor_10.0.0.7_4")]
+    assert carrier.Near(by_host=False).hosts(told) == tuple(told)
+
+
+def test_only_what_is_for_this_host_or_this_executor_goes_by_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
     monkeypatch.setattr(carrier, "host_here", lambda: "here")
-    given = Carrier("job/0", 0, ("here", "there", ""))
-    with Sender(given, 0, "task") as sender:
-        tails = [sender.wrap(b"x" * 100, target)[1] for target in range(3)]
-    assert [tail[0] for tail in tails] == [1, 0, 0]
+    monkeypatch.setattr(carrier, "executor_here", lambda: "3")
+    at = ("here", "there", "", "executor_here_3", "executor_here_4")
+    with Sender(Carrier("job/0", 0, at), 0, "task") as sender:
+        tails = [sender.wrap(b"x" * 100, target)[1] for target in range(len(at))]
+    assert [tail[0] for tail in tails] == [1, 0, 0, 1, 0]
     assert os.listdir(tmp_path / "levada-xfer" / "job" / "0") == ["task"]

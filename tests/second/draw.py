@@ -1,0 +1,213 @@
+"""Cases by lot: a query, its mutations, streams of few triples told again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TypeVar
+
+from second import draw_cql
+from second.case import PHASES, Case, Coming, Running, Said, expected
+from second.cql import SCHEMAS, Relation
+from second.draw_query import made, query
+from second.mutate import mutated
+from second.queries import RDF_STREAMS, Query
+from second.reports import Graphs
+from second.solve import Three
+from second.texts import name
+from second.words import NODES, OBJECTS, D, F, G, K, M, P, Q, R
+
+MODES = ("off", "exact", "containment", "relax", "relax", "relax")
+
+
+def elements(
+    rng: Random, pool: Sequence[object], n: int, lateness: int, late: bool
+) -> list[list[Said]]:
+    """What a stream says in each phase: few triples, told again, disordered within the lateness."""
+    times, ts = list[int](), rng.choice((0, 100, 900))
+    for _ in range(n):
+        ts += rng.choice((0, 0, 0, 1, 50, 100, 100, 200, 300, 500, 1000))
+        if rng.random() < 0.03:
+            ts += rng.choice((7000, 20_000))
+        times.append(ts)
+    cuts = sorted(rng.randrange(n + 1) for _ in range(PHASES - 1))
+    found, top = [], 0
+    for low, high in zip([0, *cuts], [*cuts, n], strict=True):
+        part, least = list[Said](), top - lateness
+        for at in times[low:high]:
+            top = max(top, at)
+            moved = max(at - rng.randrange(lateness + 1), top - lateness, 0) if lateness else at
+            if late and rng.random() < 0.1 and least > 100:
+                moved = rng.randrange(least)
+            part.append((moved, rng.choice(pool)))
+            if rng.random() < 0.1:
+                part.append(part[-1])
+        found.append(part)
+    return found
+
+
+def pool(rng: Random, n: int, predicates: Sequence[str]) -> list[Three]:
+    """The triples of a stream, or of a graph."""
+    return [
+        (rng.choice(NODES[:3]), p, rng.choice(OBJECTS[p]))
+        for p in (rng.choice(predicates) for _ in range(n))
+    ]
+
+
+def graphs(rng: Random) -> list[Graphs]:
+    """Static data, in each phase."""
+
+    def one() -> Graphs:
+        return {"": tuple(set(pool(rng, 9, (K, K, F, F, Q)))), G: tuple(set(pool(rng, 6, (K, F))))}
+
+    found = [one()]
+    changing = rng.random() < 0.3
+    for _ in range(PHASES - 1):
+        found.append(
+            {**found[-1], rng.choice(("", G)): one()[""]}
+            if changing and rng.random() < 0.7
+            else found[-1]
+        )
+    return found
+
+
+One = TypeVar("One", Query, Relation)
+
+
+def own(one: Query) -> bool:
+    """Whether it reads what comes from outside alone."""
+    return all(stream in RDF_STREAMS for stream in one.streams)
+
+
+def tried(rng: Random, world: Case, make: Callable[[], One], tries: int) -> One:
+    """A query that says something, if one is found in so many tries."""
+    for _ in range(tries):
+        found = make()
+        right = expected(replace(world, coming=(Coming(found),)))[found.name]
+        if (
+            right is not None
+            and sum(len(r.rows) + len(r.graph) for r in right.reports.values()) > 2
+        ):
+            break
+    return found
+
+
+def queries(rng: Random, most: int, world: Case) -> list[Query]:
+    """A set: mutations of few queries, some of which read what others make."""
+    found = list[Query]()
+    n = rng.choice((2, 3, 4, 6, 8, 12, 20, 30))
+    bases = [
+        tried(rng, world, lambda: query(rng, 0, RDF_STREAMS), 40)
+        for _ in range(rng.choice((1, 1, 2)))
+    ]
+    makers = rng.random() < 0.3
+    while len(found) < min(n, most):
+        number = len(found)
+        base = rng.choice([*bases, *bases, *[f for f in found[-3:] if own(f)]])
+        one = tried(rng, world, lambda of=base: mutated(rng, of), 4) if rng.random() < 0.9 else base
+        if makers and rng.random() < 0.3 and one.form == "select":
+            one = made(rng, one)
+        elif rng.random() < 0.03:
+            one = query(rng, 0, RDF_STREAMS)
+        if makers and rng.random() < 0.3:
+            one = reading(rng, one, [f for f in found if f.form == "construct"])
+        found.append(replace(one, name=f"q{number}"))
+    return found
+
+
+def reading(rng: Random, one: Query, makers: Sequence[Query]) -> Query:
+    """A query that reads a stream of another one."""
+    if not makers:
+        return one
+    windows = list(one.windows)
+    at = rng.randrange(len(windows))
+    windows[at] = (windows[at][0], replace(windows[at][1], stream=name(rng.choice(makers))))
+    return replace(one, windows=tuple(windows))
+
+
+def comings(rng: Random, found: Sequence[Query | Relation]) -> tuple[Coming, ...]:
+    """When they come and go; who makes a stream is there while it is read."""
+    times: dict[str, tuple[int, int]] = {}
+    for one in found:
+        comes = rng.choice((0, 0, 0, *range(1, PHASES)))
+        times[one.name] = (comes, rng.choice((PHASES, PHASES, *range(comes + 1, PHASES))))
+    for one in reversed(found):
+        for stream in one.streams:
+            maker = stream.rpartition("/")[2]
+            if maker in times:
+                comes, goes = times[one.name]
+                there = times[maker]
+                times[maker] = (min(comes, there[0]), max(goes, there[1]))
+    return tuple(Coming(one, *times[one.name]) for one in found)
+
+
+def running(rng: Random) -> tuple[Running, ...]:
+    """How each phase is run."""
+    modes = [rng.choice(MODES)] * (PHASES + 1)
+    if rng.random() < 0.25:
+        modes = [rng.choice(MODES) for _ in range(PHASES + 1)]
+    found, before = [], ""
+    for phase, mode in enumerate(modes):
+        live = rng.random() < 0.6
+        again = mode != before or rng.random() < 0.1
+        dies = tuple(
+            (rng.randrange(1, 9), rng.random() < 0.5) for _ in range(rng.choice((0, 0, 1, 2)))
+        )
+        found.append(Running(mode, rng.choice((None, 1, 2, 3, 4)) if phase else rng.randrange(1, 5),
+                             again, live, rng.choice((1, 2, 3, 1000)), dies))  # fmt: skip
+        before = mode
+    return tuple(found)
+
+
+def case(seed: int, most: int = 30) -> Case:
+    """The case of a seed; one in four is CQL."""
+    rng = Random(seed)
+    lateness = rng.choice((0, 0, 0, 700, 1500))
+    late = rng.random() < 0.2
+    n = rng.choice((6, 12, 20, 30, 40))
+    cql = rng.random() < 0.25
+    ties = rng.random() < 0.5
+    said = {}
+    for stream in SCHEMAS if cql else RDF_STREAMS:
+        if cql:
+            own: list[object] = [draw_cql.row(rng, stream) for _ in range(rng.choice((5, 10, 40)))]
+        else:
+            predicates = [P, P, Q, Q, *rng.sample((R, D, M), rng.randrange(4))]
+            own = [*pool(rng, rng.choice((4, 8, 14)), predicates)]
+        said[stream] = elements(rng, own, n, lateness, late)
+    if cql and not ties:
+        said = {stream: apart(parts) for stream, parts in said.items()}
+    world = Case(
+        seed, said, graphs(rng), (), running(rng), lateness,
+        rng.choice((None, rng.randrange(1 << 30))), rng.choice((1, 3, 5, 9, 9, 20, 20, 1000)),
+    )  # fmt: skip
+    found = relations(rng, most, world, ties) if cql else queries(rng, most, world)
+    return replace(world, coming=comings(rng, found))
+
+
+def apart(parts: Sequence[Sequence[Said]]) -> list[list[Said]]:
+    """No two at one time: what is said twice at one is left out."""
+    seen, found = set[int](), []
+    for part in parts:
+        own = dict(reversed(part))
+        found.append([(ts, said) for ts, said in own.items() if ts not in seen])
+        seen.update(own)
+    return found
+
+
+def relations(rng: Random, most: int, world: Case, ties: bool) -> list[Relation]:
+    """A set in CQL."""
+    found = list[Relation]()
+    n = rng.choice((2, 3, 4, 6, 8, 12, 20, 30))
+    base = tried(rng, world, lambda: draw_cql.relation(rng, ties), 40)
+    while len(found) < min(n, most):
+        of = rng.choice([base, *found[-3:]])
+        one = tried(rng, world, lambda of=of: draw_cql.mutated(rng, of, ties), 4)
+        if (
+            not any(w.kind == "step" for c in one.choices for _, w in c.tables)
+            and one.policy == "change"
+        ):
+            one = replace(one, policy="close")
+        found.append(replace(one, name=f"q{len(found)}"))
+    return found

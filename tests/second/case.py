@@ -36,6 +36,7 @@ class Coming:
 class Running:
     """How a phase is run. ``live``: by an engine that goes on; else by one over what there is, that
     stops after so many epochs, again and again, and dies in some. ``again``: on a new engine.
+    ``together``: those that come do so at once.
     """
 
     mode: str = "exact"
@@ -44,6 +45,7 @@ class Running:
     live: bool = True
     stops: int = 1000
     dies: tuple[tuple[int, bool], ...] = ()
+    together: bool = True
 
 
 @dataclass(frozen=True)

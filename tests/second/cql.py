@@ -136,10 +136,10 @@ def relation_reports(
 
 def _result(query: Relation, held: Sequence[list[Row]]) -> list[Row]:
     first = len(query.choices[0].tables)
-    left = _chosen(query.choices[0], held[:first])
+    left = _chosen(query.choices[0], held[:first], any(held))
     if len(query.choices) == 1:
         return left
-    right = _chosen(query.choices[1], held[first:])
+    right = _chosen(query.choices[1], held[first:], any(held))
     names = [name for name, _ in query.choices[0].items]
     right = [dict(zip(names, row.values(), strict=True)) for row in right]
     if query.by == "Union":
@@ -153,7 +153,8 @@ def _result(query: Relation, held: Sequence[list[Row]]) -> list[Row]:
     return found
 
 
-def _chosen(one: Choice, held: Sequence[list[Row]]) -> list[Row]:
+def _chosen(one: Choice, held: Sequence[list[Row]], there: bool) -> list[Row]:
+    """``there``: whether something that the query names holds something."""
     rows = [
         {f"{alias}.{c}": v for (alias, _), own in zip(one.tables, each, strict=True)
          for c, v in own.items()}
@@ -161,7 +162,7 @@ def _chosen(one: Choice, held: Sequence[list[Row]]) -> list[Row]:
     ]  # fmt: skip
     rows = [row for row in rows if one.where is None or _value(one.where, row) is True]
     if one.group or any(_aggregated(of) for _, of in one.items):
-        found = _groups(one, rows) if any(held) else []
+        found = _groups(one, rows) if there else []
     else:
         found = [{name: _value(of, row) for name, of in one.items} for row in rows]
     if one.distinct:

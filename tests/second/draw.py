@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from second.solve import Three
 from second.texts import name
 from second.words import NODES, OBJECTS, D, F, G, K, M, P, Q, R
 
+SIZES = (2, 2, 3, 3, 4, 4, 5, 6, 8, 10, 14, 24)  # of sets of queries
 MODES = ("off", "exact", "containment", "relax", "relax", "relax")
 
 
@@ -87,25 +89,28 @@ def tried(rng: Random, world: Case, make: Callable[[], One], tries: int) -> One:
         right = expected(replace(world, coming=(Coming(found),)))[found.name]
         if (
             right is not None
-            and sum(len(r.rows) + len(r.graph) for r in right.reports.values()) > 2
+            and sum(
+                len(r.rows) + len(r.graph) + (r.answer is not None) for r in right.reports.values()
+            )
+            > 2
         ):
             break
     return found
 
 
-def queries(rng: Random, most: int, world: Case) -> list[Query]:
+def queries(rng: Random, world: Case) -> list[Query]:
     """A set: mutations of few queries, some of which read what others make."""
     found = list[Query]()
-    n = rng.choice((2, 3, 4, 6, 8, 12, 20, 30))
+    n = rng.choice(SIZES)
     bases = [
         tried(rng, world, lambda: query(rng, 0, RDF_STREAMS), 40)
         for _ in range(rng.choice((1, 1, 2)))
     ]
     makers = rng.random() < 0.3
-    while len(found) < min(n, most):
+    while len(found) < n:
         number = len(found)
         base = rng.choice([*bases, *bases, *[f for f in found[-3:] if own(f)]])
-        one = tried(rng, world, lambda of=base: mutated(rng, of), 4) if rng.random() < 0.9 else base
+        one = tried(rng, world, partial(mutated, rng, base), 4) if rng.random() < 0.9 else base
         if makers and rng.random() < 0.3 and one.form == "select":
             one = made(rng, one)
         elif rng.random() < 0.03:
@@ -126,7 +131,19 @@ def reading(rng: Random, one: Query, makers: Sequence[Query]) -> Query:
     return replace(one, windows=tuple(windows))
 
 
-def comings(rng: Random, found: Sequence[Query | Relation]) -> tuple[Coming, ...]:
+def options(rng: Random) -> dict[str, object]:
+    """What an engine takes beside."""
+    found: dict[str, object] = {"join": rng.choice(("binary", "binary", "multiway", "replicated"))}
+    if rng.random() < 0.2:
+        found["share_limit"] = rng.choice((1, 8, 30))
+    if rng.random() < 0.15:
+        found["memory"] = "8MB,theta=4096"
+    if rng.random() < 0.06:
+        found["max_rows"] = rng.choice((20, 60))
+    return found
+
+
+def comings(rng: Random, found: Sequence[Query | Relation], world: Case) -> tuple[Coming, ...]:
     """When they come and go; who makes a stream is there while it is read."""
     times: dict[str, tuple[int, int]] = {}
     for one in found:
@@ -139,7 +156,13 @@ def comings(rng: Random, found: Sequence[Query | Relation]) -> tuple[Coming, ...
                 comes, goes = times[one.name]
                 there = times[maker]
                 times[maker] = (min(comes, there[0]), max(goes, there[1]))
-    return tuple(Coming(one, *times[one.name]) for one in found)
+    asked = []
+    for one in found:
+        comes, goes = times[one.name]
+        seen = max(world.seen(s, comes) for s in world.streams)
+        ends = one.until is not None and one.until <= max(seen, one.t0 or 0)
+        asked.append(Coming(replace(one, until=None) if ends else one, comes, goes))
+    return tuple(asked)
 
 
 def running(rng: Random) -> tuple[Running, ...]:
@@ -154,13 +177,14 @@ def running(rng: Random) -> tuple[Running, ...]:
         dies = tuple(
             (rng.randrange(1, 9), rng.random() < 0.5) for _ in range(rng.choice((0, 0, 1, 2)))
         )
-        found.append(Running(mode, rng.choice((None, 1, 2, 3, 4)) if phase else rng.randrange(1, 5),
-                             again, live, rng.choice((1, 2, 3, 1000)), dies))  # fmt: skip
+        partitions = rng.choice((None, 1, 2, 3, 4)) if phase else rng.randrange(1, 5)
+        stops, together = rng.choice((2, 4, 1000, 1000)), rng.random() < 0.6
+        found.append(Running(mode, partitions, again, live, stops, dies, together))
         before = mode
     return tuple(found)
 
 
-def case(seed: int, most: int = 30) -> Case:
+def case(seed: int) -> Case:
     """The case of a seed; one in four is CQL."""
     rng = Random(seed)
     lateness = rng.choice((0, 0, 0, 700, 1500))
@@ -180,30 +204,33 @@ def case(seed: int, most: int = 30) -> Case:
         said = {stream: apart(parts) for stream, parts in said.items()}
     world = Case(
         seed, said, graphs(rng), (), running(rng), lateness,
-        rng.choice((None, rng.randrange(1 << 30))), rng.choice((1, 3, 5, 9, 9, 20, 20, 1000)),
+        rng.choice((None, rng.randrange(1 << 30))), rng.choice((1, 4, 9, 9, 20, 20, 1000)),
     )  # fmt: skip
-    found = relations(rng, most, world, ties) if cql else queries(rng, most, world)
-    return replace(world, coming=comings(rng, found))
+    found = relations(rng, world, ties) if cql else queries(rng, world)
+    return replace(world, coming=comings(rng, found, world), options=options(rng))
 
 
 def apart(parts: Sequence[Sequence[Said]]) -> list[list[Said]]:
     """No two at one time: what is said twice at one is left out."""
     seen, found = set[int](), []
     for part in parts:
-        own = dict(reversed(part))
-        found.append([(ts, said) for ts, said in own.items() if ts not in seen])
+        own: dict[int, object] = {}
+        for ts, said in part:
+            if ts not in seen:
+                own.setdefault(ts, said)
+        found.append([*own.items()])
         seen.update(own)
     return found
 
 
-def relations(rng: Random, most: int, world: Case, ties: bool) -> list[Relation]:
+def relations(rng: Random, world: Case, ties: bool) -> list[Relation]:
     """A set in CQL."""
     found = list[Relation]()
-    n = rng.choice((2, 3, 4, 6, 8, 12, 20, 30))
+    n = rng.choice(SIZES)
     base = tried(rng, world, lambda: draw_cql.relation(rng, ties), 40)
-    while len(found) < min(n, most):
+    while len(found) < n:
         of = rng.choice([base, *found[-3:]])
-        one = tried(rng, world, lambda of=of: draw_cql.mutated(rng, of, ties), 4)
+        one = tried(rng, world, partial(draw_cql.mutated, rng, of, ties), 4)
         if (
             not any(w.kind == "step" for c in one.choices for _, w in c.tables)
             and one.policy == "change"

@@ -177,8 +177,12 @@ def shaped(rng: Random, found: Query) -> Query:
     ):
         policy = "close" if found.dialect != "cqels" else "change"
     nonempty = rng.random() < 0.1
+    until = rng.choice((2500, 6000, 15_000)) if rng.random() < 0.08 else None
+    empty = rng.random() < 0.08 and policy == "close" and not nonempty
     t0 = rng.choice((None, None, None, 0, 300, 1700))
-    found = replace(found, output=output, policy=policy, nonempty=nonempty, t0=t0)
+    found = replace(
+        found, output=output, policy=policy, nonempty=nonempty, t0=t0, until=until, empty=empty
+    )
     if rng.random() < 0.1:
         found = replace(found, bounds="(]")
     if rng.random() < 0.06:

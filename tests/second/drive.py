@@ -16,10 +16,13 @@ from typing import Any
 
 from awaiting import PATIENCE
 from dealing import by_lot
+from heavy import Lots
 from levada import Asked, Engine, QueryOptions
 from levada.algebra.options import options_of
 from levada.engine.suspended import read_suspended
 from levada.errors import EngineError
+from levada.runtime.store.group_tables import Dealing
+from levada.terms.group_of import group_of
 from levada.testing.memory_sink import MemorySink
 from second.case import PHASES, Case, Coming, Right, Running, triple_text
 from second.cql import SCHEMAS, Relation, relation_text
@@ -84,9 +87,16 @@ class Run:
         for graph, triples in now.items():
             if triples != before[graph]:
                 self.engine.static([" ".join(t) for t in triples], graph or None)
-        new = [one for one in self.case.coming if one.comes == phase]
-        if new:
-            self.engine.register_all([_asked(one) for one in new])
+        self._register([one for one in self.case.coming if one.comes == phase], how)
+
+    def _register(self, new: Sequence[Coming], how: Running) -> None:
+        """Queries together or, if none reads what another makes, one by one."""
+        asked = [_asked(one) for one in new]
+        alone = all(s in self.case.streams for one in new for s in one.query.streams)
+        batches = [[one] for one in asked] if alone and not how.together else [asked]
+        for batch in batches:
+            if batch:
+                self.engine.register_all(batch)
 
     def _open(self, phase: int, how: Running) -> None:
         """A new engine on the checkpoint, with the queries of a phase."""
@@ -96,7 +106,7 @@ class Run:
             **self.case.options,  # type: ignore[arg-type]
         )  # fmt: skip
         if self.case.lot is not None:
-            engine._open().tables.dealing = by_lot(self.case.lot)
+            engine._open().tables.dealing = _dealing(self.case, self.case.lot)
         for i, stream in enumerate(self.case.streams):
             given: dict[str, Any] = {"lateness": self.case.lateness}
             if stream in SCHEMAS:
@@ -106,9 +116,7 @@ class Run:
             path = self.folder / f"g{i}-{phase}.nt"
             path.write_text("".join(f"{' '.join(t)} .\n" for t in triples))
             engine.static(path, graph or None, replaceable=len(set(map(str, self.case.graphs))) > 1)
-        there = [one for one in self.case.coming if one.there(phase)]
-        if there:
-            engine.register_all([_asked(one) for one in there])
+        self._register([one for one in self.case.coming if one.there(phase)], how)
 
     def _stopped(self, phase: int, how: Running) -> None:
         """A phase by engines that stop and die."""
@@ -192,6 +200,23 @@ def _die(commit: Any, left: dict[int, bool], manifest: Any) -> None:
         commit(manifest)
     if after is not None:
         raise DeathError
+
+
+def _dealing(case: Case, lot: int) -> Dealing:
+    """Groups move; in half of the cases those of the case's terms are divided, too."""
+    if lot % 2:
+        return by_lot(lot)
+    terms = {t for graphs in case.graphs for triples in graphs.values() for x in triples for t in x}
+    for parts in case.streams.values():
+        for _, said in (one for part in parts for one in part):
+            values = [v for _, v in said] if isinstance(said[0], tuple) else said  # type: ignore[index]
+            terms.update(v for v in values if v not in (None, ""))  # type: ignore[union-attr]
+    return Lots(lot, tuple(sorted({_group(t) for t in terms}))).deal
+
+
+def _group(term: str | float) -> int:
+    quoted = isinstance(term, str) and term[0] not in '<"'
+    return group_of(f'"{term}"' if quoted else term)
 
 
 def _asked(one: Coming) -> Asked:
@@ -279,12 +304,12 @@ def _look_at_order(query: Query | Relation, record: Mapping[str, Any]) -> None:
     if isinstance(query, Relation) or not query.select.order:
         return
     rows = _solutions(record)
-    order = query.select.order
-    for name, down in order:
-        keys = [rank(row.get(name)) for row in rows]
-        assert keys == sorted(keys, reverse=down), f"not in order of {name}: {record}"
-        if len(set(keys)) < len(keys):
-            return
+    due = rows
+    for name, down in reversed(query.select.order):
+        due = sorted(due, key=lambda row: rank(row.get(name)), reverse=down)
+    for name, _ in query.select.order:
+        keys = [[rank(row.get(name)) for row in some] for some in (rows, due)]
+        assert keys[0] == keys[1], f"not in order of {name}: {record}"
 
 
 def counted(reports: Mapping[str, Mapping[int, Report]]) -> Counter[str]:
@@ -296,13 +321,16 @@ def differences(
     suspended: frozenset[str] = frozenset(),
 ) -> str:  # fmt: skip
     """The first difference in words, or nothing."""
+    out = set(suspended)
     for one in case.coming:
         name = one.query.name
         own, wanted = got[name], right[name]
+        if any(s.rpartition("/")[2] in out for s in one.query.streams):
+            out.add(name)  # what reads what a suspended one makes is left out with it
         if wanted is None:
             continue
-        ends = one.goes < PHASES or name in suspended
-        difference = _difference(own, wanted, ends, name in suspended)
+        ends = one.goes < PHASES or name in out
+        difference = _difference(own, wanted, ends, name in out)
         if difference:
             asked = f"{name}, from {one.comes} to {one.goes}: {_asked(one).text}"
             return f"{asked}\n  {_words(one.query)}\n  {difference}"

@@ -36,7 +36,8 @@ def elements(
     cuts = sorted(rng.randrange(n + 1) for _ in range(PHASES - 1))
     found, top = [], 0
     for low, high in zip([0, *cuts], [*cuts, n], strict=True):
-        part, least = list[Said](), top - lateness
+        part = list[Said]()
+        least = max((ts for own in found for ts, _ in own), default=0) - lateness
         for at in times[low:high]:
             top = max(top, at)
             moved = max(at - rng.randrange(lateness + 1), top - lateness, 0) if lateness else at

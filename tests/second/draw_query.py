@@ -75,6 +75,11 @@ def extra(rng: Random, windows: Sequence[str], names: Sequence[str]) -> Part:
         return Exists(own, rng.random() < 0.5)
     if kind == 5:
         return Union(inner, (In(rng.choice(windows), patterns(rng, 1)),))
+    return _other(rng, kind, inner, names)
+
+
+def _other(rng: Random, kind: int, inner: Group, names: Sequence[str]) -> Part:
+    """A part that binds something by itself."""
     if kind == 6:
         of = rng.choice([*names, "?v"])
         return Bind(

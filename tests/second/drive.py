@@ -349,4 +349,4 @@ def _difference(own: Mapping[int, Report], right: Right, ends: bool, suspended: 
 
 
 def _show(report: Report) -> str:
-    return str({k: v for k, v in vars(report).items() if v and k != "made"})
+    return str({k: v for k, v in vars(report).items() if (v or v is False) and k != "made"})

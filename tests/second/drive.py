@@ -207,10 +207,10 @@ def _dealing(case: Case, lot: int) -> Dealing:
     if lot % 2:
         return by_lot(lot)
     terms = {t for graphs in case.graphs for triples in graphs.values() for x in triples for t in x}
-    for parts in case.streams.values():
-        for _, said in (one for part in parts for one in part):
-            values = [v for _, v in said] if isinstance(said[0], tuple) else said  # type: ignore[index]
-            terms.update(v for v in values if v not in (None, ""))  # type: ignore[union-attr]
+    for said in (what for parts in case.streams.values() for part in parts for _, what in part):
+        assert isinstance(said, tuple), "a triple, or the columns of a row"
+        values = [v[1] if isinstance(v, tuple) else v for v in said]
+        terms.update(v for v in values if v not in (None, ""))
     return Lots(lot, tuple(sorted({_group(t) for t in terms}))).deal
 
 

@@ -26,10 +26,10 @@ def mapped(of: Any_, change: Callable[[object], object]) -> Any_:
     return change(found)  # type: ignore[return-value]
 
 
-def mutated(rng: Random, query: Query) -> Query:
-    """A query with one, two or three things changed."""
+def mutated(rng: Random, near: bool, query: Query) -> Query:
+    """A query with one, two or three things changed; ``near``: such as leave its shape."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        query = rng.choice(CHANGES)(rng, query)
+        query = rng.choice(NEAR if near else CHANGES)(rng, query)
     return query
 
 
@@ -173,3 +173,4 @@ CHANGES: tuple[Callable[[Random, Query], Query], ...] = (
     _constant, _constant, _constant, _term, _operator, _condition, _length, _length, _shown,
     _options, _more, _order, _names,
 )  # fmt: skip
+NEAR = (_constant, _constant, _constant, _operator, _length, _term, _names, _order)

@@ -11,13 +11,13 @@ from typing import TypeVar
 from second import draw_cql
 from second.case import PHASES, Case, Coming, Running, Said, expected
 from second.cql import SCHEMAS, Relation
-from second.draw_query import made, query
+from second.draw_query import join, made, query
 from second.mutate import mutated
 from second.queries import RDF_STREAMS, Query
 from second.reports import Graphs
 from second.solve import Three
 from second.texts import name
-from second.words import NODES, OBJECTS, D, F, G, K, M, P, Q, R
+from second.words import NODES, OBJECTS, D, F, G, K, M, N, P, Q, R
 
 MILLION = 1_000_000
 SIZES = (2, 2, 3, 3, 4, 4, 5, 6, 8, 10, 14, 24)  # of sets of queries
@@ -103,11 +103,17 @@ def tried(rng: Random, world: Case, make: Callable[[], One], tries: int) -> One:
 def queries(rng: Random, n: int, world: Case) -> list[Query]:
     """A set: mutations of few queries, some of which read what others make."""
     found = list[Query]()
+    joins = rng.random() < 0.5
     bases = [
-        tried(rng, world, lambda: query(rng, 0, RDF_STREAMS), 40)
+        tried(
+            rng,
+            world,
+            partial(join, rng, RDF_STREAMS) if joins else partial(query, rng, 0, RDF_STREAMS),
+            40,
+        )
         for _ in range(rng.choice((1, 1, 2)))
     ]
-    makers, near = rng.random() < 0.3, rng.random() < 0.4
+    makers, near = rng.random() < (0.1 if joins else 0.3), rng.random() < (0.7 if joins else 0.3)
     while len(found) < n:
         number = len(found)
         base = rng.choice([*bases, *bases, *[f for f in found[-3:] if own(f) and not near]])
@@ -201,7 +207,7 @@ def case(seed: int) -> Case:
         if cql:
             own: list[object] = [draw_cql.row(rng, stream) for _ in range(rng.choice((5, 10, 40)))]
         else:
-            predicates = [P, P, Q, Q, *rng.sample((R, D, M), rng.randrange(4))]
+            predicates = [P, P, Q, Q, *rng.sample((R, D, M, N), rng.randrange(4))]
             own = [*pool(rng, rng.choice((4, 8, 14)), predicates)]
         said[stream] = elements(rng, own, n, lateness, late)
     if cql and not ties:

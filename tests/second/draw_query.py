@@ -26,6 +26,7 @@ from second.queries import (
     Window,
 )
 from second.words import (
+    LINKED,
     NODES,
     NUMBERS,
     STATIC,
@@ -110,7 +111,7 @@ def select(rng: Random, parts: Group) -> Select:
     if rng.random() < 0.1:
         items = (*items, Item("?e", Call("+", (rng.choice(names), integer(1)))))
     found = Select(items, parts, distinct=rng.random() < 0.2)
-    single = not {"?m", "?o", "?e", "?c"} & {i.name[:2] for i in items}
+    single = not {"?m", "?o", "?e", "?c", "?h"} & {i.name[:2] for i in items}
     if single and rng.random() < 0.2:
         order = tuple((i.name, rng.random() < 0.5) for i in items)
         limit = rng.choice((None, 1, 2, 3))
@@ -160,6 +161,24 @@ def query(rng: Random, number: int, streams: Sequence[str]) -> Query:
         windows = [(n, w) for n, w in windows]
     found = Query(f"q{number}", tuple(windows), select(rng, tuple(group)), dialect=dialect)
     return shaped(rng, found)
+
+
+def join(rng: Random, streams: Sequence[str]) -> Query:
+    """Two or three patterns of a window with a condition: what queries share most."""
+    stream, a, b = (
+        rng.choice(streams),
+        rng.choice((2000, 4000, 6000)),
+        rng.choice((500, 1000, 2000)),
+    )
+    own = Window(stream, "step", a=a, b=b) if rng.random() < 0.7 else Window(stream, "range", a=a)
+    parts: list[Part] = []
+    while len(parts) < 2:
+        parts = [*patterns(rng, 3, LINKED)]
+    if rng.random() < 0.8:
+        parts.append(Filter(condition(rng, variables(tuple(parts)))))
+    shown = tuple(Item(n) for n in variables(tuple(parts)))
+    output = rng.choice(("RSTREAM", "RSTREAM", "RSTREAM", "ISTREAM"))
+    return Query("q0", (("w", own),), Select(shown, (In("w", tuple(parts)),)), output=output)
 
 
 def flat(group: Group) -> Group:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from second.draw_query import extra, select, shaped
 from second.queries import Call, Filter, In, Query, Triple
-from second.words import DATES, NODES, NUMBERS, STRINGS, condition, variables
+from second.words import DATES, HARD, LINKED, NODES, NUMBERS, STRINGS, condition, variables
 
 Any_ = TypeVar("Any_")
 
@@ -57,7 +57,7 @@ def _constant(rng: Random, query: Query) -> Query:
         return one
 
     def other(term: Any) -> Any:
-        for kind in (NUMBERS, STRINGS, DATES, NODES):
+        for kind in (NUMBERS, STRINGS, DATES, NODES, HARD):
             if term in kind and rng.random() < 0.8:
                 return rng.choice(kind)
         return term
@@ -157,6 +157,18 @@ def _order(rng: Random, query: Query) -> Query:
     return replace(query, select=replace(query.select, parts=parts))
 
 
+def _pattern(rng: Random, query: Query) -> Query:
+    """Another pattern in the place of one: joins that have a side in common."""
+
+    def change(one: object) -> object:
+        if isinstance(one, In) and any(isinstance(p, Triple) for p in one.parts):
+            at = rng.choice([i for i, p in enumerate(one.parts) if isinstance(p, Triple)])
+            return replace(one, parts=(*one.parts[:at], rng.choice(LINKED), *one.parts[at + 1 :]))
+        return one
+
+    return replace(query, select=replace(query.select, parts=mapped(query.select.parts, change)))
+
+
 def _names(rng: Random, query: Query) -> Query:
     """Other names of some variables; what is shown has them, too."""
     to = rng.choice(({"?x": "?y", "?y": "?x"}, {"?z": "?w", "?w": "?z"}, {"?v": "?u", "?u": "?v"}))
@@ -173,4 +185,6 @@ CHANGES: tuple[Callable[[Random, Query], Query], ...] = (
     _constant, _constant, _constant, _term, _operator, _condition, _length, _length, _shown,
     _options, _more, _order, _names,
 )  # fmt: skip
-NEAR = (_constant, _constant, _constant, _operator, _length, _term, _names, _order)
+NEAR = (
+    _constant, _constant, _constant, _operator, _length, _term, _names, _order, _pattern, _pattern,
+)  # fmt: skip

@@ -218,4 +218,6 @@ def frozen(row: Solution) -> tuple[tuple[str, object], ...]:
 
 def _normal(name: str, term: str) -> object:
     kind, of = value(term)
-    return ("number", of) if name in ("?lo", "?hi") and kind in RANKS else normal(term)
+    if name not in ("?lo", "?hi") or kind not in RANKS:
+        return normal(term)
+    return ("number", float(of) if of == of else "NaN")

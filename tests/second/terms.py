@@ -43,6 +43,8 @@ def value(term: str) -> Value:
         return Value("string", re.sub(r"\\(.)", r"\1", text))
     if kind in ("integer", "decimal"):
         return Value(kind, Fraction(text))
+    if kind == "byte":
+        return Value("integer", Fraction(text)) if -129 < int(text) < 128 else Value("other", term)
     if kind == "double":
         return Value(kind, float(text.replace("INF", "inf")))
     if kind == "boolean":
@@ -55,7 +57,7 @@ def value(term: str) -> Value:
 def number(kind: str, of: Fraction | float) -> str:
     """The term of a number."""
     if kind == "double":
-        text = repr(float(of))
+        text = repr(float(of)).replace("inf", "INF").replace("nan", "NaN")
     elif kind == "integer":
         text = str(int(of))
     else:
@@ -131,7 +133,7 @@ def rank(term: str | None) -> tuple[int, int, Fraction | float | str]:
         return (0, 0, 0)
     kind, of = value(term)
     if kind in RANKS:
-        return (3, 0, of)
+        return (3, 0, float(of)) if of == of else (3, -1, 0)
     return ({"blank": 1, "iri": 2}.get(kind, 3), 1 if kind == "instant" else 2, of)
 
 

@@ -9,7 +9,7 @@ from second.queries import Bind, Call, Group, In, Sub, Triple, Values
 from second.terms import XSD, rank, string
 
 NODES = tuple(f"<http://e/{n}>" for n in "abcde")
-P, Q, R, D, M, K, F = (f"<http://e/{n}>" for n in "pqrdmkf")
+P, Q, R, D, M, K, F, N = (f"<http://e/{n}>" for n in "pqrdmkfn")
 G = "http://e/g"
 
 
@@ -21,15 +21,37 @@ NUMBERS = (
     *map(integer, range(7)), f'"2.5"^^<{XSD}decimal>', f'"3.0"^^<{XSD}decimal>',
     f'"3.0E0"^^<{XSD}double>', f'"4.5E0"^^<{XSD}double>',
 )  # fmt: skip
-STRINGS = tuple(map(string, ("a", "ab", "abc", "b", "ba", "")))
+HARD = (
+    *map(integer, (2**53, 2**53 + 1, -(2**53) - 1, 10**30, 0, -1)),
+    *(f'"{n}"^^<{XSD}decimal>' for n in ("0.1", "9007199254740992.5", "-0.1")),
+    *(f'"{n}"^^<{XSD}double>' for n in ("0.1E0", "9007199254740992", "INF", "-INF", "NaN", "-0.0")),
+    f'"5"^^<{XSD}byte>', f'"300"^^<{XSD}byte>',
+)  # fmt: skip
+STRINGS = tuple(map(string, ("a", "ab", "abc", "b", "ba", "", "a\U0001f600", "a\ufffd", "\xe9")))
 DATES = tuple(f'"2024-01-0{d}T12:00:00Z"^^<{XSD}dateTime>' for d in range(1, 6))
+DATES = (*DATES, f'"2024-01-02T13:00:00+01:00"^^<{XSD}dateTime>',
+         f'"2024-01-02T12:00:00.25Z"^^<{XSD}dateTime>')  # fmt: skip
 MIXED = (*NUMBERS[:3], *STRINGS[:3], *NODES[:2])
-OBJECTS = {P: NUMBERS, Q: NODES[:3], R: STRINGS, D: DATES, M: MIXED, K: NODES[:3], F: NUMBERS[:4]}
+OBJECTS = {
+    P: NUMBERS,
+    Q: NODES[:3],
+    R: STRINGS,
+    D: DATES,
+    M: MIXED,
+    K: NODES[:3],
+    F: NUMBERS[:4],
+    N: HARD,
+}
 PATTERNS = (
     *[Triple("?x", P, "?v"), Triple("?x", Q, "?y"), Triple("?y", P, "?u")] * 3,
     Triple("?y", Q, "?z"), Triple("?x", R, "?s"), Triple("?x", D, "?d"), Triple("?y", R, "?t"),
-    Triple("?x", M, "?m"), Triple("?x", Q, NODES[0]), Triple(NODES[1], Q, "?x"),
+    Triple("?x", M, "?m"), Triple("?x", N, "?h"), Triple("?y", N, "?h"),
+    Triple("?x", Q, NODES[0]), Triple(NODES[1], Q, "?x"),
     Triple("?x", "?pp", "?o"), Triple("?x", P, NUMBERS[3]), Triple("?x", Q, "?x"),
+)  # fmt: skip
+LINKED = (
+    *[Triple("?x", P, "?v"), Triple("?x", Q, "?y")] * 2, Triple("?y", P, "?u"),
+    Triple("?y", Q, "?z"), Triple("?x", R, "?s"), Triple("?x", D, "?d"), Triple("?x", N, "?h"),
 )  # fmt: skip
 STATIC = (Triple("?x", K, "?k"), Triple("?y", K, "?k"), Triple("?x", F, "?f"),
           Triple("?x", K, NODES[0]))  # fmt: skip
@@ -62,8 +84,8 @@ def patterns(rng: Random, most: int, base: Sequence[Triple] = PATTERNS) -> Group
 def condition(rng: Random, names: Sequence[str]) -> Call:
     """A condition on some of these variables."""
     kinds = {"?v": NUMBERS, "?u": NUMBERS, "?s": STRINGS, "?t": STRINGS, "?d": DATES,
-             "?m": MIXED, "?f": NUMBERS, "?o": MIXED, "?x": NODES, "?y": NODES, "?z": NODES,
-             "?k": NODES}  # fmt: skip
+             "?m": MIXED, "?h": HARD, "?f": NUMBERS, "?o": MIXED, "?x": NODES, "?y": NODES,
+             "?z": NODES, "?k": NODES}  # fmt: skip
     own = [n for n in names if n in kinds] or ["?v"]
     first = [n for n in own if kinds[n] is not NODES]
     one = rng.choice(first or own)

@@ -17,7 +17,7 @@ BAD     ?= 1000000
 SOAK    ?= 1h
 SINKS   ?= 30m
 SEED    ?= $(shell date +%Y%m%d)
-RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups)
+RANDOM  := $(patsubst %,tests/property/test_%.py,random_* placements groups_that_send moving_groups) tests/second
 HAND_MADE := $(wildcard tests/property/test_hand_made_*.py)
 PYTEST  := LEVADA_SCRATCH=memory $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 

@@ -1,0 +1,77 @@
+"""Sets of queries that come and go, in all modes of sharing, against the second oracle.
+
+``LEVADA_CASES`` is another number of cases. Each is a function of its seed: one that differs is
+repeated alone by ``LEVADA_CASE=seed``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from second import draw
+from second.case import PHASES, Case, expected
+from second.drive import differences, run
+from second.small import smaller
+
+CASES = int(os.environ.get("LEVADA_CASES", "0"))
+FEW = 20  # cases of a short run, which are short ones
+pytestmark = pytest.mark.timeout(0)
+
+
+def difference(case: Case) -> str:
+    """What an engine says otherwise than the oracle."""
+    return differences(case, expected(case), *run(case))
+
+
+def differs(case: Case) -> bool:
+    """Whether a case that was made smaller differs; one that cannot be run is another one."""
+    try:
+        return bool(difference(case))
+    except Exception:
+        return False
+
+
+def test_queries_that_come_and_go_say_what_the_page_says(random_seed: int) -> None:
+    first = random_seed * draw.MILLION
+    seeds = range(first, first + (CASES or FEW))
+    if "LEVADA_CASE" in os.environ:
+        seeds = range(int(os.environ["LEVADA_CASE"]), int(os.environ["LEVADA_CASE"]) + 1)
+    print(f"cases {seeds.start} to {seeds.stop - 1}")
+    for seed in seeds:
+        case = draw.case(seed)
+        found = difference(case)
+        if found:
+            small = smaller(case, differs)
+            pytest.fail(f"LEVADA_CASE={seed}: {found}\n\nmade small:\n{small}\n{difference(small)}")
+
+
+def test_what_is_missing_or_otherwise_is_told() -> None:
+    case = next(c for c in map(draw.case, range(100)) if any(_said(c)))
+    right = expected(case)
+    got = {
+        name: {} if own is None else {at: replace(r, made=()) for at, r in own.reports.items()}
+        for name, own in right.items()
+    }
+    assert differences(case, right, got) == ""
+    name, at = _said(case)[0]
+    missing = {**got, name: {t: r for t, r in got[name].items() if t != at}}
+    assert f"report {at}" in differences(case, right, missing)
+    more = {**got, name: {**got[name], at - 1: got[name][at]}}
+    assert f"report {at - 1}" in differences(case, right, more)
+
+
+def _said(case: Case) -> list[tuple[str, int]]:
+    """The first reports of queries that stay."""
+    stays = {one.query.name for one in case.coming if one.goes == PHASES}
+    found = {n: r.reports for n, r in expected(case).items() if r is not None and n in stays}
+    return [(name, min(reports)) for name, reports in found.items() if reports]
+
+
+def test_a_case_is_made_small() -> None:
+    case = draw.case(draw.MILLION + 7)
+    small = smaller(case, lambda c: any(one.query.name == "q1" for one in c.coming))
+    assert [one.query.name for one in small.coming] == ["q1"]
+    assert not any(part for parts in small.streams.values() for part in parts)

@@ -125,7 +125,8 @@ def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: i
 
 def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: Pool) -> Frame:
     """Rows of a join whose ?v is each of the terms, three times."""
-    terms = pl.Series([*WORDS, *DATES, *TIMES, *OTHERS] * 3)
+    # as what reads streams writes them
+    terms = pl.Series([*WORDS, *DATES, *TIMES, *OTHERS] * 3).str.replace("\uffff", "\\uFFFF")
     columns: dict[str, Column] = {name: np.zeros(len(terms), np.int64) for name in names}
     columns["op"] = np.zeros(len(terms), np.int32)
     columns.update({n: np.full(len(terms), MIN) for n in columns if n.startswith("prev")})

@@ -64,7 +64,8 @@ def test_how_far_periodic_reports_go_does_not_depend_on_epochs(epoch_rows: int) 
         "SELECT ?s", "WINDOW :w { ?s :q ?o }",
         windows={"w": Clause("count", count=4, step=4)}, report="periodic:700ms",
     )  # fmt: skip
-    elements = [at(t, f":x{t} :q :b") for t in (500, 600, 700, 3268, 4250, 4268, 4269)]
+    times = (500, 600, 700, 3268, 4250, 4268, 4269)
+    elements = tuple(at(t, f":x{t} :q :b") for t in times)
     case = Case({STREAM: elements}, (asked,))
     found = run_case(case, epoch_rows=epoch_rows)["q"]
     assert [r.time for r in found] == [r.time for r in case.expected()["q"]] == [3500, 4200]

@@ -71,6 +71,16 @@ def test_how_far_periodic_reports_go_does_not_depend_on_epochs(epoch_rows: int) 
     assert [r.time for r in found] == [r.time for r in case.expected()["q"]] == [3500, 4200]
 
 
+@pytest.mark.parametrize("epoch_rows", [1, 1000])
+def test_where_nothing_has_changed_no_period_shows_the_last_change(epoch_rows: int) -> None:
+    asked = query(
+        "SELECT ?s", "WINDOW :w { ?s :q ?o }", windows={"w": Clause("count", count=3, step=3)},
+        report="periodic:700ms", t0=900, empty_reports=True,
+    )  # fmt: skip
+    elements = (at(1252, ":a :q :b"), at(1253, ":a :q :b"))
+    assert run_case(Case({STREAM: elements}, (asked,)), epoch_rows=epoch_rows)["q"] == []
+
+
 def test_the_first_boolean_after_emptiness_is_a_change() -> None:
     window = {"w": Clause("range", 1000)}
     asked = query("ASK", "WINDOW :w { ?s :r ?o }", windows=window, output="ISTREAM")

@@ -55,6 +55,32 @@ def test_periodic_reports_go_up_to_the_last_element_beside_a_window_that_never_e
     assert [r.time for r in said(asked, *elements)] == [3500, 4200]
 
 
+@pytest.mark.parametrize("epoch_rows", [1, 1000])
+def test_how_far_periodic_reports_go_does_not_depend_on_epochs(epoch_rows: int) -> None:
+    """The window changes at 3268. Epochs that had forgotten that told of a change at 4250, which
+    only a report at 4900 would have shown.
+    """
+    asked = query(
+        "SELECT ?s", "WINDOW :w { ?s :q ?o }",
+        windows={"w": Clause("count", count=4, step=4)}, report="periodic:700ms",
+    )  # fmt: skip
+    times = (500, 600, 700, 3268, 4250, 4268, 4269)
+    elements = tuple(at(t, f":x{t} :q :b") for t in times)
+    case = Case({STREAM: elements}, (asked,))
+    found = run_case(case, epoch_rows=epoch_rows)["q"]
+    assert [r.time for r in found] == [r.time for r in case.expected()["q"]] == [3500, 4200]
+
+
+@pytest.mark.parametrize("epoch_rows", [1, 1000])
+def test_where_nothing_has_changed_no_period_shows_the_last_change(epoch_rows: int) -> None:
+    asked = query(
+        "SELECT ?s", "WINDOW :w { ?s :q ?o }", windows={"w": Clause("count", count=3, step=3)},
+        report="periodic:700ms", t0=900, empty_reports=True,
+    )  # fmt: skip
+    elements = (at(1252, ":a :q :b"), at(1253, ":a :q :b"))
+    assert run_case(Case({STREAM: elements}, (asked,)), epoch_rows=epoch_rows)["q"] == []
+
+
 def test_the_first_boolean_after_emptiness_is_a_change() -> None:
     window = {"w": Clause("range", 1000)}
     asked = query("ASK", "WINDOW :w { ?s :r ?o }", windows=window, output="ISTREAM")

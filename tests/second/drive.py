@@ -46,6 +46,7 @@ class Run:
         self.case, self.folder = case, folder
         self.sink, self.lines = MemorySink(), list[str]()
         self.engine: Engine | None = None
+        self.suspended = set[str]()
         self.fed = 0
         for i, stream in enumerate(case.streams):
             head = ",".join([*SCHEMAS[stream], "ts\n"]) if stream in SCHEMAS else ""
@@ -75,6 +76,7 @@ class Run:
 
     def _change(self, phase: int, how: Running) -> None:
         """Queries go and come, static data are replaced; by a new engine if there is none."""
+        self._note_suspended()
         if self.engine is None or how.again:
             self._close()
             self._open(phase, how)
@@ -170,7 +172,12 @@ class Run:
     def _file(self, i: int, stream: str) -> Path:
         return self.folder / (f"{i}.csv" if stream in SCHEMAS else f"{i}.nt")
 
+    def _note_suspended(self) -> None:
+        """Before any goes: then it is forgotten that it was suspended."""
+        self.suspended |= read_suspended(self.folder / "c").keys()
+
     def _close(self, dead: bool = False) -> None:
+        self._note_suspended()
         if self.engine is not None:
             try:
                 self.engine.close()
@@ -189,8 +196,8 @@ def run(case: Case) -> tuple[dict[str, dict[int, Report]], frozenset[str]]:
             one.all()
         finally:
             one._close(dead=True)
-        suspended = frozenset(read_suspended(Path(name) / "c"))
-    return {c.query.name: _reports(c, one.sink.lines) for c in case.coming}, suspended
+    found = {c.query.name: _reports(c, one.sink.lines) for c in case.coming}
+    return found, frozenset(one.suspended)
 
 
 def _die(commit: Any, left: dict[int, bool], manifest: Any) -> None:

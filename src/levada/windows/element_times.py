@@ -233,10 +233,11 @@ def retain(
     """Which times still matter after ``horizon``: those of elements that leave later (where these
     report on close one for all that come and go at the same closes), of endless windows the first.
 
-    Of sessions and windows that count what comes after the horizon, and the last before it; of
-    sessions the last two, since other windows keep some of the times before and not all: what
-    follows from their distance then ends before the horizon. Of all the last, up to which reports
-    may go, and with empty reports the first, from which they run.
+    Of sessions and windows that count what comes after the horizon. Of those that count the last
+    change before it, which a periodic report after it may be the first to show. Of sessions the
+    last two before it, since other windows keep some of the times before and not all: what follows
+    from their distance then ends before the horizon. Of all the last, up to which reports may go,
+    and with empty reports the first, from which they run.
     """
     ts = seen.ts
     keep = np.zeros(len(ts), bool)
@@ -253,7 +254,10 @@ def retain(
                 keep |= (
                     counting & (np.diff(ts, append=MAX) >= w.range) & (ts > horizon - w.range - 2)
                 )
-            keep[np.flatnonzero(ts < horizon)[-2 if w.kind.by_session else -1 :]] = True
+                keep[np.flatnonzero(ts < horizon)[-2:]] = True
+            else:
+                changed = steps(w, seen, max(start, w.start))
+                keep |= in_sorted(changed[changed < horizon][-1:], ts)
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue
         params, row = Params.of([w]), np.zeros(len(ts), np.int32)

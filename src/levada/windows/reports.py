@@ -109,8 +109,8 @@ def instants(
     last, cap = MAX, high
     if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
-        high = max((int(t.max()) for t in finite if len(t)), default=low)
-        high = _at_clock(windows, high)
+        changed_last = max((int(t.max()) for t in finite if len(t)), default=None)
+        high = low if changed_last is None else _at_clock(windows, changed_last)
         if any(len(e) and int(e.max()) >= MAX for _, e in spans):
             last = high = max([high, *(int(s.ts[-1]) for s in seen if len(s.ts))])
     end, high = high, min(high, cap)

@@ -33,3 +33,11 @@ def choose() -> None:
     if folder := in_memory():
         os.environ["TMPDIR"] = str(folder)
         tempfile.tempdir = None  # asked anew
+
+
+def on_disk() -> dict[str, str]:
+    """The environment of a process that writes to the disk, whose files are none of its memory: of
+    one that is in memory each page that is read counts as the reader's own.
+    """
+    found = {name: text for name, text in os.environ.items() if name != "TMPDIR"}
+    return found if os.environ.get("TMPDIR") == str(MEMORY) else dict(os.environ)

@@ -61,7 +61,7 @@ def test_what_cannot_be_bound_is_a_sentence(
     if processors and processors[0] == [0]:
         processors = [ALLOWED[:1], *processors[1:]]
     with pytest.raises(UsageError, match=says):
-        Engine(master=master, pin=machine(tmp_path, processors))
+        Engine(master=master, pin=machine(tmp_path, processors), checkpoint=tmp_path / "c")
 
 
 def test_a_file_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

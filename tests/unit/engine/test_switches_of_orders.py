@@ -113,6 +113,10 @@ class Run:
         while sum(record.elements for record in self.engine._records().values()) < count:
             assert not self.engine.await_end(0.002)
 
+    def says(self, name: str, expected: Sequence[Report]) -> None:
+        """Waits until what is committed is published, too: a query's reports are these."""
+        until_engine(self.engine, lambda: same(expected, self.sink.reports[name]) is None)
+
     def settle(self) -> None:
         """Waits until the plan is that of the queries."""
         while self.engine._registry.changed:
@@ -156,7 +160,7 @@ def test_orders_that_change_all_the_time_change_no_result(runs: Callable[..., Ru
     assert sum("has gone over" in what for what in run.log) > 5, run.log
     for output, query in queries.items():
         own = [r for r in right(BODY, output, stream) if r.time <= stream[-1].ts]
-        assert same(own, run.sink.reports[output]) is None
+        run.says(output, own)
         rows = sum(len(list(r.solutions.elements())) for r in own)
         # results of before and after are the query's; a sink has them a moment before readers do
         until_engine(run.engine, lambda q=query, n=rows: _kept(q) == n)  # type: ignore[misc]
@@ -229,7 +233,7 @@ def test_a_query_that_is_suspended_while_it_goes_over(runs: Callable[..., Run], 
     gone = [what for what in run.log if what.startswith("few has gone over")]
     assert len(gone) > 1, run.log
     own = [r for r in right(BODY, "RSTREAM", stream) if r.time <= rest[-1].ts]
-    assert same(own, run.sink.reports["few"]) is None
+    run.says("few", own)
     run.engine.unregister("few")
     run.settle()
     assert run.joins() == 0
@@ -251,8 +255,7 @@ def test_a_query_that_comes_meanwhile_shares_the_new_operators(runs: Callable[..
     for name, body in (("q", BODY), ("newcomer", "?a :q ?b . ?b :r ?c")):
         seen = [*chains(2), *stream] if name == "q" else stream
         own = [r for r in right(body, "RSTREAM", seen) if r.time <= stream[-1].ts]
-        renamed = run.sink.reports[name]
-        assert same(own, renamed) is None
+        run.says(name, own)
 
 
 def test_what_goes_over_is_told(runs: Callable[..., Run], tmp_path: Path) -> None:
@@ -282,7 +285,7 @@ def test_figure_4_one_by_one_becomes_three_joins(runs: Callable[..., Run]) -> No
     assert run.joins() == 3, run.log
     assert "q0 has gone over to its new order" in run.log
     seen = [r for r in right(FIG4[0], "RSTREAM", elements) if r.time <= elements[-1].ts]
-    assert same(seen, run.sink.reports["q0"]) is None
+    run.says("q0", seen)
 
 
 def test_queries_of_a_run_before_go_over_too(runs: Callable[..., Run]) -> None:

@@ -19,6 +19,7 @@ from levada.runtime.driver.costs import room
 from levada.runtime.store.verify import verify
 from levada.testing.memory_sink import MemorySink
 from levada.windows.state.pieces import read_head
+from scratch import on_disk
 
 ROWS = 6000
 JOIN = "Istream(Select A.k, A.v, B.v As w From A [Range 1 hour], B [Range 1 hour] Where A.k = B.k)"
@@ -161,7 +162,9 @@ def test_what_a_task_has_of_its_own_follows_from_the_bound(tmp_path: Path) -> No
             (tmp_path / f"{name}{stream}.csv").write_text("\n".join(["ts,k", *lines]) + "\n")
     (tmp_path / "grows.py").write_text(GROWTH)
     command = [sys.executable, str(tmp_path / "grows.py"), str(tmp_path), "4MB"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    told = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=True, env=on_disk()
+    ).stdout
     found = re.search(r"(\d+) (-?\d+)\s*$", told)
     assert found is not None
     size, grown = map(int, found.groups())

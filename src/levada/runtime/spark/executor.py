@@ -26,9 +26,9 @@ import pickle
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -45,6 +45,9 @@ from levada.runtime.spark.carrier import THRESHOLD, BlobLostError, Carrier, Near
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
 from levada.runtime.spark.placed import Members, Roster, Sources, Where
 from levada.runtime.spark.settings import shares_host
+
+if TYPE_CHECKING:
+    from levada.runtime.spark.sight import Sight
 
 BESIDE = "spark.shuffle.readHostLocalDisk"
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
@@ -80,8 +83,7 @@ class SparkExecutor:
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
         self.homes: Homes | None = None if local else Homes()
-        # told before each epoch which executors there are
-        self.sight: Callable[[Collection[str]], None] | None = None
+        self.sight: Sight | None = None  # told before each epoch which executors there are
         # who does not let executors of one host read each other's files has them stand for hosts
         shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
         self._near, self._name = Near(by_host=shared), uuid.uuid4().hex
@@ -104,7 +106,7 @@ class SparkExecutor:
             raise
 
     def _run(self, job: Job) -> list[bytes]:
-        homes = self._homes_of(job)
+        homes, others = self._homes_of(job)
         if job.fused:
             payloads = job.payloads
             source = self._sources.of(payloads, homes) if homes else self._source(payloads, 1)
@@ -112,7 +114,9 @@ class SparkExecutor:
         if job.places is not None and self._scratch is None:
             return self._placed(job, job.places)
         if homes:
-            return self._at(job, Where((), (homes,) * job.stages))
+            # what prefers nobody would run where one is asked, too, and wait there
+            intake = tuple(itertools.islice(itertools.cycle(homes), len(job.payloads) * others))
+            return self._at(job, Where(intake, (homes,) * job.stages))
         folder = (
             None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
         )
@@ -147,15 +151,18 @@ class SparkExecutor:
         """The outcomes of a job whose tasks are placed."""
         return self._at(job, self._roster.where(places))
 
-    def _homes_of(self, job: Job) -> tuple[str, ...]:
-        """Where the tasks of each partition are to run; (): there is nothing to choose from."""
+    def _homes_of(self, job: Job) -> tuple[tuple[str, ...], bool]:
+        """Where the tasks of each partition are to run, (): there is nothing to choose from; and
+        whether there are executors that are not to get any.
+        """
         if self.homes is None or job.functions != EPOCH:
-            return ()
-        cores = self._members.cores()
+            return (), False
+        cores = there = self._members.cores()
         if self.sight is not None:
-            self.sight(cores)
+            seen = self.sight(there, wait=job.places is not None)
+            cores = {executor: own for executor, own in there.items() if executor in seen}
         homes = self.homes.of(job.partitions, cores, one=job.fused)
-        return tuple(self._members.at(executor) for executor in homes)
+        return tuple(self._members.at(executor) for executor in homes), len(cores) < len(there)
 
     def _at(self, job: Job, where: Where) -> list[bytes]:
         """Run a job whose tasks prefer executors: the outcomes. What a task sends to one that is to

@@ -1,6 +1,6 @@
 """Whether executors see what they will read and write, and run this version of Levada: asked when
-a session on a cluster is there, before anything is read, and of those that come later before the
-next epoch (docs/deployment.md#a-cluster-of-spark).
+a session on a cluster is there, before anything is read, and of those that come later before they
+are given work (docs/deployment.md#a-cluster-of-spark).
 
 The driver leaves a sign in the checkpoint; each executor looks for it, writes beside it, and looks
 at the files of streams and static data that the driver sees. Paths alone would not do: another
@@ -17,8 +17,10 @@ import os
 import platform
 import secrets
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,9 @@ KINDS: dict[str, type[LevadaError]] = {
 class Sight:
     """Who of the executors of a session has been asked; ``read``: the paths that are read by now.
     Called with those that are there before each epoch. Raises as ``probe``.
+
+    Who comes while others are there is asked beside the epochs: its Python takes as long as a start
+    of Levada to answer. Meanwhile its processors have that to do, so Spark runs nothing else there.
     """
 
     def __init__(
@@ -79,15 +84,37 @@ class Sight:
     ) -> None:
         self._session, self._executor, self._root, self._read = session, executor, root, read
         self._asked = frozenset[str]()
+        self._answer: Future[frozenset[str]] | None = None
 
-    def __call__(self, there: Collection[str]) -> None:
-        """Asks all of them if one has come."""
+    def __call__(self, there: Collection[str], *, wait: bool = False) -> frozenset[str]:
+        """Those of whom it is known that they see everything; ``wait``: all of them."""
+        answer = self._answer
+        if answer is not None and (wait or answer.done() or self._asked.isdisjoint(there)):
+            self._answer = None
+            self._asked = answer.result()
         if not self._asked.issuperset(there):
-            self.ask()
+            if wait or self._asked.isdisjoint(there):
+                self.ask()
+            elif self._answer is None:
+                self._answer = self._begin()
+        return self._asked.intersection(there)
 
     def ask(self) -> None:
         """Asks those that there are."""
         self._asked = probe(self._session, self._executor, self._root, self._read())
+
+    def _begin(self) -> Future[frozenset[str]]:
+        """Asks them in a thread of its own, for which the process does not wait when it ends."""
+        answer, paths = Future[frozenset[str]](), self._read()
+
+        def ask() -> None:
+            try:
+                answer.set_result(probe(self._session, self._executor, self._root, paths))
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=ask, name="levada-sight", daemon=True).start()
+        return answer
 
 
 def probe(session: Any, executor: Executor, root: Path, paths: Sequence[str]) -> frozenset[str]:

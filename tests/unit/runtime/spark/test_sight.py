@@ -3,6 +3,7 @@
 import itertools
 import platform
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from awaiting import until
 from levada.errors import CheckpointError, EngineError, LostTaskError, SourceError
 from levada.runtime.local import Job, LocalExecutor, resolve
 from levada.runtime.spark import sight
@@ -23,10 +25,10 @@ class Elsewhere:
     """
 
     def __init__(self, away: Any) -> None:
-        self._away, self.jobs = away, 0
+        self.away, self.jobs = away, 0
 
     def run(self, job: Job) -> list[bytes]:
-        back = self._away()
+        back = self.away()
         self.jobs += 1
         try:
             return LocalExecutor().run(job)
@@ -135,16 +137,58 @@ def test_one_at_which_all_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert sight.probe(session(["0,1"]), busy, root / "ck", paths(root)) == {"0", "1"}
 
 
-def test_who_comes_later_is_asked(root: Path) -> None:
+def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
+    """It gets no work before it has answered; who is there goes on."""
+    may = threading.Event()
     executor = Elsewhere(lambda: None)
     of = session(["0", "0", "0,1"])
     looks = sight.Sight(of, executor, root / "ck", lambda: paths(root))
     looks.ask()
-    looks(["0"])
-    assert executor.jobs == 1
-    looks(["0", "1"])
-    looks(["1"])
-    assert executor.jobs == 2
+    assert looks(["0"]) == {"0"} and executor.jobs == 1
+    run = executor.run
+
+    def waits(job: Job) -> list[bytes]:
+        assert may.wait(60)
+        return run(job)
+
+    executor.run = waits  # type: ignore[method-assign]
+    assert looks(["0", "1"]) == {"0"} == looks(["0", "1"])
+    may.set()
+    until(lambda: looks(["0", "1"]) == {"0", "1"})
+    assert looks(["1"]) == {"1"} and executor.jobs == 2, "nobody is asked twice"
+
+
+def test_who_is_alone_is_waited_for(root: Path) -> None:
+    """Also where a placement says where each task is to run."""
+    executor = Elsewhere(lambda: None)
+    looks = sight.Sight(
+        session(["0", "0", "1", "1", "1,2"]), executor, root / "ck", lambda: paths(root)
+    )
+    looks.ask()
+    assert looks(["1"]) == {"1"}
+    assert looks(["1", "2"], wait=True) == {"1", "2"}
+    assert not list((root / "ck").iterdir())
+
+
+def test_what_one_that_comes_does_not_see_ends_an_epoch_behind_it(root: Path) -> None:
+    executor = Elsewhere(lambda: None)
+    looks = sight.Sight(session(["0", "0", "0,1"]), executor, root / "ck", lambda: paths(root))
+    looks.ask()
+
+    def away() -> Any:
+        (root / "static.nt").rename(root / "away")
+        return lambda: (root / "away").rename(root / "static.nt")
+
+    executor.away = away
+
+    def told() -> bool:
+        try:
+            looks(["0", "1"])
+        except SourceError as error:
+            return f"does not see {root}/static.nt" in error.message
+        return False
+
+    until(told)
 
 
 def test_a_file_that_goes_meanwhile(root: Path) -> None:

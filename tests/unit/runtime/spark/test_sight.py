@@ -151,7 +151,7 @@ def test_who_comes_later_is_asked_beside_the_epochs(root: Path) -> None:
         assert may.wait(60)
         return run(job)
 
-    executor.run = waits  # type: ignore[method-assign]
+    executor.run = waits
     assert looks(["0", "1"]) == {"0"} == looks(["0", "1"])
     may.set()
     until(lambda: looks(["0", "1"]) == {"0", "1"})

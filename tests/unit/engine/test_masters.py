@@ -17,6 +17,12 @@ from ports import free_port
 TEMPORARY = "The checkpoint would be temporary, and executors of {} on other hosts"
 
 
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that other tests of this process have started would be gone by."""
+    monkeypatch.setattr(executors, "running_context", lambda: None)
+
+
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
 def test_a_temporary_checkpoint_is_refused_where_executors_are_elsewhere(master: str) -> None:
     with pytest.raises(UsageError, match=TEMPORARY.format(master)):

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from cases.case import CaseQuery
@@ -30,6 +30,7 @@ from coming import MODES, PHASES, Coming, World, check, comings, counters
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 40 if SETS else 10
 """The most queries of a set."""
+PARTS = 2
 pytestmark = pytest.mark.timeout(0)
 
 mixed_modes = st.lists(st.sampled_from(MODES), min_size=PHASES + 1, max_size=PHASES + 1)
@@ -62,13 +63,14 @@ def _cuts(draw: st.DrawFn, size: int) -> list[int]:
 
 def judge(
     queries: st.SearchStrategy[list[CaseQuery]], worlds: st.SearchStrategy[World], number: int,
-    **options: Any,
+    first: int, **options: Any,
 ) -> dict[str, Counter[str]]:  # fmt: skip
-    """Judges so many sets in all modes; what is shared."""
+    """Judges so many sets, which follow from ``first``, in all modes; what is shared."""
     shared = counters()
 
+    @seed(first)
     @settings(
-        max_examples=SETS or number,
+        max_examples=number,
         deadline=None,
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -96,15 +98,19 @@ def is_shared(shared: Mapping[str, Counter[str]]) -> None:
     assert relax["relaxed"] * least >= relax["needed"], f"joins are relaxed: {shared}"
 
 
-def test_each_says_what_it_says_alone() -> None:
-    is_shared(judge(sketched_sets(MOST), worlds(), 14))
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_says_what_it_says_alone(part: int, random_seed: int) -> None:
+    sets = (SETS or 40) // PARTS
+    is_shared(judge(sketched_sets(MOST), worlds(), sets, PARTS * random_seed + part))
 
 
-def test_each_says_in_cql_what_it_says_alone() -> None:
-    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), 6))
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_says_in_cql_what_it_says_alone(part: int, random_seed: int) -> None:
+    sets = (SETS or 18) // PARTS
+    is_shared(judge(cql_sketched_sets(MOST), tuple_worlds(), sets, PARTS * random_seed + part))
 
 
 @pytest.mark.skipif(not SETS, reason="Each suspension is an epoch run again: LEVADA_CASES has it.")
-def test_those_with_too_many_rows_are_suspended_and_the_others_go_on() -> None:
-    shared = judge(sketched_sets(10), worlds(), SETS, max_rows=6)
+def test_those_with_too_many_rows_are_suspended_and_the_others_go_on(random_seed: int) -> None:
+    shared = judge(sketched_sets(10), worlds(), SETS, random_seed, max_rows=6)
     assert sum(counts["suspended"] for counts in shared.values()), f"some are: {shared}"

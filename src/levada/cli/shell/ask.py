@@ -7,8 +7,11 @@ it the engine; what it has shown stays.
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from levada.app.app_file import App
 from levada.app.prepare import known_to, queries_of
@@ -48,9 +51,10 @@ def ask(app: App, name: str, sink: Sink, *, once: bool) -> tuple[bool, list[str]
     try:
         _tell(engine, app, name)
         endless = bool(app.streams) or any(static.reload for static in app.static)
-        engine.start(once=once or not endless)
-        while not engine.await_end(LOOK):
-            pass
+        with heard.until_interrupted():
+            engine.start(once=once or not endless)
+            while not engine.await_end(LOOK):
+                heard.check()
         remarks = list(_remarks(engine, name))
     except KeyboardInterrupt:
         heard.over = True
@@ -74,6 +78,28 @@ class Heard:
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Gives a batch on."""
         return [] if self.over else self._sink.publish(query, variables, epoch, batch)
+
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """Ctrl-C is remembered: Python drops an exception that meets a finalizer."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            self.over = True
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGINT, interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def check(self) -> None:
+        """Raises ``KeyboardInterrupt`` if there was one."""
+        if self.over:
+            raise KeyboardInterrupt
 
 
 def _tell(engine: Engine, app: App, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -296,6 +297,10 @@ def feed_until(room: Room, running: Engine, condition: Callable[[], bool]) -> No
     pytest.fail(f"{room.kept()} rows are kept")
 
 
+def _keeps(room: Room, rows: int) -> bool:
+    return room.kept() == rows
+
+
 def says(room: Room, name: str) -> list[list[str]]:
     """The things of value 1 in the reports of a query that have some."""
     reports = room.sink.reports.get(name, [])
@@ -313,7 +318,7 @@ def test_rows_of_tables_that_want_other_static_rows_come_with_them(
         for part, kept in enumerate((14 + 13, THINGS, THINGS)):
             table = [{"c": part + i} for i in range(2)]
             running.register_each(text, table, name=f"row{part}-{{{{c}}}}")
-            feed_until(room, running, lambda kept=kept: room.kept() == kept)
+            feed_until(room, running, partial(_keeps, room, kept))
         assert opened.count("file") == 1
         at = 500 * room.fed
         feed(running, room.path, [element(at, "x2 p 1"), element(at + 9000, "x1 p 2")])

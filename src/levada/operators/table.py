@@ -26,6 +26,7 @@ from levada.operators.interval.arranged import (
     arrange_distinct,
     arranged_join,
     arranged_join_in_pieces,
+    relaxed_static,
 )
 from levada.operators.interval.by_number.narrow import narrow
 from levada.operators.interval.by_number.numbered import instants, numbered
@@ -63,6 +64,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.ArrangeDistinct: arrange_distinct,
     s.ArrangedJoin: arranged_join,
     s.ArrangeStream: arrange_stream,
+    s.RelaxedStatic: relaxed_static,
     s.RelaxedStream: relaxed_stream,
     s.StreamJoin: stream_join,
     s.MultiwayJoin: multiway,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -250,6 +251,79 @@ def test_rows_of_members_that_are_gone_go_when_others_come(tmp_path: Path) -> No
             room.feed(running)
         assert room.kept() <= 4 * 14, "not all twelve are there"
         assert len(next(v for k, v in room.pieces().items() if k.endswith(".arranged"))) <= 5
+
+
+def test_queries_that_want_other_static_rows_share_what_any_of_them_wants(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    """14 things are of the first kind, 13 of each other one."""
+    room = Room(tmp_path)
+
+    def come(running: Engine, name: str, side: str, kept: int, length: str = "PT2S") -> None:
+        text = TEXT.format("?x ?v", "?x :p ?v", side)
+        running.register(text.replace("PT2S", length), name=name)
+        feed_until(room, running, lambda: room.kept() == kept)
+
+    with room.engine(sharing="relax") as running:
+        for i in (0, 1):
+            text = TEXT.format("?x ?v", "?x :p ?v", f"?x :kind :k{i}")
+            running.register(text, name=f"q{i}")
+        running.start()
+        feed_until(room, running, lambda: room.kept() == 14 + 13)
+        assert opened == ["file"]
+        come(running, "q2", "?x :kind :k2", THINGS)
+        come(running, "again", "?x :kind ?k FILTER(?k = :k2)", THINGS + 13)  # by its text, alone
+        come(running, "others", "?x :kind ?k FILTER(?k IN (:k0, :k2))", THINGS + 13 + 27)
+        assert "file" not in opened[1:], "newcomers read the imprint"
+        for name in ("q0", "q1", "again", "others"):
+            running.unregister(name)
+        # of the 40 more than half are nobody's
+        come(running, "last", "?x :kind :k2", 13, "PT4S")
+        told = show_run(tell_run(tmp_path / "c")).split("kept once")[1]
+        assert "RelaxedStatic" in told
+        at = 500 * room.fed
+        things = [element(at, "x2 p 1"), element(at, "x3 p 1"), element(at + 9000, "x1 p 2")]
+        feed(running, room.path, things)
+        until_engine(running, lambda: says(room, "last"))
+    assert says(room, "last")[-1] == ["<http://e/x2>"]
+
+
+def feed_until(room: Room, running: Engine, condition: Callable[[], bool]) -> None:
+    """One element after the other."""
+    for _ in range(20):
+        room.feed(running)
+        if condition():
+            return
+    pytest.fail(f"{room.kept()} rows are kept")
+
+
+def _keeps(room: Room, rows: int) -> bool:
+    return room.kept() == rows
+
+
+def says(room: Room, name: str) -> list[list[str]]:
+    """The things of value 1 in the reports of a query that have some."""
+    reports = room.sink.reports.get(name, [])
+    found = [[dict(s)["x"] for s in r.solutions if dict(s)["v"].startswith('"1"')] for r in reports]
+    return [each for each in found if each]
+
+
+def test_rows_of_tables_that_want_other_static_rows_come_with_them(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    room = Room(tmp_path)
+    text = TEXT.format("?x ?v", "?x :p ?v", "?x :kind ?k FILTER(?k = <http://e/k{{c}}>)")
+    with room.engine(sharing="relax") as running:
+        running.start()
+        for part, kept in enumerate((14 + 13, THINGS, THINGS)):
+            table = [{"c": part + i} for i in range(2)]
+            running.register_each(text, table, name=f"row{part}-{{{{c}}}}")
+            feed_until(room, running, partial(_keeps, room, kept))
+        assert opened.count("file") == 1
+        at = 500 * room.fed
+        feed(running, room.path, [element(at, "x2 p 1"), element(at + 9000, "x1 p 2")])
+        until_engine(running, lambda: says(room, "row1-2"))
+    assert says(room, "row1-2")[-1] == ["<http://e/x2>"] and not says(room, "row0-0")
 
 
 def test_rows_of_streams_are_kept_for_nobody_where_static_ones_are(tmp_path: Path) -> None:

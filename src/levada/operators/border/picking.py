@@ -82,6 +82,8 @@ class Picking:
         """The rows that a relaxed join or set has any use for, or what keeps a side of several."""
         target, shares = self.plan.nodes[consumer.node], shares_of(self.plan)
         join, made, kept = target.of(s.Join), target.of(s.Occur), target.of(s.RelaxedStream)
+        if (static := target.of(s.RelaxedStatic)) is not None:
+            return sifted(static, 0, frame, shares, self.pool)
         if join is not None and join.step.relaxed:
             if is_arranged(join.step, consumer.input):  # read where it is
                 return frame

@@ -6,7 +6,9 @@
 All rows of a member of an arrangement come in one epoch, the first one of those who asked for it,
 and are there before anybody's rows look for them. So new rows of the other side meet what is kept,
 by the key and the member of the *arrangement*, and are themselves kept for nothing but what makes
-them a set. What a join keeps of static data is nothing, however many join with them.
+them a set. What a join keeps of static data is nothing, however many join with them. Of what is
+kept for relaxed joins whose queries want other static rows some more come with each newcomer that
+wants some; a join meets those that its own picks want.
 
 Invariant: rows that meet are in one partition, since both sides are placed by the same terms.
 Cost of an epoch: by its new rows and the result, a probe for each run of the arrangement, of which
@@ -21,6 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Ints
 from levada.model.frame import Column, Frame, concat
@@ -39,9 +42,11 @@ from levada.operators.interval.join import (
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.operators.rows import sift
-from levada.operators.rows.pairs import batched
+from levada.operators.rows.pairs import Pairs, batched
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.shares import Shares
+from levada.terms.term_pool import Pool
 from levada.windows.intervals import by_weight
 from levada.windows.state import runs
 from levada.windows.state.pieces import State
@@ -61,22 +66,65 @@ def arrange_distinct(node: PlanNode[s.ArrangeDistinct], inputs: Inputs, env: Env
     return None
 
 
+def relaxed_static(node: PlanNode[s.RelaxedStatic], inputs: Inputs, env: Env) -> Frame | None:
+    """Keeps those that are not there yet. What nobody wants any more goes with others that come,
+    if it is more than half.
+    """
+    rows, key = _arriving(node, inputs), _key(node.id)
+    if rows is None:
+        return None
+    there = [runs.rows_of(env.state, piece) for piece in env.state.pieces(key)]
+    if not there:
+        runs.add_lasting(env.state, key, runs.arranged(rows), node.alive)
+        return None
+    old = concat(there)
+    kept = node.alive[old["op"]]
+    if env.shares is not None:
+        wanted = sift.wanted(node, 1, old, env.shares, env.pool)
+        kept = kept if wanted is None else kept & wanted
+    few = 2 * np.count_nonzero(kept) < old.n
+    old = old.where(kept) if few else old
+    both = concat([old, rows.select(old.columns)])
+    _, first = group(*_whole(both, len(node.step.kept)))
+    new = first[first >= old.n]
+    if few:
+        left = both.take(np.concatenate([np.arange(old.n), new]))
+        env.state.replace(key, runs.put(env.state, runs.arranged(left)) if left.n else [])
+    elif len(new):
+        runs.add_lasting(env.state, key, runs.arranged(rows.take(new - old.n)), node.alive)
+    return None
+
+
+def _whole(rows: Frame, slots: int) -> r.Key:
+    """What tells rows that are kept apart: their keys and what else they have."""
+    k, h = rows[col.KEY], rows[col.CHECK]
+    for i in range(slots):
+        k, h = combine(k, h, rows[col.x(i)], rows[col.y(i)])
+    return k, h
+
+
 def _keep(node: PlanNode[s.Arrange], inputs: Inputs, env: Env, *, once: bool = False) -> None:
+    rows = _arriving(node, inputs, once=once)
+    if rows is not None:
+        runs.add_lasting(env.state, _key(node.id), runs.arranged(rows), node.alive)
+
+
+def _arriving(node: PlanNode[s.Arrange], inputs: Inputs, *, once: bool = False) -> Frame | None:
+    """The rows of members that are there, as they are kept; None: there are none."""
     step, (frame,) = node.step, inputs
     if frame is None:
-        return
+        return None
     if not node.alive.all():
         frame = frame.where(node.alive[frame["op"]])
     if not frame.n:
-        return
+        return None
     if once:
         frame = frame.take(group(*r.key_of(frame, (*step.keys, *step.kept)))[1])
     columns: dict[str, Column] = {"op": frame["op"], col.PLACE: frame[col.PLACE]}
     for i, (at, facets) in enumerate(zip(step.kept, node.layout.slots, strict=True)):
         columns |= r.renumber(frame, at, i, facets)
     begin, end = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
-    rows = runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
-    runs.add_lasting(env.state, _key(node.id), runs.arranged(rows), node.alive)
+    return runs.keyed(Frame(columns, frame.n), r.key_of(frame, step.keys), begin, end, None)
 
 
 def arranged_join(node: Join, inputs: Inputs, env: Env) -> Frame | None:
@@ -93,9 +141,30 @@ def arranged_join_in_pieces(node: Join, inputs: Inputs, env: Env) -> Iterator[Fr
         return
     new = own(node, _arrived(node, at, inputs, env), env)
     old = arranged_rows(node, step.arranged, step.reads, env.state)
-    for pairs in batched(node, lambda: meet(step, new, old, turned=at == 1), env):
+
+    def found() -> Iterator[Pairs]:
+        return _wanted(node, meet(step, new, old, turned=at == 1), env)
+
+    for pairs in batched(node, found, env):
         if (joined := paired(node, step, pairs, node.input_layouts)) is not None:
             yield joined
+
+
+def _wanted(node: Join, found: Iterator[Pairs], env: Env) -> Iterator[Pairs]:
+    """Without those of static rows that are kept for others, or that nobody wants any more."""
+    shares, at = env.shares, node.step.arranged
+    if not node.step.relaxed or shares is None:
+        return found
+    if not isinstance(shares.plan.nodes[node.inputs[at]].step, s.RelaxedStatic):
+        return found
+    return (_of_picks(node, pairs, shares, env.pool) for pairs in found)
+
+
+def _of_picks(node: Join, pairs: Pairs, shares: Shares, pool: Pool) -> Pairs:
+    a, i, b, j = pairs.a, pairs.i, pairs.b, pairs.j
+    there, row, op = (b, j, a["op"][i]) if node.step.arranged else (a, i, b["op"][j])
+    keep = sift.wanted(node, node.step.arranged, there.take(row).with_(op=op), shares, pool)
+    return pairs if keep is None else Pairs(a, i[keep], b, j[keep])
 
 
 def _key(arrangement: int) -> str:

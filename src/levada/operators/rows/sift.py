@@ -42,7 +42,7 @@ from levada.terms.term_pool import Pool
 from levada.windows import numbers
 
 CLASSES = 48
-Relaxed = s.Join | s.Occur | s.RelaxedStream
+Relaxed = s.Join | s.Occur | s.RelaxedStream | s.RelaxedStatic
 
 
 class Told(NamedTuple):
@@ -97,15 +97,24 @@ class Wanted(NamedTuple):
 
 
 def sifted(node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool) -> Frame:
-    """The rows of input ``i`` that some pick wants; static ones all, since they do not come again
-    for a newcomer. Raises ``ExcessError``.
+    """The rows of input ``i`` that some pick wants; static ones all, unless they come again for a
+    newcomer. Raises ``ExcessError``.
     """
-    if not node.input_layouts[i].windows:
+    comes_again = isinstance(node.step, s.RelaxedStatic)
+    if not rows.n or not (node.input_layouts[i].windows or comes_again):
         return rows
-    wanted = node.known(_wanted, i, shares, pool.seed)
-    if not wanted.sift or not rows.n:
-        return rows
-    return rows.where(wanted.bits(rows, pool, all_of=False) != 0)
+    found = wanted(node, i, rows, shares, pool)
+    return rows if found is None else rows.where(found)
+
+
+def wanted(
+    node: PlanNode[Relaxed], i: int, rows: Frame, shares: Shares, pool: Pool
+) -> Bools | None:  # fmt: skip
+    """Which rows of input ``i`` some pick wants, static ones, too; None: all. Of static rows that
+    are kept for several joins (``i`` is 1) as far as what is kept tells. Raises ``ExcessError``.
+    """
+    told = node.known(_wanted, i, shares, pool.seed)
+    return told.bits(rows, pool, all_of=False) != 0 if told.sift else None
 
 
 def ends(

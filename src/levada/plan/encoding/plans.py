@@ -51,6 +51,7 @@ STEPS: dict[str, type] = {
     "arrange": s.Arrange,
     "join": s.Join,
     "arrange distinct": s.ArrangeDistinct,
+    "relaxed static": s.RelaxedStatic,
     "arranged join": s.ArrangedJoin,
     "arrange stream": s.ArrangeStream,
     "relaxed stream": s.RelaxedStream,

@@ -54,7 +54,7 @@ class Families:
     def contained(self, name: str, installer: Installer, root: Op) -> Op:
         """A query that comes, each of its blocks as a pick of its family's."""
         by: dict[int, Op] = {}
-        for block in blocks(root, installer.timing.of_rows):
+        for block in blocks(root, installer.timing.of_rows, static=False):
             if not joins(block.join):
                 continue
             key = installer.signature(block.relaxed)

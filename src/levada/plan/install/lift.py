@@ -17,7 +17,8 @@ each query has one term in both. A condition below the join is taken out part by
 
 What a condition says of a row is the same above the joins if its variables are always bound: what
 is not joins with any value, and has that above. So whose are not stays where it is, as does what
-goes by chance or the time, what only says that something is bound, and what is of static rows.
+goes by chance or the time, what only says that something is bound, and what is of static rows
+that a join keeps for itself, or of the keys by which others are kept.
 Columns of tuples may be
 NULL: what is NULL joins with nothing. On the way up each part keeps the names that its variables
 have there, for which projections keep all that there is below: what queries ask of it or not, the
@@ -46,6 +47,7 @@ from levada.plan.install.told.within import TURNED, Within, guard, within
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
+from levada.plan.physical.shared.arranged import static_side, with_relaxed_static
 from levada.plan.sealed.kinds import Order
 
 _ENDS = (0, 2)  # subject and object
@@ -80,20 +82,27 @@ class Lifted:
 class Lifting:
     """The walk through one block; ``windows``: of its rows. ``found``: what has been lifted.
     ``joined``: below a join, where terms of patterns are, too, and conditions of any form.
+    ``static``: whether static rows that a join reads where they are kept may be others, too. While
+    those of one are walked through, ``keys_of_static`` are the variables by which they are kept.
     """
 
     windows: tuple[int, ...]
     found: list[Lifted] = field(default_factory=list)
     joined: bool = True
+    static: bool = True
     hidden: int = 0
+    keys_of_static: frozenset[str] | None = None
 
     def lift(self, op: Op, way: tuple[int, ...]) -> Op:
         """The operator with what is below it lifted; ``way``: the inputs that lead to it. Static
-        rows come once, so that a newcomer would not find those that nobody wanted before.
+        rows come once, so that a newcomer would not find those that nobody wanted before, unless
+        they are kept where they come again for it (``RelaxedStatic``).
         """
-        if not op.windows:
+        if not op.windows and self.keys_of_static is None:
             return op
         match op.spec:
+            case p.Match(pattern, None) if self.keys_of_static is not None:
+                return self._pattern(op, op.spec, pattern, way)
             case p.Match(pattern, stream) if self.joined and stream and not op.weighted:
                 return self._pattern(op, op.spec, pattern, way)
             case p.Select(pattern, ()) if self.joined and not op.weighted:
@@ -201,6 +210,9 @@ class Lifting:
             (below,) = child.inputs
             for part in conjuncts(child.spec.condition):
                 parts += 1
+                if self.keys_of_static and not self.keys_of_static.isdisjoint(variables(part)):
+                    left.append(part)
+                    continue
                 stays = _stays_true(part, below)
                 if _told(part, below, told, any_order=stays):
                     continue
@@ -222,13 +234,29 @@ class Lifting:
 
     def _join(self, op: Op, spec: p.Join, way: tuple[int, ...]) -> Op:
         """A join, by whose windows picks tell their own."""
-        inputs = tuple([self.lift(child, (*way, i)) for i, child in enumerate(op.inputs)])
+        at = static_side(op) if self.static else -1
+        at = at if at >= 0 and _is_static_pattern(op.inputs[at]) else -1
+        inputs = tuple([
+            self._of_static(child, spec, (*way, i)) if i == at else self.lift(child, (*way, i))
+            for i, child in enumerate(op.inputs)
+        ])  # fmt: skip
         assert op.windows is not None, "event times"
         places = tuple(map(self.windows.index, op.windows))
         new = [v for a, b in zip(inputs, op.inputs, strict=True) for v in _new(a, b)]
         once = tuple(dict.fromkeys(new))
         keys = (*spec.keys, *(v for v in once if new.count(v) > 1))
-        return _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
+        found = _over(op, inputs, once, replace(spec, keys=keys, relaxed=True, places=places))
+        lifted = at >= 0 and inputs[at] is not op.inputs[at]
+        return with_relaxed_static(found, at) if lifted else found
+
+    def _of_static(self, op: Op, join: p.Join, way: tuple[int, ...]) -> Op:
+        """The static side of a join; what is said of its keys stays, since those are told by
+        identity alone where they are kept.
+        """
+        self.keys_of_static = frozenset(join.keys)
+        found = self.lift(op, way)
+        self.keys_of_static = None
+        return found
 
     def _set(self, op: Op, spec: p.Occur, way: tuple[int, ...]) -> Op:
         """A set, whose rows are told apart by all that they have."""
@@ -241,6 +269,13 @@ def joins(op: Op) -> bool:
     if not isinstance(op.spec, p.Join) or op.weighted or not op.windows:
         return False
     return bool(op.spec.keys) and not op.spec.negative
+
+
+def _is_static_pattern(op: Op) -> bool:
+    """Whether this is a static pattern with conditions or without."""
+    while isinstance(op.spec, p.Filter) and op.spec.draw is None:
+        (op,) = op.inputs
+    return isinstance(op.spec, p.Match) and op.spec.stream is None and not op.weighted
 
 
 def makes_set(op: Op) -> bool:

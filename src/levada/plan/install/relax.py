@@ -20,7 +20,9 @@ it, times included, so nothing above can tell.
                                   within it are blocks of their own
     count windows                 joins over one are by number (``by_number``), so that others of
                                   any length share them
-    what is not                   what is entailed, static, in sessions, in paths; count windows
+    static rows                   those of a pattern that a join reads where they are kept
+                                  (``lift``)
+    what is not                   what is entailed, in sessions, in paths; count windows
                                   that change with each m-th element or count by value; joins
                                   without a key; other rows with weights. Joins on the right of
                                   OPTIONAL, MINUS and EXISTS are blocks of their own
@@ -233,8 +235,12 @@ def _less(counts: Counter[Wants], wants: Wants) -> None:
         del counts[wants]
 
 
-def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
-    """The blocks of a query; ``windows``: the member of rows with the times of these windows."""
+def blocks(
+    root: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
+) -> Iterator[Block]:
+    """The blocks of a query; ``windows``: the member of rows with the times of these windows.
+    ``static``: queries may differ in the static rows that they join with.
+    """
     waiting, seen = [root], set()
     while waiting:
         op = waiting.pop()
@@ -243,7 +249,7 @@ def blocks(root: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[B
         seen.add(id(op))
         if isinstance(op.spec, p.Panes) and _read_alone(op.inputs[0], windows):
             yield from _grouped(op.inputs[0])
-        elif (found := tuple(_joined(op, windows))) or joins(op):
+        elif (found := tuple(_joined(op, windows, static=static))) or joins(op):
             yield from found
         else:
             waiting += beside(op)
@@ -266,7 +272,9 @@ def sub_blocks(
                 below += beside(op)
 
 
-def _joined(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Block]:
+def _joined(
+    op: Op, windows: Callable[[tuple[int, ...]], Member], *, static: bool = True
+) -> Iterator[Block]:  # fmt: skip
     """A join as a block, if it is one and queries may differ in anything below it."""
     counted = by_number(op, windows)
     if counted is None and not joins(op):
@@ -274,7 +282,7 @@ def _joined(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> Iterator[Bl
     join = op if counted is None else counted.join
     assert join.windows is not None, "a join of rows with event times"
     own = windows(join.windows).windows[: len(join.windows)]
-    lifting = Lifting(join.windows)
+    lifting = Lifting(join.windows, static=static)
     relaxed = lifting.lift(join, (0,))
     if counted or lifting.found or any(window.kind in LOOSE for window in own):
         yield replace(_block(op, relaxed, lifting, own), counted=counted)

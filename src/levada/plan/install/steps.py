@@ -193,7 +193,11 @@ class Steps:
             relaxed = isinstance(spec, p.RelaxedStream)
             made = s.RelaxedStream if relaxed else s.ArrangeStream
             return made(by, kept, spec.raw), self._windows(op)
-        keeping = s.ArrangeDistinct if isinstance(spec, p.ArrangeDistinct) else s.Arrange
+        keeping: type[s.Arrange] = s.Arrange
+        if isinstance(spec, p.ArrangeDistinct):
+            keeping = s.ArrangeDistinct
+        elif isinstance(spec, p.RelaxedStatic):
+            keeping = s.RelaxedStatic
         return keeping(by, kept), Member(since=self.data)  # by which it is found again
 
     def _emit(self, op: Op) -> tuple[s.Step, Member]:

@@ -62,6 +62,11 @@ class ArrangeDistinct(Arrange):
 
 
 @dataclass(frozen=True, slots=True)
+class RelaxedStatic(Arrange):
+    """The same for relaxed joins, some of whose queries want other rows of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArrangeStream(Arrange):
     """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
 

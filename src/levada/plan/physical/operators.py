@@ -36,6 +36,7 @@ from levada.plan.physical.joins import ArrangeDistinct as ArrangeDistinct
 from levada.plan.physical.joins import ArrangeStream as ArrangeStream
 from levada.plan.physical.joins import LinkedJoin as LinkedJoin
 from levada.plan.physical.joins import MultiwayJoin as MultiwayJoin
+from levada.plan.physical.joins import RelaxedStatic as RelaxedStatic
 from levada.plan.physical.joins import RelaxedStream as RelaxedStream
 from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import CountWindow as CountWindow
@@ -333,7 +334,7 @@ Spec = (
     | Numbered | Instants | Narrow
     | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
     | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange | ArrangeDistinct | ArrangeStream
-    | RelaxedStream
+    | RelaxedStatic | RelaxedStream
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip

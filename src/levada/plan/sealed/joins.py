@@ -102,6 +102,13 @@ class ArrangeDistinct(Arrange):
 
 
 @dataclass(frozen=True, slots=True)
+class RelaxedStatic(Arrange):
+    """The same for relaxed joins: rows that some pick above any of these wants, once each. Those
+    that a newcomer wants come in its first epoch, and stay if they are not there.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ArrangedJoin(Join):
     """A join whose side ``arranged`` are the rows of an ``Arrange``, which it reads where these are
     kept: their slots ``reads``. It has key slots on the other side alone.

@@ -13,13 +13,14 @@ By which slots of a join's inputs a pick's conditions can be told follows from w
 slots come from, down to there: one that is a key of a join comes from both sides. What a join fills
 in where a side lacks it is told above alone.
 
-What keeps a side for several relaxed joins (``RelaxedStream``) stands below the picks of all of
-them, and keeps what any of these wants. It is no step of a way.
+What keeps a side for several relaxed joins (``RelaxedStream``, ``RelaxedStatic``) stands below the
+picks of all of them, and keeps what any of these wants. It is no step of a way. Static rows that a
+newcomer wants come in its first epoch: their patterns are read again then, as if they were new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -60,7 +61,7 @@ class Side(NamedTuple):
 class Standing:
     """A relaxed join or set, or what keeps a side of several (``node``), as it stands below the
     picks of a node: which ``members`` of the pick are above which of it (``own``). ``places``: of
-    its windows among the pick's.
+    its windows among the pick's. Behind what comes to such a side stands what is kept of it.
     """
 
     pick: PlanNode[s.Pick]
@@ -129,8 +130,17 @@ class Shares:
     @cached_property
     def wanted(self) -> Terms:
         """The terms that relaxed patterns stand for: those that some living pick wants."""
+        return self._terms(_picks(self.plan))
+
+    @cached_property
+    def coming(self) -> Terms:
+        """The same of picks that no epoch had before this version."""
+        nodes = self.plan.nodes
+        return self._terms((n, m) for n, m in _picks(self.plan) if nodes[n].fresh[m])
+
+    def _terms(self, picks: Iterable[At]) -> Terms:
         found: dict[At, dict[tuple[Term, ...], None]] = {}
-        for pick in _picks(self.plan):
+        for pick in picks:
             for at, terms in picked(self.plan, *pick).items():
                 found.setdefault(at, {}).update(dict.fromkeys(terms))
         return {at: tuple(terms) for at, terms in found.items()}
@@ -171,6 +181,7 @@ def widened(plan: Plan) -> Plan:
     wide |= _far_enough(plan)
     sets = {n for n, node in plan.nodes.items() if (own := node.of(s.Occur)) and own.step.wide}
     wide |= _wide_sets(plan, sets)
+    wide |= _read_again(plan, shares)
     return replace(plan, nodes={**plan.nodes, **wide}) if wide else plan
 
 
@@ -187,6 +198,22 @@ def _widened(node: PlanNode, shares: Shares) -> PlanNode:
             if window in (_ALL, _NUMBERS) and found:
                 table.put(j, member, longest(found))
     return replace(node, windows=table)
+
+
+def _read_again(plan: Plan, shares: Shares) -> dict[int, PlanNode]:
+    """The static patterns of which picks that are new want rows, as new ones."""
+    found: dict[int, PlanNode] = {}
+    for number, each in shares.standing.items():
+        for one in each if isinstance(plan.nodes[number].step, s.RelaxedStatic) else ():
+            node, own = plan.nodes[number], one.own[one.pick.fresh[one.members]]
+            while node.inputs:
+                own = node.members.inputs[0][own].astype(np.int64)
+                node = plan.nodes[node.inputs[0]]
+            if len(own):
+                fresh = found.get(node.id, node).fresh.copy()
+                fresh[own] = True
+                found[node.id] = node.revised(node.consumers, fresh, node.newest)
+    return found
 
 
 def _far_enough(plan: Plan) -> dict[int, PlanNode]:
@@ -256,10 +283,11 @@ def _standing(plan: Plan, pick: PlanNode[s.Pick]) -> Iterator[Standing]:
             yield Standing(pick, node.id, members, own, sides, join.step.places)
             for i, side in enumerate(sides):
                 below, there, known = _below(plan, node, i, own, side.slots)
-                if isinstance(below.step, s.RelaxedStream):
+                if isinstance(below.step, s.RelaxedStream | s.RelaxedStatic):
+                    here = side._replace(slots=known)
                     known = _kept(pick.step, join.step, below.step, slots, known)
                     common = side._replace(slots=known, alone=is_alone(plan, below, 0))
-                    yield Standing(pick, below.id, members, there, (common,), side.places)
+                    yield Standing(pick, below.id, members, there, (common, here), side.places)
                     below, there, known = _below(plan, below, 0, there, known)
                 waiting.append((side.way, below, there, known))
         elif (made := node.of(s.Occur)) is not None and made.step.relaxed:
@@ -297,8 +325,10 @@ def _side(
 
 
 def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
-    """Whether nobody else reads what comes to an input of a node."""
+    """Whether nobody else reads what comes to an input of a node, nor has: static rows stay."""
     below = plan.nodes[node.inputs[i]]
+    if isinstance(node.step, s.RelaxedStatic) or isinstance(below.step, s.RelaxedStatic):
+        return False
     while len(below.consumers) == 1 and not (np.diff(below.consumers[0].fan.offsets) > 1).any():
         if not isinstance(below.step, s.Filter | s.Extend | s.RelaxedStream):
             return True
@@ -307,7 +337,7 @@ def is_alone(plan: Plan, node: PlanNode, i: int) -> bool:
 
 
 def _kept(
-    pick: s.Pick, join: s.Join, kept: s.RelaxedStream, slots: Slots, there: Slots
+    pick: s.Pick, join: s.Join, kept: s.Arrange, slots: Slots, there: Slots
 ) -> Slots:  # fmt: skip
     """Where slots of a join's rows stand among those of which its side is kept; ``there``: among
     those that are. The terms by which it is kept the join has from its other side; of these nothing
@@ -357,7 +387,7 @@ def picked(plan: Plan, number: int, member: int) -> Terms:
         at, own = number, member
         for i in way:
             at, own = _input_of(plan, at, own, i)
-            if isinstance(plan.nodes[at].step, s.RelaxedStream):
+            if isinstance(plan.nodes[at].step, s.RelaxedStream | s.RelaxedStatic):
                 at, own = _input_of(plan, at, own, 0)
         found[at, own] = (*found.get((at, own), ()), tuple(terms))
     return found

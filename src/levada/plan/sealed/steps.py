@@ -31,6 +31,7 @@ from levada.plan.sealed.joins import Narrow as Narrow
 from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
 from levada.plan.sealed.joins import Recent as Recent
+from levada.plan.sealed.joins import RelaxedStatic as RelaxedStatic
 from levada.plan.sealed.joins import RelaxedStream as RelaxedStream
 from levada.plan.sealed.joins import ReportJoin as ReportJoin
 from levada.plan.sealed.joins import StreamJoin as StreamJoin
@@ -366,6 +367,7 @@ Step = (
     | Arrange
     | ArrangeDistinct
     | ArrangeStream
+    | RelaxedStatic
     | RelaxedStream
     | Join
     | ArrangedJoin

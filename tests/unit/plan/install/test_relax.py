@@ -237,11 +237,26 @@ def test_a_regex_is_asked_where_its_beginning_is(regex: str, guard: str | None) 
     assert [len(node.step.rest) for node in picks] == [1] * len(picks)
 
 
-def test_conditions_on_static_rows_keep_apart() -> None:
-    """These rows come once: a newcomer would not find those that nobody wanted before."""
+def test_other_static_rows_are_one_join() -> None:
+    """Those that a newcomer wants come with it."""
     found = relaxing()
     add(found, *(f"WINDOW :w {{ ?x :p ?v }} ?x :age ?z FILTER(?z > {i})" for i in range(3)))
-    assert members(found)["ArrangedJoin"] == 3
+    add(found, *(f"WINDOW :w {{ ?x :p ?v }} ?x :age ?z FILTER(?z < {i})" for i in range(3)))
+    counts = members(found)
+    assert (counts["ArrangedJoin"], counts["RelaxedStatic"], counts["Arrange"]) == (1, 1, 0)
+    add(found, *(f"WINDOW :w {{ ?x :p ?v }} ?x :kind :k{i}" for i in range(3)))
+    counts = members(found)
+    assert (counts["ArrangedJoin"], counts["RelaxedStatic"], counts["Pick"]) == (2, 2, 9)
+    add(found, *(f"WINDOW :w {{ ?x :p ?v }} ?x :near ?y FILTER(?x != :{i})" for i in "ab"))
+    counts = members(found)
+    assert (counts["ArrangedJoin"], counts["RelaxedStatic"], counts["Arrange"]) == (3, 2, 1)
+
+
+def test_static_rows_that_may_be_replaced_stay_apart() -> None:
+    found = Topology({STREAM: StreamFacts()}, (None,), MODE)
+    add(found, *(f"WINDOW :w {{ ?x :p ?v }} ?x :kind :k{i}" for i in range(3)))
+    counts = members(found)
+    assert (counts["Join"], counts["RelaxedStatic"], counts["Pick"]) == (3, 0, 0)
 
 
 def test_what_goes_by_chance_or_time_stays_where_it_is() -> None:

@@ -2,6 +2,8 @@
 (differential dataflow, shared arrangements; what ``sharing`` makes of equal ones: ``install``).
 
     Join (rows of streams, static data)      Join (rows of streams, Arrange (static data))
+    .. relaxed, of which queries want        Join (.., RelaxedStatic (static data)), which has the
+    other static rows                        rows that any of them wants (``plan/install/lift``)
     OPTIONAL, MINUS, EXISTS                  likewise; who asks only whether there are such rows
                                              reads an ArrangeDistinct, which has them once
 
@@ -33,15 +35,17 @@ def _walked(op: Op, done: dict[int, Op]) -> Op:
         return op
     if id(op) not in done:
         inputs = [_walked(child, done) for child in op.inputs]
-        if (at := _static_side(op)) >= 0:
+        if (at := static_side(op)) >= 0:
             inputs[at] = _arrange(op, at, inputs[at])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
         done[id(op)] = op if same else replace(op, inputs=tuple(inputs), exchange=_exchange(op, at))
     return done[id(op)]
 
 
-def _static_side(op: Op) -> int:
+def static_side(op: Op) -> int:
     """Which input of an operator can be arranged; -1: none."""
+    if any(isinstance(rows.spec, p.Arrange) for rows in op.inputs):
+        return -1
     sides: tuple[int, ...] = (1,)
     match op.spec:
         case p.Join(keys) if op.windows and keys:
@@ -72,12 +76,27 @@ def _arrange(join: Op, at: int, rows: Op) -> Op:
     spec = join.spec
     assert isinstance(spec, p.Join | p.ReportJoin), "a join has a key"
     keys = tuple([v for v in rows.variables if v in spec.keys])
-    exchange, placed = (join.exchange[at],), join.placed
     asks = isinstance(spec, p.ReportJoin) and not spec.kind.pairs and spec.condition is None
     keeping = p.ArrangeDistinct if asks else p.Arrange
+    return _keeping(keeping(keys), join, at, rows)
+
+
+def with_relaxed_static(join: Op, at: int) -> Op:
+    """A relaxed join that reads its static side ``at`` where it is kept for all who want other rows
+    of it.
+    """
+    assert isinstance(join.spec, p.Join), "a join has a key"
+    rows = join.inputs[at]
+    keys = tuple([v for v in rows.variables if v in join.spec.keys])
+    kept = _keeping(p.RelaxedStatic(keys), join, at, rows)
+    inputs = tuple([kept if i == at else own for i, own in enumerate(join.inputs)])
+    return replace(join, inputs=inputs, exchange=_exchange(join, at))
+
+
+def _keeping(spec: p.Arrange, join: Op, at: int, rows: Op) -> Op:
     return Op(
-        keeping(keys), (rows,), rows.variables, (), join.stage, exchange, placed, rows.maybe,
-        typed=rows.typed,
+        spec, (rows,), rows.variables, (), join.stage, (join.exchange[at],), join.placed,
+        rows.maybe, typed=rows.typed,
     )  # fmt: skip
 
 

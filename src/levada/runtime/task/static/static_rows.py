@@ -33,6 +33,7 @@ from levada.operators.rows.edges import key_of as row_key
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.shares import shares_of
 from levada.runtime.context import Context, load_setup
 from levada.runtime.task.static.reader import StaticPart, StaticReader, key_of
 from levada.terms.term_pool import Pool
@@ -199,7 +200,7 @@ def _patterns(
             np.array([g == graphs for g in n.members.each_graph()], np.bool_) & chosen[n.id]
             for n in nodes
         ]
-        patterns = patterns_of(nodes, own, seed)
+        patterns = patterns_of(nodes, own, seed, shares_of(plan).coming)
         assert patterns is not None, "some member reads these graphs"
         yield graphs, patterns
 

@@ -71,7 +71,7 @@ chaos: setup  ## kills drivers and brokers at random points, KILLS times (200) i
 
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
 	@echo "SEED=$(SEED) CASES=$(CASES)"
-	@LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
+	@LEVADA_SEED=$(SEED) LEVADA_CASES=$(CASES) $(PYTEST) $(RANDOM) --hypothesis-seed=$(SEED)
 	@LEVADA_CASES=20 $(PY) -m pytest tests/spark/test_placed.py tests/spark/test_learned.py
 	@LEVADA_EPOCHS=$(EPOCHS) $(PY) -m pytest tests/unit/runtime/test_many_epochs.py -s
 	@LEVADA_BAD=$(BAD) $(PY) -m pytest tests/kafka/test_kafka_malformed.py -s

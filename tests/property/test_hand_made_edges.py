@@ -110,6 +110,18 @@ def test_empty_reports_go_up_to_the_one_at_which_the_windows_have_become_empty()
     assert found == [(2000, ["1"]), (4000, ["0"]), (6000, ["1"]), (8000, ["0"])]
 
 
+@pytest.mark.parametrize("output", ["ISTREAM", "DSTREAM"])
+def test_an_answer_is_said_again_by_no_empty_report(output: str) -> None:
+    """Where it stays what it was nothing is said, and not that it is false."""
+    group, windows = "WINDOW :w { ?s :q ?o }", {"w": STEP}
+    asked = query("ASK", group, windows=windows, output=output, empty_reports=True)
+    times = (1000, 3000, 11000, 15000)
+    found = check(asked, s=[at(ts, ":a :p :a" if ts == 15000 else ":a :q :a") for ts in times])
+    assert [(r.time, r.boolean) for r in found["q"]] == [
+        (2000, True), (6000, False), (12000, True), (14000, False),
+    ]  # fmt: skip
+
+
 def test_nan_is_below_all_numbers() -> None:
     """pyoxigraph has it the other way round."""
     asked = query("SELECT (MIN(?o) AS ?a) (MAX(?o) AS ?b)", "WINDOW :w { ?s :p ?o }")

@@ -13,7 +13,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,7 +22,7 @@ from test_shared_is_alone import latenesses, mixed_modes, worlds
 from cases.case import CaseQuery
 from cases.sketches import CONDITIONS, FORMS, MORE, OPTIONS, OUTPUTS, WINDOWS, Sketch
 from coming import MODES, Coming, World, check, comings, counters
-from levada.plan.lowering.join_order import Conjunction, Tree
+from orders_by_lot import Lots
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 12 if SETS else 5
@@ -73,25 +72,6 @@ def sets(draw: st.DrawFn) -> list[CaseQuery]:
             )
         )
     return [sketch.query(f"q{i}") for i, sketch in enumerate(found)]
-
-
-class Lots:
-    """Orders by lot, of parts that hang together as far as there are such."""
-
-    def __init__(self, seed: int) -> None:
-        self._random, self.others = Random(seed), 0
-
-    def __call__(self, name: str, number: int, conjunction: Conjunction) -> list[Tree]:
-        names = [{*op.variables} for op in conjunction.parts]
-        ways: list[tuple[Tree, set[str]]] = list(enumerate(names))
-        while len(ways) > 1:
-            pairs = [(a, b) for a in ways for b in ways if a is not b]
-            near = [(a, b) for a, b in pairs if a[1] & b[1]]
-            a, b = self._random.choice(near or pairs)
-            ways = [way for way in ways if way is not a and way is not b]
-            ways.append(((a[0], b[0]), a[1] | b[1]))
-        self.others += ways[0][0] != conjunction.tree
-        return [ways[0][0]]
 
 
 def judge(forced: bool) -> tuple[dict[str, Counter[str]], int]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_orders_of_joins import Lots, sets
+from test_orders_of_joins import sets
 from test_shared_is_alone import latenesses
 
 from cases.elements import elements
@@ -27,6 +27,7 @@ from coming import MODES, PHASES, Coming, World, check, comings
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import switching
 from levada.testing.question import Element
+from orders_by_lot import Lots
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 OWN = MODES if SETS else ("exact",)

@@ -51,7 +51,8 @@ class Running:
 @dataclass(frozen=True)
 class Case:
     """``streams``: what each says in each phase, as it arrives. ``graphs``: the static data from
-    each phase on. ``running``: of each phase and the end. ``lot``: which groups move.
+    each phase on. ``running``: of each phase and the end. ``lot``: which groups move. ``orders``:
+    of joins by lot, and how many epochs pass between two looks for others.
     """
 
     seed: int
@@ -61,6 +62,7 @@ class Case:
     running: tuple[Running, ...]
     lateness: int = 0
     lot: int | None = None
+    orders: tuple[int, int] | None = None
     epoch_rows: int = 1000
     options: Mapping[str, object] = field(default_factory=dict)
 

@@ -9,19 +9,22 @@ from random import Random
 from typing import TypeVar
 
 from second import draw_cql
+from second import draw_sets as sets
 from second.case import PHASES, Case, Coming, Running, Said, expected
 from second.cql import SCHEMAS, Relation
 from second.draw_query import join, made, query
+from second.draw_sets import Draw
 from second.mutate import mutated
 from second.queries import RDF_STREAMS, Query
 from second.reports import Graphs
 from second.solve import Three
 from second.texts import name
-from second.words import NODES, OBJECTS, D, F, G, K, M, N, P, Q, R
+from second.words import NODES, OBJECTS, A, D, F, G, K, M, N, P, Q, R
 
 MILLION = 1_000_000
-SIZES = (2, 2, 3, 3, 4, 4, 5, 6, 8, 10, 14, 24)  # of sets of queries
-MODES = ("off", "exact", "containment", "relax", "relax", "relax")
+SIZES = (4, 6, 8, 8, 10, 12, 14, 20)  # of sets of queries
+SHORT = (3, 4, 4, 5)
+MODES = ("off", *["exact"] * 7, *["containment"] * 3, *["relax"] * 9)
 
 
 def elements(
@@ -66,7 +69,7 @@ def graphs(rng: Random) -> list[Graphs]:
         return {"": tuple(set(pool(rng, 9, (K, K, F, F, Q)))), G: tuple(set(pool(rng, 6, (K, F))))}
 
     found = [one()]
-    changing = rng.random() < 0.3
+    changing = rng.random() < 0.15
     for _ in range(PHASES - 1):
         found.append(
             {**found[-1], rng.choice(("", G)): one()[""]}
@@ -77,11 +80,6 @@ def graphs(rng: Random) -> list[Graphs]:
 
 
 One = TypeVar("One", Query, Relation)
-
-
-def own(one: Query) -> bool:
-    """Whether it reads what comes from outside alone."""
-    return all(stream in RDF_STREAMS for stream in one.streams)
 
 
 def tried(rng: Random, world: Case, make: Callable[[], One], tries: int) -> One:
@@ -100,8 +98,30 @@ def tried(rng: Random, world: Case, make: Callable[[], One], tries: int) -> One:
     return found
 
 
-def queries(rng: Random, n: int, world: Case) -> list[Query]:
-    """A set: mutations of few queries, some of which read what others make."""
+def queries(rng: Random, n: int, world: Case, kinds: Sequence[Draw | None]) -> list[Query]:
+    """A set: of each kind some, which have much in common; some read what others make."""
+    found, low = list[Query](), 0
+    for i, draw in enumerate(kinds, 1):
+        high = n * i // len(kinds)
+        found += draw(rng, high - low) if draw else anything(rng, high - low, world)
+        low = high
+    return [replace(one, name=f"q{i}") for i, one in enumerate(rng.sample(found, n))]
+
+
+def chained(rng: Random, found: list[Query]) -> list[Query]:
+    """The same, of which some make streams and some read these."""
+    plain = [i for i, q in enumerate(found) if q.form == "select" and q.row is None]
+    for i in plain[: max(1, len(plain) // 3)]:
+        found[i] = made(rng, found[i])
+    for i in plain[max(1, len(plain) // 3) :]:
+        if rng.random() < 0.5:
+            makers = [f for f in found[:i] if f.form == "construct"]
+            found[i] = reading(rng, found[i], makers)
+    return found
+
+
+def anything(rng: Random, n: int, world: Case) -> list[Query]:
+    """Mutations of few queries."""
     found = list[Query]()
     joins = rng.random() < 0.5
     bases = [
@@ -109,24 +129,19 @@ def queries(rng: Random, n: int, world: Case) -> list[Query]:
             rng,
             world,
             partial(join, rng, RDF_STREAMS) if joins else partial(query, rng, 0, RDF_STREAMS),
-            40,
+            12,
         )
         for _ in range(rng.choice((1, 1, 2)))
     ]
-    makers, near = rng.random() < (0.1 if joins else 0.3), rng.random() < (0.7 if joins else 0.3)
+    near = rng.random() < (0.7 if joins else 0.3)
     while len(found) < n:
-        number = len(found)
-        base = rng.choice([*bases, *bases, *[f for f in found[-3:] if own(f) and not near]])
+        base = rng.choice([*bases, *bases, *([] if near else found[-3:])])
         one = (
             tried(rng, world, partial(mutated, rng, near, base), 4) if rng.random() < 0.9 else base
         )
-        if makers and rng.random() < 0.3 and one.form == "select":
-            one = made(rng, one)
-        elif rng.random() < 0.03:
+        if rng.random() < 0.03:
             one = query(rng, 0, RDF_STREAMS)
-        if makers and rng.random() < 0.3:
-            one = reading(rng, one, [f for f in found if f.form == "construct"])
-        found.append(replace(one, name=f"q{number}"))
+        found.append(replace(one, name=f"q{len(found)}"))
     return found
 
 
@@ -142,7 +157,8 @@ def reading(rng: Random, one: Query, makers: Sequence[Query]) -> Query:
 
 def options(rng: Random) -> dict[str, object]:
     """What an engine takes beside."""
-    found: dict[str, object] = {"join": rng.choice(("binary", "binary", "multiway", "replicated"))}
+    forms = ("binary", "binary", "binary", "binary", "multiway", "replicated")
+    found: dict[str, object] = {"join": rng.choice(forms)}
     if rng.random() < 0.2:
         found["share_limit"] = rng.choice((1, 8, 30))
     if rng.random() < 0.15:
@@ -155,8 +171,11 @@ def options(rng: Random) -> dict[str, object]:
 def comings(rng: Random, found: Sequence[Query | Relation], world: Case) -> tuple[Coming, ...]:
     """When they come and go; who makes a stream is there while it is read."""
     times: dict[str, tuple[int, int]] = {}
+    tables: dict[str, int] = {}
     for one in found:
         comes = rng.choice((0, 0, 0, *range(1, PHASES)))
+        if isinstance(one, Query) and one.row is not None:
+            comes = tables.setdefault(one.row.table, comes)
         times[one.name] = (comes, rng.choice((PHASES, PHASES, *range(comes + 1, PHASES))))
     for one in reversed(found):
         for stream in one.streams:
@@ -174,10 +193,10 @@ def comings(rng: Random, found: Sequence[Query | Relation], world: Case) -> tupl
     return tuple(asked)
 
 
-def running(rng: Random, short: bool) -> tuple[Running, ...]:
-    """How each phase is run."""
-    modes = [rng.choice(MODES)] * (PHASES + 1)
-    if rng.random() < 0.25:
+def running(rng: Random, short: bool, mode: str) -> tuple[Running, ...]:
+    """How each phase is run: mostly in one mode."""
+    modes = [mode] * (PHASES + 1)
+    if rng.random() < 0.15:
         modes = [rng.choice(MODES) for _ in range(PHASES + 1)]
     found, before, plain = [], "", short or rng.random() < 0.5  # one engine
     for phase, mode in enumerate(modes):
@@ -186,38 +205,77 @@ def running(rng: Random, short: bool) -> tuple[Running, ...]:
         dies = tuple(
             (rng.randrange(1, 9), rng.random() < 0.5) for _ in range(rng.choice((0, 0, 1, 2)))
         )
-        partitions = rng.choice((None, 1, 2, 3, 4)) if phase else rng.randrange(1, 5)
+        partitions = rng.choice((None, 1, 2, 3, 4)) if phase else rng.choice((1, 2, 2, 3, 4))
         stops, together = rng.choice((2, 4, 1000, 1000)), rng.random() < 0.6
         found.append(Running(mode, partitions, again, live, stops, dies, together))
         before = mode
     return tuple(found)
 
 
+KINDS: dict[str, tuple[Draw | None, ...]] = {
+    "off": (None, sets.sides, sets.traps),
+    "exact": (sets.sides, sets.chains, sets.rights, sets.traps, sets.tabled, None),
+    "containment": (sets.relaxed, sets.rights, sets.traps, None),
+    "relax": (sets.relaxed, sets.thresholds, sets.numbered, sets.rights, sets.traps, sets.tabled,
+              None),
+}  # fmt: skip
+"""What is drawn in which mode; None: anything."""
+
+
+FIRST: tuple[tuple[str, Draw | None], ...] = (
+    ("exact", sets.sides), ("containment", sets.relaxed), ("relax", sets.relaxed),
+    ("relax", sets.thresholds), ("relax", sets.numbered), ("", sets.rights),
+    ("exact", sets.chains), ("", sets.tabled), ("", None), ("", None),
+)  # fmt: skip
+"""What one case of ten has in any way; the last but one has streams that are made, the last CQL."""
+MADE, CQL = 8, 9
+
+
+def kinds(rng: Random, mode: str, n: int, first: Draw | None) -> list[Draw | None]:
+    """Of one kind, or of two or three if there are many queries."""
+    others = [draw for draw in KINDS[mode] if draw is not first]
+    return [first, *rng.sample(others, 0 if n < 6 else 1 if n < 12 else 2)]
+
+
 def case(seed: int) -> Case:
-    """The case of a seed; one in four is CQL. The first hundred of each million are short."""
-    rng, short = Random(seed), seed % MILLION < 100
-    of = rng.choice(SIZES[:6] if short else SIZES)
+    """The case of a seed. The first hundred of each million are short."""
+    rng, short, spot = Random(seed), seed % MILLION < 100, seed % len(FIRST)
+    of = rng.choice(SHORT if short else SIZES)
     lateness = rng.choice((0, 0, 0, 700, 1500))
     late = rng.random() < 0.2
-    n = rng.choice((6, 12, 20) if short else (6, 12, 20, 30, 40))
-    cql = rng.random() < 0.25
+    mode, first = FIRST[spot]
+    mode = mode or rng.choice(MODES)
+    drawn = kinds(rng, mode, of, first or rng.choice(KINDS[mode]))
+    chains, cql = sets.chains in drawn, spot == CQL
+    n = rng.choice((6, 12, 20) if short and not chains else (20, 20, 30, 40))
     ties = rng.random() < 0.5
     said = {}
     for stream in SCHEMAS if cql else RDF_STREAMS:
         if cql:
             own: list[object] = [draw_cql.row(rng, stream) for _ in range(rng.choice((5, 10, 40)))]
         else:
-            predicates = [P, P, Q, Q, *rng.sample((R, D, M, N), rng.randrange(4))]
-            own = [*pool(rng, rng.choice((4, 8, 14)), predicates)]
+            predicates = [P, P, Q, Q, *rng.sample((R, D, M, N, A), rng.randrange(4))]
+            predicates += [A, A] * (sets.traps in drawn)
+            own = [*pool(rng, rng.choice((6, 10, 16)), predicates)]
         said[stream] = elements(rng, own, n, lateness, late)
     if cql and not ties:
         said = {stream: apart(parts) for stream, parts in said.items()}
     world = Case(
-        seed, said, graphs(rng), (), running(rng, short), lateness,
-        rng.choice((None, rng.randrange(1 << 30))), rng.choice((1, 4, 9, 9, 20, 20, 1000)),
+        seed, said, graphs(rng), (), running(rng, short, mode), lateness,
+        lot=rng.choice((None, *[rng.randrange(1 << 30)] * 2)),
+        epoch_rows=rng.choice((1, 4, 9, 9, 20, 20, 1000)),
     )  # fmt: skip
-    found = relations(rng, of, world, ties) if cql else queries(rng, of, world)
-    return replace(world, coming=comings(rng, found, world), options=options(rng))
+    asked = comings(rng, relations(rng, of, world, ties), world) if cql else ()
+    if not cql:
+        found = queries(rng, of, world, drawn)
+        chain = spot == MADE or rng.random() < 0.05
+        asked = comings(rng, chained(rng, found) if chain else found, world)
+    how = options(rng)
+    if chains:
+        how["join"] = "binary"
+        orders = (rng.randrange(100), rng.randrange(1, 3))
+        world = replace(world, orders=orders, epoch_rows=rng.choice((1, 2, 4)))
+    return replace(world, coming=asked, options=how)
 
 
 def apart(parts: Sequence[Sequence[Said]]) -> list[list[Said]]:
@@ -236,7 +294,7 @@ def apart(parts: Sequence[Sequence[Said]]) -> list[list[Said]]:
 def relations(rng: Random, n: int, world: Case, ties: bool) -> list[Relation]:
     """A set in CQL."""
     found = list[Relation]()
-    base = tried(rng, world, lambda: draw_cql.relation(rng, ties), 40)
+    base = tried(rng, world, lambda: draw_cql.relation(rng, ties), 12)
     while len(found) < n:
         of = rng.choice([base, *found[-3:]])
         one = tried(rng, world, partial(draw_cql.mutated, rng, of, ties), 4)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from awaiting import PATIENCE
 from dealing import by_lot
@@ -24,9 +24,11 @@ from levada.errors import EngineError
 from levada.runtime.store.group_tables import Dealing
 from levada.terms.group_of import group_of
 from levada.testing.memory_sink import MemorySink
+from orders_by_lot import Lots as Orders
 from second.case import PHASES, Case, Coming, Right, Running, triple_text
 from second.cql import SCHEMAS, Relation, relation_text
-from second.queries import Query
+from second.kinds import befallen, of_case, of_plan
+from second.queries import Query, Row
 from second.reports import Report, bag
 from second.solve import frozen
 from second.terms import normal, rank, string
@@ -47,6 +49,7 @@ class Run:
         self.sink, self.lines = MemorySink(), list[str]()
         self.engine: Engine | None = None
         self.suspended = set[str]()
+        self.kinds = set[str]()
         self.fed = 0
         for i, stream in enumerate(case.streams):
             head = ",".join([*SCHEMAS[stream], "ts\n"]) if stream in SCHEMAS else ""
@@ -76,7 +79,7 @@ class Run:
 
     def _change(self, phase: int, how: Running) -> None:
         """Queries go and come, static data are replaced; by a new engine if there is none."""
-        self._note_suspended()
+        self._note()
         if self.engine is None or how.again:
             self._close()
             self._open(phase, how)
@@ -93,12 +96,30 @@ class Run:
 
     def _register(self, new: Sequence[Coming], how: Running) -> None:
         """Queries together or, if none reads what another makes, one by one."""
+        self._register_rows(new)
+        new = [one for one in new if _row(one) is None]
         asked = [_asked(one) for one in new]
         alone = all(s in self.case.streams for one in new for s in one.query.streams)
         batches = [[one] for one in asked] if alone and not how.together else [asked]
         for batch in batches:
             if batch:
                 self.engine.register_all(batch)
+
+    def _register_rows(self, new: Sequence[Coming]) -> None:
+        """Those that are rows of a table, table by table."""
+        tables: dict[str, list[Coming]] = {}
+        for one in new:
+            if (row := _row(one)) is not None:
+                tables.setdefault(row.table, []).append(one)
+        for same in tables.values():
+            table = [
+                {"name": one.query.name, **dict(row.terms)}
+                for one in same
+                if (row := _row(one)) is not None
+            ]
+            of, options = _row(same[0]), _options(same[0].query)
+            assert of is not None, "a row is of a table"
+            self.engine.register_each(text(of.of), table, name="{{name}}", options=options)
 
     def _open(self, phase: int, how: Running) -> None:
         """A new engine on the checkpoint, with the queries of a phase."""
@@ -109,6 +130,10 @@ class Run:
         )  # fmt: skip
         if self.case.lot is not None:
             engine._open().tables.dealing = _dealing(self.case, self.case.lot)
+        if self.case.orders is not None:
+            seed, looks = self.case.orders
+            planning = engine._registry.planning
+            engine._registry.planning = planning._replace(orders=Orders(seed), looks=looks)
         for i, stream in enumerate(self.case.streams):
             given: dict[str, Any] = {"lateness": self.case.lateness}
             if stream in SCHEMAS:
@@ -162,7 +187,7 @@ class Run:
         return sum(r.elements + r.late for n, r in records.items() if n in self.case.streams)
 
     def _await_read(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while self._read() < self.fed or self.engine._registry.changed:
             assert time.monotonic() < deadline, (
                 f"what is there is read {self.fed} {self.engine._records()}"
@@ -172,12 +197,15 @@ class Run:
     def _file(self, i: int, stream: str) -> Path:
         return self.folder / (f"{i}.csv" if stream in SCHEMAS else f"{i}.nt")
 
-    def _note_suspended(self) -> None:
-        """Before any goes: then it is forgotten that it was suspended."""
+    def _note(self) -> None:
+        """Before any goes: then it is forgotten that it was suspended, and what it needed."""
         self.suspended |= read_suspended(self.folder / "c").keys()
+        driver = None if self.engine is None else self.engine._driver
+        if driver is not None and (topology := driver._catalog._topology) is not None:
+            self.kinds |= of_plan(topology, topology.sharing)
 
     def _close(self, dead: bool = False) -> None:
-        self._note_suspended()
+        self._note()
         if self.engine is not None:
             try:
                 self.engine.close()
@@ -187,17 +215,26 @@ class Run:
             self.engine = None
 
 
-def run(case: Case) -> tuple[dict[str, dict[int, Report]], frozenset[str]]:
-    """What each query reports, and which were suspended."""
+class Ran(NamedTuple):
+    """What each query reports, which were suspended, and which ways of the engine were taken."""
+
+    reports: Mapping[str, Mapping[int, Report]]
+    suspended: frozenset[str]
+    kinds: frozenset[str]
+
+
+def run(case: Case) -> Ran:
+    """A case on engines of its own."""
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         one = Run(case, Path(name))
         try:
-            one.all()
+            with befallen(one.kinds):
+                one.all()
         finally:
             one._close(dead=True)
     found = {c.query.name: _reports(c, one.sink.lines) for c in case.coming}
-    return found, frozenset(one.suspended)
+    return Ran(found, frozenset(one.suspended), frozenset(one.kinds | of_case(case)))
 
 
 def _die(commit: Any, left: dict[int, bool], manifest: Any) -> None:
@@ -224,6 +261,10 @@ def _dealing(case: Case, lot: int) -> Dealing:
 def _group(term: str | float) -> int:
     quoted = isinstance(term, str) and term[0] not in '<"'
     return group_of(f'"{term}"' if quoted else term)
+
+
+def _row(one: Coming) -> Row | None:
+    return one.query.row if isinstance(one.query, Query) else None
 
 
 def _asked(one: Coming) -> Asked:

@@ -126,8 +126,19 @@ class Select:
 
 
 @dataclass(frozen=True)
+class Row:
+    """The row of a table, whose query it is: the text with columns, as a query, and their terms."""
+
+    table: str
+    of: Query
+    terms: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Query:
-    """``form``: select, construct, ask. ``policy``: close, change, or a period in ms."""
+    """``form``: select, construct, ask. ``policy``: close, change, or a period in ms. ``row``: of
+    the table with which it comes.
+    """
 
     name: str
     windows: tuple[tuple[str, Window], ...]
@@ -142,6 +153,7 @@ class Query:
     t0: int | None = None
     bounds: str = "[)"
     until: int | None = None
+    row: Row | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from second.case import PHASES, Case
+from second.case import PHASES, Case, Coming
 from second.queries import Query
 from second.texts import name
 
@@ -50,6 +50,8 @@ def _plainer(case: Case) -> Iterator[Case]:
     """Fewer moves, deaths, partitions, replacements; queries that are always there."""
     if case.lot is not None:
         yield replace(case, lot=None)
+    if case.orders is not None:
+        yield replace(case, orders=None)
     if case.epoch_rows < 1000:
         yield replace(case, epoch_rows=1000)
     if len(set(map(str, case.graphs))) > 1:
@@ -59,10 +61,19 @@ def _plainer(case: Case) -> Iterator[Case]:
                       replace(how, partitions=1), replace(how, again=False)):  # fmt: skip
             if plain != how:
                 yield replace(case, running=(*case.running[:i], plain, *case.running[i + 1 :]))
+    alone = tuple(map(_rowless, case.coming))
+    if alone != case.coming:
+        yield replace(case, coming=alone)
     for i, one in enumerate(case.coming):
         if (one.comes, one.goes) != (0, PHASES):
             always = replace(one, comes=0, goes=PHASES)
             yield replace(case, coming=(*case.coming[:i], always, *case.coming[i + 1 :]))
+
+
+def _rowless(one: Coming) -> Coming:
+    """A query that comes by itself and not as the row of a table."""
+    query = one.query
+    return replace(one, query=replace(query, row=None)) if isinstance(query, Query) else one
 
 
 def _fewer_elements(case: Case) -> Iterator[Case]:

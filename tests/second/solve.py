@@ -216,7 +216,13 @@ def frozen(row: Solution) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((name, _normal(name, term)) for name, term in row.items()))
 
 
+PLAIN = frozenset(("?x", "?y", "?z", "?v", "?u", "?s", "?t", "?d", "?m", "?h", "?k", "?f", "?o"))
+"""Names that patterns give terms of the data, as they are written there."""
+
+
 def _normal(name: str, term: str) -> object:
+    if name in PLAIN:
+        return term
     kind, of = value(term)
     if name not in ("?lo", "?hi") or kind not in RANKS:
         return normal(term)

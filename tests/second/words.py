@@ -9,7 +9,7 @@ from second.queries import Bind, Call, Group, In, Sub, Triple, Values
 from second.terms import XSD, rank, string
 
 NODES = tuple(f"<http://e/{n}>" for n in "abcde")
-P, Q, R, D, M, K, F, N = (f"<http://e/{n}>" for n in "pqrdmkfn")
+P, Q, R, D, M, K, F, N, A = (f"<http://e/{n}>" for n in "pqrdmkfnl")
 G = "http://e/g"
 
 
@@ -27,6 +27,13 @@ HARD = (
     *(f'"{n}"^^<{XSD}double>' for n in ("0.1E0", "9007199254740992", "INF", "-INF", "NaN", "-0.0")),
     f'"5"^^<{XSD}byte>', f'"300"^^<{XSD}byte>',
 )  # fmt: skip
+EQUALS = (
+    string("1"), *map(integer, (1, 2)), f'"01"^^<{XSD}integer>', f'"1.0"^^<{XSD}decimal>',
+    f'"1"^^<{XSD}decimal>', f'"1.0E0"^^<{XSD}double>', f'"NaN"^^<{XSD}double>',
+    integer(2**53), integer(2**53 + 1), f'"9007199254740992.0"^^<{XSD}decimal>',
+    f'"9007199254740992"^^<{XSD}double>', string("01"), f'"1"^^<{XSD}byte>',
+)  # fmt: skip
+"""Terms of which several have one value."""
 STRINGS = tuple(map(string, ("a", "ab", "abc", "b", "ba", "", "a\U0001f600", "a\ufffd", "\xe9")))
 DATES = tuple(f'"2024-01-0{d}T12:00:00Z"^^<{XSD}dateTime>' for d in range(1, 6))
 DATES = (*DATES, f'"2024-01-02T13:00:00+01:00"^^<{XSD}dateTime>',
@@ -41,6 +48,7 @@ OBJECTS = {
     K: NODES[:3],
     F: NUMBERS[:4],
     N: HARD,
+    A: EQUALS,
 }
 PATTERNS = (
     *[Triple("?x", P, "?v"), Triple("?x", Q, "?y"), Triple("?y", P, "?u")] * 3,
@@ -84,8 +92,8 @@ def patterns(rng: Random, most: int, base: Sequence[Triple] = PATTERNS) -> Group
 def condition(rng: Random, names: Sequence[str]) -> Call:
     """A condition on some of these variables."""
     kinds = {"?v": NUMBERS, "?u": NUMBERS, "?s": STRINGS, "?t": STRINGS, "?d": DATES,
-             "?m": MIXED, "?h": HARD, "?f": NUMBERS, "?o": MIXED, "?x": NODES, "?y": NODES,
-             "?z": NODES, "?k": NODES}  # fmt: skip
+             "?m": (*MIXED, *EQUALS), "?h": HARD, "?f": NUMBERS, "?o": MIXED, "?x": NODES,
+             "?y": NODES, "?z": NODES, "?k": NODES}  # fmt: skip
     own = [n for n in names if n in kinds] or ["?v"]
     first = [n for n in own if kinds[n] is not NODES]
     one = rng.choice(first or own)

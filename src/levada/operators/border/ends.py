@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from levada.model.frame import Frame
+from levada.model.query import Form, Output
 from levada.model.time import MAX
 from levada.plan.sealed.plan import Plan, PlanNode
 
@@ -37,7 +38,18 @@ def shown_within(plan: Plan, shown: Mapping[str, list[int]]) -> dict[str, list[i
     return {
         query: [report for report in reports if report <= _end(plan, query)]
         for query, reports in shown.items()
+        if not _says_changes(plan, query)
     }
+
+
+def _says_changes(plan: Plan, name: str) -> bool:
+    """Whether a query is an ASK that says its boolean where that is another one: a report that says
+    nothing would say false.
+    """
+    query = plan.queries.get(name)
+    if query is None or query.form is not Form.ASK:
+        return False
+    return query.output is not Output.RSTREAM
 
 
 def _end(plan: Plan, name: str) -> int:

@@ -13,7 +13,7 @@ in the patterns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.algebra import nodes as a
@@ -100,7 +100,8 @@ class Leaves:
         times = {facts.time, *({"ts"} - schema.keys())}
         used = tuple((p.TIME if c in times else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
-            scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
+            every = _every_column(schema, used, source.index)
+            scanned = _scan_op(on.stream, source.index, every, types, sign=facts.sign)
             return in_sessions(scanned, source.index, on.window.kind, bag=True)
         variable = dict(used)
         # ties of one time are ordered by whole rows
@@ -204,6 +205,20 @@ def in_sessions(rows: Op, window: int, kind: WindowKind, *, bag: bool) -> Op:
         if kind.by_session
         else rows
     )
+
+
+def _every_column(
+    schema: Iterable[str], used: Sequence[tuple[str, str]], window: int
+) -> list[tuple[str, str]]:
+    """All columns in the order of the schema, whatever a query uses of them, so that what it shows
+    keeps neither its scan nor its joins apart. Those that nobody reads have no slot; their
+    variables are those of no other table.
+    """
+    named: dict[str, list[str]] = {}
+    for column, variable in used:
+        named.setdefault(column, []).append(variable)
+    order = (*schema, *({p.TIME} & named.keys()))
+    return [(c, v) for c in order for v in named.get(c, (f".{window}.{c}",))]
 
 
 def _scan_op(

@@ -40,12 +40,13 @@ from levada.plan.topology.show import SharedMember, describe, describe_windows
 from levada.plan.topology.show_folded import Folded, folded, show_folded
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
-from levada.plan.topology.why_not import Candidate, candidates, reason
+from levada.plan.topology.why_not import Candidate, candidates, joined_by_time, reason
 
 ANY = "any"
 ALONE = "no other query has its join with other constants, conditions or windows"
 EQUAL = "its join is that of {}, with nothing different"
 MODE = "sharing is {}"
+UNCONTAINED = "no other query's join surely has the rows of its own, nor the other way round"
 _INDEXED = {1: "term", 2: "range"}
 """What indexes tell."""
 _RANGES = {
@@ -153,6 +154,8 @@ def _shared(name: str, member: SharedMember) -> Shared:
 
 def _why(topology: Topology, query: str, root: Op) -> str:
     """Why no join of a query is relaxed."""
+    if topology.sharing is Sharing.CONTAINMENT and joined_by_time(root):
+        return UNCONTAINED
     if topology.sharing is not Sharing.RELAX:
         return MODE.format(topology.sharing)
     relaxations = topology.relaxations
@@ -182,6 +185,8 @@ def _relaxed(topology: Topology) -> Iterator[Relaxed]:
                 source = picked_from(topology.nodes, node.inputs[0], member.inputs[0])
                 found.setdefault(source, []).append((number, at))
     for (join, _), picks in found.items():
+        if topology.sharing is Sharing.CONTAINMENT and len(picks) == 1:
+            continue  # a family of its leader alone: nobody else has the join
         wants = [dict(_wants(topology, pick)) for pick in picks]
         kinds = sorted({kind for own in wants for kind in own})
         counts = {kind: len({own.get(kind, ANY) for own in wants}) for kind in kinds}
@@ -270,7 +275,7 @@ def _lines(told: Told) -> Iterator[str]:
         differ = ", ".join(f"{count} of {kind}" for kind, count in join.differ)
         yield f"  {join.operator}: {differ or 'no difference'}"
         for pick in join.picks:
-            yield f"    {' '.join(pick.wants)}: {', '.join(pick.queries)}".replace(" :", ":")
+            yield f"    {' '.join(pick.wants) or ANY}: {', '.join(pick.queries)}".replace(" :", ":")
     yield from show_folded(told.folded)
     yield from show_kept(told.kept)
     yield from ("not relaxed",) if told.not_relaxed else ()

@@ -64,6 +64,13 @@ def reason(root: Op) -> str:
     return next(_reasons(root, ""), NOTHING)
 
 
+def joined_by_time(root: Op) -> bool:
+    """Whether a query has a join whose rows could be among those of another's, or the other way
+    round.
+    """
+    return joins(root) or any(map(joined_by_time, root.inputs))
+
+
 def _reasons(op: Op, outer: str) -> Iterator[str]:
     """Why each join is none that could be shared; ``outer``: what is above says why."""
     if isinstance(op.spec, p.Join):

@@ -12,8 +12,10 @@ from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.layout import Facet
+from levada.plan.sealed.steps import Scan
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
 from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
@@ -54,6 +56,26 @@ def members(found: Topology) -> Counter[str]:
 def test_what_is_shown_keeps_no_joins_apart() -> None:
     found = members(topology(*((head, GROUP) for head in HEADS)))
     assert (found["Match"], found["Join"], found["Emit"]) == (3, 2, len(HEADS))
+
+
+def test_which_columns_a_cql_text_names_keeps_neither_scans_nor_joins_apart() -> None:
+    tables = {name: {"k": "integer", "v": "integer", "n": "string"} for name in "ST"}
+    found = Topology({name: StreamFacts(schema) for name, schema in tables.items()})
+    joined = "From S [Range 3 s] As A, T [Range 3 s] As B Where A.k = B.k"
+    grouped = "From S [Range 3 s] Group By k"
+    for text in (
+        f"Select A.v {joined}",
+        f"Select A.k, B.n {joined}",
+        f"Select k, Sum(v) {grouped}",
+        f"Select k, Count(n) {grouped}",
+        "Select n From S [Range 3 s] Where v > 1",
+    ):
+        found.add(text, optimize(translate_cql(text, tables)), MIN)
+    plan = found.seal()
+    counts = members(found)
+    assert (counts["Scan"], counts["Join"], counts["Deltas"]) == (2, 1, 1)
+    scans = [node.step for node in plan.nodes.values() if isinstance(node.step, Scan)]
+    assert sorted(scan.columns for scan in scans) == [("k", "n"), ("k", "v", "n")]
 
 
 @pytest.mark.parametrize("head", HEADS)

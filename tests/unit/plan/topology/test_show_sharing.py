@@ -13,7 +13,14 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology import why_not
-from levada.plan.topology.show_sharing import EQUAL, OTHERWISE, Told, show_sharing, tell
+from levada.plan.topology.show_sharing import (
+    EQUAL,
+    OTHERWISE,
+    UNCONTAINED,
+    Told,
+    show_sharing,
+    tell,
+)
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
@@ -154,6 +161,21 @@ def test_another_mode_is_the_reason() -> None:
     _, telling = told(Sharing.EXACT, GROUPS)
     assert not telling.relaxed and set(telling.not_relaxed) == set(GROUPS)
     assert set(telling.not_relaxed.values()) == {"sharing is exact"} and not telling.candidates
+
+
+def test_in_containment_a_join_that_one_query_has_is_no_relaxed_one() -> None:
+    whole = "?x :p ?y . ?x :q ?z FILTER(?z > {})"
+    groups = {
+        "all": whole.format(1),
+        "some": whole.format(5),
+        "other": GROUPS["a"],
+        "one": "?x :p :c",
+    }
+    _, telling = told(Sharing.CONTAINMENT, groups)
+    (join,) = telling.relaxed
+    assert [pick.queries for pick in join.picks] == [("all",), ("some",)]
+    assert telling.not_relaxed == {"other": UNCONTAINED, "one": "sharing is containment"}
+    assert "no difference" not in show_sharing(telling)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from levada.runtime.balance.told import Balanced
 from levada.runtime.context import Context, Done
 from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink
+from levada.testing.question import Element
 from levada.testing.streams import write_lines
 
 MOST, EVERY, STILL = 8, 1, 30
@@ -33,7 +34,7 @@ JOIN = query(
 )
 
 
-def elements(predicate: str) -> list[str]:
+def elements(predicate: str) -> list[Element]:
     """As many in each epoch, of which the query is asked all at first, and then one in ten."""
     half = EPOCH // 2
     found = []
@@ -72,8 +73,8 @@ def test_a_tenth_of_the_rows_has_fewer_partitions_and_does_not_swing(tmp_path: P
     ) as engine:  # fmt: skip
         engine._balancing = balancing
         tables = engine._open().tables
-        for name, own in streams.items():
-            engine.stream(name, write_lines(tmp_path / f"{name[-1]}.nt", own))
+        for name, each in streams.items():
+            engine.stream(name, write_lines(tmp_path / f"{name[-1]}.nt", each))
         register(engine, [JOIN])
         engine._on_epoch(told.append)
         engine.start(once=True)

@@ -35,7 +35,7 @@ from unittest.mock import patch
 import psutil
 
 from bench.data import events, pairs_within, write
-from bench.elastic import Executors, jvms
+from bench.executors import Executors, jvms
 from bench.join import query
 from bench.result import check_count
 from levada import Engine

@@ -2,18 +2,23 @@
 while one of three is killed.
 
 W1 with a partition for each executor, every epoch spread over tasks. On ``local-cluster[4,1,1024]``
-three of four executors leave before it starts, three come when a third of the epochs are over, two
-leave behind the second third. Then on ``local-cluster[3,1,1024]``, where one is killed (SIGKILL)
-halfway. The number of results is checked, so nothing was lost or doubled.
+three of four executors leave before it starts, then three come, then two leave. On
+``local-cluster[3,1,1024]`` one is killed (SIGKILL). Streams go on as long as they are read: each
+phase ends when as many executors as it wants have been at work for ``EPOCHS`` epochs, however long
+they take to start (``PATIENCE`` at most, and it says so). The number of results is checked, so
+nothing was lost or doubled.
 
     phases   of each number of executors: epochs, and the median of events a second from when that
-             many were there on, without the first two epochs of them; seconds until there were
+             many were at work on, without the first two epochs of them; seconds until there were,
+             and the epochs and the median of events a second meanwhile
     stayed   of the stage tasks, how many ran on the executor of the epoch before
     remote   of the bytes of state that tasks' partitions list, those which their executor has
              neither written nor listed before; ``warm``: without the epochs in which executors have
              come or left, and the five behind these
     killed   median of events a second before and after, and how many epochs it took from the kill
-             on until one had 0.9 of two thirds of what the median was
+             on until one had 0.9 of two thirds of what the median was; it goes on until the one
+             that comes in its place has been at work for ``EPOCHS`` epochs
+    load     of the machine, before and behind each run
 
 A picture of the first run is written where ``LEVADA_PICTURE`` says. Four executors on a machine of
 two cores have the time of two: such a run shows that work goes to executors that come, and goes on
@@ -24,18 +29,18 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import psutil
-
-from bench.data import Events, events, pairs_within, write
+from bench.executors import Executors
+from bench.fed import Feed, telling
 from bench.join import query
 from bench.result import Result, check_count
 from levada import Engine
@@ -49,59 +54,12 @@ from levada.windows.state.pieces import read_head
 
 STEPS = (1, 4, 2)
 MOST, THREE = max(STEPS), 3
-EPOCHS, EPOCH = 24, 100_000  # of each step; events of both streams
+EPOCHS, EPOCH = 24, 100_000  # of each phase, all at work; events of both streams
 KEYS, WIDTH = 200_000, 100_000  # so the state is that of two epochs of each stream
 WARM = 5
 PICTURE = os.environ.get("LEVADA_PICTURE", "")
-PATIENCE = 120.0  # s
+PATIENCE = 180.0  # s until those that are wanted are at work
 SIZE, EDGE = (860, 320), 60
-
-
-class Executors:
-    """Those of a session, as many as are wanted."""
-
-    def __init__(self, session: Any) -> None:
-        context = session.sparkContext
-        self._spark, self._jvm = context._jsc.sc(), context._jvm
-
-    def ids(self) -> list[str]:
-        """Those that there are, oldest first."""
-        found = str(self._spark.getExecutorIds().mkString(",")).split(",")
-        return sorted(filter(None, found), key=int)
-
-    def want(self, number: int) -> None:
-        """Has so many be there soon; does not wait."""
-        jvm, gone = self._jvm, self.ids()[number:]
-        nobody = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-        self._spark.requestTotalExecutors(number, 0, nobody)
-        if gone:
-            leave = jvm.java.util.ArrayList()
-            for executor in gone:
-                leave.add(executor)
-            self._spark.killExecutors(jvm.PythonUtils.toSeq(leave))
-
-    def wait(self, number: int) -> None:
-        """Until there are so many."""
-        end = time.monotonic() + PATIENCE
-        while len(self.ids()) != number:
-            assert time.monotonic() < end, f"{number} executors are wanted, there are {self.ids()}"
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """The last one is gone at once."""
-        last = self.ids()[-1]
-        found = next((process for name, process in jvms() if name == last), None)
-        assert found is not None, f"no process is the executor {last}"
-        found.kill()
-
-
-def jvms() -> Iterator[tuple[str, psutil.Process]]:
-    """The JVM of each executor below this process, by its id."""
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):  # it has just ended
-            line = process.cmdline()
-            if "--executor-id" in line and "java" in line[0]:
-                yield line[line.index("--executor-id") + 1], process
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +108,42 @@ class Kept:
         return found
 
 
-class Watch:
-    """What epochs took; between them something may happen (after so many)."""
+class Phase(NamedTuple):
+    """A part of a run: how many executors it wants (None: as many as there are), what happens at
+    its beginning.
+    """
 
-    def __init__(self, root: Path, happens: dict[int, Callable[[], None]]) -> None:
-        self._kept, self._happens, self._read = Kept(root), happens, 0
+    wanted: int | None
+    begin: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Seen:
+    """A phase that has begun: with which epoch, and at which time by the clock."""
+
+    wanted: int | None
+    first: int
+    began: float
+    full: int = 0  # epochs with all at work
+    gave_up: bool = False
+
+
+class Watch:
+    """What epochs took, phase after phase; ``over``: behind the last one."""
+
+    def __init__(self, root: Path, phases: Sequence[Phase]) -> None:
+        self._kept, self._next, self._read = Kept(root), list(phases), 0
         self._began = time.perf_counter()
         self.homes = Homes()
         self.epochs: list[Epoch] = []
-        self.stayed = 0.0
+        self.seen: list[Seen] = []
+        self.stayed, self.over = 0.0, False
+        self._begin()
+
+    def _begin(self) -> None:
+        wanted, begin = self._next.pop(0)
+        self.seen.append(Seen(wanted, len(self.epochs), time.monotonic()))
+        begin()
 
     def see(self, manifest: Manifest) -> None:
         """An epoch is published; the next one has not begun."""
@@ -171,8 +156,30 @@ class Watch:
         self._read = read
         if told is not None and told.tasks:
             self.stayed = told.stayed / told.tasks
-        if (happens := self._happens.get(len(self.epochs))) is not None:
-            happens()
+        self._go_on(there)
+
+    def _go_on(self, there: int) -> None:
+        """Counts an epoch of the phase, and begins the next one if it is over."""
+        phase = self.seen[-1]
+        phase.full += phase.wanted in (None, there)
+        if not phase.full and time.monotonic() - phase.began > PATIENCE:
+            phase.gave_up = True
+            print(f"{self.told()}: no longer waited for", file=sys.stderr, flush=True)
+        if phase.full < EPOCHS and not phase.gave_up:
+            return
+        if self._next:
+            self._begin()
+        else:
+            self.over = True
+
+    def told(self) -> str:
+        """Where it stands, in a sentence."""
+        phase, there = self.seen[-1], self.epochs[-1].executors if self.epochs else 0
+        wanted = "" if phase.wanted is None else f" of {phase.wanted}"
+        since = time.monotonic() - phase.began
+        return (
+            f"elastic: epoch {len(self.epochs)}, {there}{wanted} executors at work, {since:.0f} s"
+        )
 
 
 def rates(epochs: Sequence[Epoch]) -> list[float]:
@@ -180,20 +187,32 @@ def rates(epochs: Sequence[Epoch]) -> list[float]:
     return [0.0, *(b.events / max(b.at - a.at, 1e-9) for a, b in pairwise(epochs))]
 
 
-def phases(epochs: Sequence[Epoch]) -> dict[str, dict[str, float]]:
+def phases(watch: Watch) -> dict[str, dict[str, float]]:
     """What was reached with each number of executors."""
-    rate, found = rates(epochs), {}
-    for i, number in enumerate(STEPS):
-        own = [n for n in range(i * EPOCHS, (i + 1) * EPOCHS) if n < len(epochs)]
-        full = [n for n in own if epochs[n].executors == number]
-        settled = [rate[n] for n in full[2:]]
-        begun = epochs[own[0] - 1].at if own[0] else 0.0
-        found[str(number)] = {
-            "epochs": len(own),
+    epochs, found = watch.epochs, dict[str, dict[str, float]]()
+    rate, ends = rates(epochs), [*(p.first for p in watch.seen[1:]), len(epochs)]
+    for phase, end in zip(watch.seen, ends, strict=True):
+        full = [n for n in range(phase.first, end) if epochs[n].executors == phase.wanted]
+        first = full[0] if full else end
+        until, settled = rate[max(phase.first, 1) : first], [rate[n] for n in full[2:]]
+        begun = epochs[phase.first - 1].at if phase.first else 0.0
+        found[str(phase.wanted)] = {
+            "epochs": end - phase.first,
             "events_s": round(statistics.median(settled)) if settled else 0,
-            "change_s": round(epochs[full[0]].at - begun, 2) if full and i else 0.0,
+            "change_s": round(epochs[first].at - begun, 2) if full and phase.first else 0.0,
+            "change_epochs": len(until),
+            "change_events_s": round(statistics.median(until)) if until else 0,
+            "change_slowest_s": round(
+                max((b.at - a.at for a, b in _around(epochs, phase, full)), default=0), 2
+            ),
         }
     return found
+
+
+def _around(epochs: Sequence[Epoch], phase: Seen, full: Sequence[int]) -> list[tuple[Epoch, Epoch]]:
+    """The epochs of a phase until two with all executors are over, each with the one before."""
+    end = full[:2][-1] + 1 if full else len(epochs)
+    return list(pairwise(epochs[max(phase.first - 1, 0) : end]))
 
 
 def remote(epochs: Sequence[Epoch], *, warm: bool) -> float:
@@ -256,72 +275,84 @@ def picture(epochs: Sequence[Epoch]) -> str:
     )
 
 
-def _run(session: Any, folder: Path, epoch: int, most: int, watch: Watch) -> int:
-    """A run to its end; how many results."""
-    with Engine(
-        spark=session, checkpoint=folder / f"c{most}", epoch_rows=epoch, partitions=most,
-        keep_results=False, seed=7,
-    ) as engine:  # fmt: skip
-        for name in "ab":
-            engine.stream(name.upper(), folder / name)
-        engine.register(query(WIDTH), name="w1", dialect="cql")
+def _run(session: Any, folder: Path, epoch: int, most: int, plan: Sequence[Phase]) -> Watch:
+    """A run through all phases, and one to the end of what is there, whose results are counted."""
+    feed, options = Feed(folder, epoch // 2, KEYS), {"keep_results": False, "seed": 7}
+    feed.reach(0)
+    with _engine(folder, epoch, most, spark=session, **options) as engine:
+        watch = Watch(engine.root, plan)
 
         def see(manifest: Manifest) -> None:
             assert engine._driver is not None, "it has been started"
             watch.homes = homes_of(engine._driver.epochs.executor) or watch.homes
             watch.see(manifest)
+            if watch.over:
+                engine._driver.loop.request_stop()
+            else:
+                feed.reach(len(watch.epochs))
 
         engine._on_epoch(see)
+        with telling(watch.told):
+            engine.start()
+            engine.await_end()
+    with _engine(folder, epoch, most, spark=False, **options) as engine:
         engine.start(once=True)
         engine.await_end()
         assert engine._driver is not None, "it has been started"
-        return engine._driver.last.results
+        check_count("elastic", engine._driver.last.results, feed.pairs(WIDTH))
+    return watch
 
 
-def _written(folder: Path, epoch: int, epochs: int) -> tuple[Events, Events]:
-    """Both streams of a run."""
-    a, b = (events(seed, epoch // 2 * epochs, KEYS, 1.0) for seed in (1, 2))
-    for side, value, stream in (("a", "v", a), ("b", "w", b)):
-        write(folder / side, stream, epoch // 2, value)
-    return a, b
+def _engine(folder: Path, epoch: int, most: int, **how: Any) -> Engine:
+    engine = Engine(checkpoint=folder / "c", epoch_rows=epoch, partitions=most, **how)
+    for name in "ab":
+        engine.stream(name.upper(), folder / name)
+    engine.register(query(WIDTH), name="w1", dialect="cql")
+    return engine
 
 
-def _on(most: int, epoch: int, epochs: int, plan: Callable[[Executors], Any]) -> Watch:
-    """A run on so many executors at most, to which happens what is planned."""
+def _on(most: int, epoch: int, plan: Callable[[Executors], Sequence[Phase]]) -> Watch:
+    """A run on so many executors at most, with the phases that are planned."""
     from levada.runtime.spark.session import start_session, stop_session
 
     with tempfile.TemporaryDirectory(prefix="levada-elastic-") as name:
         folder = Path(name)
-        streams = _written(folder, epoch, epochs)
         session = start_session(f"local-cluster[{most},1,1024]", scratch=folder / "spark")
         try:
             executors = Executors(session)
             executors.wait(most)
-            watch = Watch(folder / f"c{most}", plan(executors))
-            count = _run(session, folder, epoch, most, watch)
+            return _run(session, folder, epoch, most, plan(executors))
         finally:
             stop_session(session)
-        check_count("elastic", count, pairs_within(*streams, WIDTH))
-    return watch
 
 
-def _steps(executors: Executors) -> dict[int, Callable[[], None]]:
+def _steps(executors: Executors) -> list[Phase]:
     """From step to step; the first is taken at once."""
     executors.want(STEPS[0])
     executors.wait(STEPS[0])
-    later = enumerate(STEPS[1:], 1)
-    return {i * EPOCHS: lambda number=number: executors.want(number) for i, number in later}  # type: ignore[misc]
+    return [Phase(number, partial(executors.want, number)) for number in STEPS]
+
+
+def _kill(executors: Executors) -> list[Phase]:
+    """Three, one of which is killed, and another one that comes."""
+
+    def nothing() -> None:
+        pass
+
+    return [Phase(THREE, nothing), Phase(None, executors.kill), Phase(THREE, nothing)]
 
 
 def run(scale: float, stepped: bool) -> Result:
     """Both runs."""
     assert not stepped, "executors come and go on a cluster alone"
     task_count.CALLS = 0  # one task has one executor
-    epoch = max(int(EPOCH * scale), 1000)
-    watch = _on(MOST, epoch, EPOCHS * len(STEPS), _steps)
+    epoch, load = max(int(EPOCH * scale), 1000), [os.getloadavg()[0]]
+    watch = _on(MOST, epoch, _steps)
+    load.append(os.getloadavg()[0])
     if PICTURE:
         Path(PICTURE).write_text(picture(watch.epochs))
-    killed = _on(THREE, epoch, 2 * EPOCHS, lambda executors: {EPOCHS: executors.kill})
+    killed = _on(THREE, epoch, _kill)
+    load.append(os.getloadavg()[0])
     side = {
         "epochs": len(watch.epochs),
         "stayed": round(watch.stayed, 4),
@@ -330,8 +361,9 @@ def run(scale: float, stepped: bool) -> Result:
         "listed_mb": round(sum(e.listed for e in watch.epochs) / 1e6, 1),
     }
     more = {
-        "phases": phases(watch.epochs),
-        "killed": recovered(killed.epochs, EPOCHS),
+        "phases": phases(watch),
+        "killed": recovered(killed.epochs, killed.seen[1].first),
         "cores": os.cpu_count(),
+        "load": [round(each, 1) for each in load],
     }
     return Result("elastic", side, more=more)

@@ -39,8 +39,8 @@ import numpy as np
 
 from bench.beside import beside
 from bench.data import Events, events, pairs_within, write
-from bench.elastic import Executors, jvms
 from bench.empty import empty_after_first
+from bench.executors import Executors, jvms
 from bench.join import query
 from bench.looked import Looked
 from bench.measure import Tree

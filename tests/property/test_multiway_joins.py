@@ -117,7 +117,8 @@ def turned(epoch: int, table: GroupTable) -> GroupTable:
     return GroupTable(1, table.groups, many, other, to[other])
 
 
-def test_groups_that_move_have_what_follows_from_their_rows_made_again() -> None:
+@pytest.mark.parametrize("small", [False, True])
+def test_groups_that_move_have_what_follows_from_their_rows_made_again(small: bool) -> None:
     """Partitions differ in their forms when groups move between them, which is now and then."""
     parts = ":a{k} :p {i} . :a{k} :q :b{m} . :b{m} :q :a{k} . :a{k} :r {m}"
     stream = [at(500 * i, parts.format(i=i, k=i % 7, m=i % 3)) for i in range(60)]
@@ -133,14 +134,18 @@ def test_groups_that_move_have_what_follows_from_their_rows_made_again() -> None
     def prepare(engine: Engine) -> None:
         engine._open().tables.dealing = lambda n, table: turned(n, table) if n % 6 == 5 else None
 
-    with patch.object(adaptive, "choose", choose):
+    with patch.object(adaptive, "choose", choose), looked_up(small=small):
         got = run_between(case, prepare, [(90, 3)], {}, epoch_rows=4, joins=("auto",))
     assert same_queries(case.expected(), got) is None
     assert len(looks) == 3
     assert min(looks.values()) >= 5
 
 
-def test_of_runs_of_others_is_read_what_new_rows_meet() -> None:
+@pytest.mark.parametrize("order", [None, (), (1, 0, 2, 3)])
+def test_of_runs_of_others_is_read_what_new_rows_meet(order: tuple[int, ...] | None) -> None:
+    """In one step, and in both forms where one is chosen: two at a time all of the rows are read in
+    the epoch in which what is kept is made.
+    """
     stream = [at(500 * i, f':a :p {i} . :a :q :b . :b :q :a . :a :r "ab"') for i in range(12)]
     asked = query("SELECT *", "WINDOW :w { ?x :p ?n . ?x :q ?b . ?x :r ?s . ?c :q ?x }")
     case, rows_met, met = Case({S: tuple(stream)}, (asked,)), [0], wanted._rows
@@ -150,8 +155,10 @@ def test_of_runs_of_others_is_read_what_new_rows_meet() -> None:
         rows_met[0] += found.n
         return found
 
-    with looked_up(small=True), patch.object(wanted, "_rows", counted):
-        got = run_moved(case, turned, [(2, 3)], {}, epoch_rows=3, joins=("multiway",))
+    form = "multiway" if order is None else "auto"
+    choose = patch.object(adaptive, "choose", lambda figures: order)
+    with looked_up(small=True), patch.object(wanted, "_rows", counted), choose:
+        got = run_moved(case, turned, [(2, 3)], {}, epoch_rows=3, joins=(form,))
     assert same_queries(case.expected(), got) is None
     assert rows_met[0] >= 8
 
@@ -173,7 +180,7 @@ def test_forms_that_change_do_not_show(
             heavy = groups_of(case) if groups == "divided" else ()
             engine._open().tables.dealing = Lots(lot, heavy).deal
 
-    with patch.object(adaptive, "choose", Chosen(lot)):
+    with patch.object(adaptive, "choose", Chosen(lot)), looked_up(small=lot % 2 == 0):
         got = run_between(
             case, prepare, stops, dies, epoch_rows=rows, sharing=mode, joins=("auto",)
         )

@@ -92,16 +92,34 @@ def test_what_is_joined_on_the_way_is_not_kept() -> None:
 
 def test_who_matches_least_is_probed_first() -> None:
     bench, node = star()
-    sides = []
-    for i, values_ in enumerate((1, 30, 2)):
-        some = [(1000, key, f":v{n}") for key in (":a", ":b") for n in range(values_)]
-        new = rows(bench, node, i, some)
-        sides.append(sides_of.input_of(node, bench.env(), i, new, bench.env().horizons(node)))
+    new: list[Frame | None] = [
+        rows(bench, node, i, [(1000, k, f":v{n}") for k in (":a", ":b") for n in range(values_)])
+        for i, values_ in enumerate((1, 30, 2))
+    ]
+    horizons = bench.env().horizons(node)
+    sides = sides_of.inputs_of(node, bench.env(), new, horizons)
     look = sides_of.matches(sides, 0)
     assert look.tolist() == [[1, 30, 2]] * 2
     assert sides_of.order_of(sides, 0, look) == (2, 1)
-    none = sides_of.input_of(node, bench.env(), 2, None, bench.env().horizons(node))
+    _, _, none = sides_of.inputs_of(node, bench.env(), [None, None, None], horizons)
     assert sides_of.order_of([*sides[:2], none], 0, look) == ()
+
+
+def test_what_few_rows_match_in_a_part_of_a_run_is_not_scaled() -> None:
+    """The part has all that they match there; of whole runs the largest one stands for all."""
+    bench, node = star()
+    new: list[Frame | None] = [
+        rows(bench, node, i, [(1000, ":a", f":v{n}") for n in range(values_)])
+        for i, values_ in enumerate((1, 30, 1))
+    ]
+    horizons = bench.env().horizons(node)
+    one, many, last = sides_of.inputs_of(node, bench.env(), new, horizons)
+    few = rows(bench, node, 1, [(1000, ":b", f":v{n}") for n in range(90)])
+    _, others, _ = sides_of.inputs_of(node, bench.env(), [None, few, None], horizons)
+    part = replace(many.new, is_part=True)
+    for held, found in (([part, many.new], 60), ([part, others.new], 30), ([part, part], 60)):
+        side = replace(many, held=held)
+        assert sides_of.matches([one, side, last], 0).tolist() == [[1, found, 1]]
 
 
 def test_more_combinations_than_there_may_be_name_the_member() -> None:

@@ -5,9 +5,11 @@ time with what is joined on the way kept as state (``join_forms``; CQELS Cloud, 
     two at a time -> one step   what is kept is dropped
 
 The runs of the inputs are the same in both forms, so a change loses no row and meets none twice,
-and each partition makes its own. What is kept *follows from* the runs of the inputs: it does not
-move with groups, and is made again where the figures say so. In a node whose groups are divided
-each new row meets others in one partition only, so it is one step.
+and each partition makes its own. All inputs came by one key, so in both forms new rows meet those
+of their keys alone: of runs that others have written these are read, and all of them where what is
+kept is made. What is kept *follows from* the runs of the inputs: it does not move with groups, and
+is made again where the figures say so. In a node whose groups are divided each new row meets others
+in one partition only, so it is one step.
 
 Invariant: what is kept of some inputs is the join of all of their rows in state; without figures
 nothing is kept.
@@ -32,7 +34,7 @@ from levada.operators.excess import most_rows
 from levada.operators.interval.join import Side, meet, paired
 from levada.operators.interval.join_forms import Figures, choose
 from levada.operators.interval.multiway import at_once, keep
-from levada.operators.interval.multiway_inputs import Input, input_of, matches
+from levada.operators.interval.multiway_inputs import Input, inputs_of, matches
 from levada.operators.rows import edges as r
 from levada.operators.rows.pairs import Pairs, batched
 from levada.plan.sealed import steps as s
@@ -63,7 +65,7 @@ def adaptive(node: Node, inputs: Inputs, env: Env) -> Frame | None:
 def adaptive_in_pieces(node: Node, inputs: Inputs, env: Env) -> Iterator[Frame]:
     """The new result rows, a part at a time. Raises ``ExcessError``."""
     horizons = env.horizons(node)
-    sides = [input_of(node, env, i, frame, horizons) for i, frame in enumerate(inputs)]
+    sides = inputs_of(node, env, inputs, horizons)
     if not any(side.new.rows.n for side in sides):
         return
     looks = [matches(sides, i) for i in range(len(sides))]
@@ -240,7 +242,9 @@ def _built(node: Node, sides: Sequence[Input], order: Order, env: Env) -> bool:
         for size in range(2, len(order)):
             both = node.known(_pair_of, order[:size])
             right = sides[order[size - 1]]
-            met = Side(right.new, right.held[:-1], right.layout, ())
+            # all of it, in place of what the new rows of this epoch can meet
+            old = runs.live(env.state, f"{node.id}.{order[size - 1]}", horizons.now)
+            met = Side(right.new, old, right.layout, ())
             joined = _Joined(both, Side(met.new, [], layout, ()), met, _key(node, order[:size]))
             pairs = partial(_old_pairs, key, joined, env, horizons.now)
             made = _run(_paired(joined, pairs, env, keyed=True), both, env.state.theta)

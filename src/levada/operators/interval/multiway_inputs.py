@@ -2,8 +2,9 @@
 of these match.
 
 A sample of new rows probes the largest run of each other input, and what is found is scaled to all
-rows of that; so keys that are skewed count as they are, and nothing is kept for it. What is told
-follows from the epoch and the state alone, so a replay says the same. (CQELS Cloud, C26.)
+rows of that; so keys that are skewed count as they are, and nothing is kept for it. Of runs of
+which there is only what new rows can meet nothing can be scaled: each of these is probed. What is
+told follows from the epoch and the state alone, so a replay says the same. (CQELS Cloud, C26.)
 
 Cost: ``SAMPLE`` probes for each two inputs.
 """
@@ -70,13 +71,6 @@ class Input:
         return ((int(self.starts[i]), self.held[i]) for i in range(many) if self.held[i].rows.n)
 
 
-def input_of(
-    node: PlanNode[s.MultiwayJoin], env: Env, i: int, frame: Frame | None, horizons: runs.Horizons
-) -> Input:
-    """One input: its keys, its occurrences if it is raw, its runs."""
-    return _input(node, env, i, _came(node, i, frame), horizons, wanted=None)
-
-
 def inputs_of(
     node: PlanNode[s.MultiwayJoin], env: Env, inputs: Inputs, horizons: runs.Horizons
 ) -> list[Input]:
@@ -102,7 +96,7 @@ def _came(
 
 def _input(
     node: PlanNode[s.MultiwayJoin], env: Env, i: int, came: tuple[Frame, r.Key],
-    horizons: runs.Horizons, *, wanted: Wanted | None,
+    horizons: runs.Horizons, *, wanted: Wanted,
 ) -> Input:  # fmt: skip
     (frame, key), layout, whole = came, node.input_layouts[i], None
     old = runs.live(env.state, f"{node.id}.{i}", horizons.now, wanted)
@@ -153,13 +147,21 @@ def order_of(sides: Sequence[Input], i: int, look: Doubles) -> tuple[int, ...]:
 
 
 def _matched(few: Few, side: Input, *, new: bool) -> Doubles:
-    """How many rows of an input there are for each of a few, by its largest run."""
+    """How many rows of an input there are for each of a few, by its largest run, and by those of
+    which there is only a part.
+    """
     there = [run for _, run in side.met(new=new)]
-    if not there:
-        return np.zeros(len(few.k))
-    largest = max(there, key=lambda run: run.rows.n)
-    found, _ = largest.met(*few, MOST)
+    whole = [run for run in there if not run.is_part]
+    found = sum((_of_run(few, run) for run in there if run.is_part), np.zeros(len(few.k)))
+    if whole:
+        largest = max(whole, key=lambda run: run.rows.n)
+        found += _of_run(few, largest) * (sum(run.rows.n for run in whole) / largest.rows.n)
+    return found
+
+
+def _of_run(few: Few, run: Run) -> Doubles:
+    found, _ = run.met(*few, MOST)
     probed = len(few.k) if len(found) <= MOST else int(found[-1]) + 1
     many = np.bincount(found, minlength=len(few.k)).astype(np.float64)
     many[probed:] = many[:probed].mean()  # what was not looked at
-    return many * (sum(run.rows.n for run in there) / largest.rows.n)
+    return many

@@ -37,7 +37,8 @@ class Run:
 
     The rows of a new run still have their # columns, by which they probe others. ``whole`` is #f in
     bucket order. ``groups``: of which rows must be to count (None: all do). ``range``: of which all
-    keys are; ``stored``: the buckets, whose keys are without its bits.
+    keys are; ``stored``: the buckets, whose keys are without its bits. ``is_part``: it is what the
+    new rows can meet of a run, and no more of it.
     """
 
     rows: Frame
@@ -46,6 +47,7 @@ class Run:
     whole: Words | None
     groups: Bools | None = None
     range: Range = ALL
+    is_part: bool = False
 
     @property
     def buckets(self) -> Buckets:

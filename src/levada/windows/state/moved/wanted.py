@@ -18,7 +18,7 @@ what it has read, and who takes all groups of another one reads what it would re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def met(state: State, piece: Piece, wanted: Wanted | None) -> Run | None:
     if few or _share(state, piece, groups) >= MOSTLY:
         return open_(state, piece)
     rows = _rows(state, piece, asked)
-    return arranged(rows) if rows.n else None
+    return replace(arranged(rows), is_part=True) if rows.n else None
 
 
 def _asked(piece: Piece, groups: Bools, wanted: Wanted) -> Words:

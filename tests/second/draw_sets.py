@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
+from second.draw_query import aggregate
 from second.mutate import mapped
 from second.queries import (
     RDF_STREAMS,
@@ -29,6 +30,7 @@ from second.queries import (
 )
 from second.words import (
     EQUALS,
+    HARD,
     NODES,
     NUMBERS,
     STRINGS,
@@ -77,6 +79,8 @@ def over(rng: Random, window: Window, group: Group, output: str = "") -> Query:
     shown = names if rng.random() < 0.8 else rng.sample(names, rng.randrange(1, len(names) + 1))
     output = output or rng.choice(("RSTREAM", "RSTREAM", "RSTREAM", "ISTREAM", "DSTREAM"))
     select = Select(tuple(map(Item, shown)), group)
+    if rng.random() < 0.12 and "?m" not in names:  # whose sums go by the order of what is added
+        select, output = aggregate(rng, group, names), output or "RSTREAM"
     t0 = rng.choice((None, None, None, None, 300, 1700))
     return Query("q0", (("w", window),), select, output=output, t0=t0)
 
@@ -124,7 +128,8 @@ def narrow(rng: Random, i: int, names: list[str]) -> Call:
     if not own:
         return Call("=", (rng.choice(names), rng.choice(NODES[:3])))
     one = rng.choice(own)
-    terms = STRINGS if one == "?s" else (*NUMBERS, *EQUALS) if one == "?m" else NUMBERS
+    kinds = {"?s": STRINGS, "?m": (*NUMBERS, *EQUALS), "?h": (*NUMBERS, *HARD)}
+    terms = kinds.get(one, NUMBERS)
     return Call(rng.choice((">", ">=", "<", "<=", "=")), (one, rng.choice(terms)))
 
 
@@ -135,7 +140,8 @@ def thresholds(rng: Random, n: int) -> list[Query]:
     policy: str | int = rng.choice(("close", "close", "close", "change", 700))
     found = []
     for i in range(n):
-        low, high = rng.choice(NUMBERS), rng.choice(NUMBERS)
+        terms = HARD if name == "?h" and rng.random() < 0.7 else NUMBERS
+        low, high = rng.choice(terms), rng.choice(terms)
         own = Call(rng.choice((">", ">=", "<", "<=")), (name, low))
         if rng.random() < 0.25:
             own = Call("&&", (Call(">=", (name, low)), Call("<", (name, high))))
@@ -153,7 +159,7 @@ def numbered(rng: Random, n: int) -> list[Query]:
     for i in range(n):
         many, m = rng.randrange(1, 13), rng.choice((1, 2, 3, 4))
         window = Window(stream, "triples", n=many)
-        if i > 1 and rng.random() < 0.3:
+        if i > 2 and rng.random() < 0.3:
             window = Window(stream, "elements", n=many, m=m)
         parts: list[Part] = [one, two]
         if rng.random() < 0.5:
@@ -165,13 +171,20 @@ def numbered(rng: Random, n: int) -> list[Query]:
 
 
 def rights(rng: Random, n: int) -> list[Query]:
-    """Optional, taken off, or asked for: static rows that several look up by one key."""
+    """Optional, taken off, asked for, or joined: static rows that several look up by one key."""
     of = windows(rng)
     inner: Group = (rng.choice((Triple("?x", K, "?k"), Triple("?x", F, "?f"))),)
     found = []
     for _ in range(n):
         other: Part = rng.choice(
-            (Optional(inner), Minus(inner), Exists(inner, False), Exists(inner, True))
+            (
+                Optional(inner),
+                Minus(inner),
+                Exists(inner, False),
+                Exists(inner, True),
+                *inner,
+                *inner,
+            )
         )
         side = rng.choice((BESIDE[0], BESIDE[1], SIDES[0], BESIDE[2]))
         group: Group = (In("w", (side,)), other)

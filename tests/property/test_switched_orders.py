@@ -13,17 +13,22 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_arrangements_of_streams import joined
 from test_orders_of_joins import sets
 from test_shared_is_alone import latenesses
 
+from asking import S, T
 from cases.elements import elements
 from cases.sketches import STREAM
 from cases.vocabulary import STATIC
 from coming import MODES, PHASES, Coming, World, check, comings
+from levada.algebra.nodes import Query
+from levada.plan.topology.switches.under_way import Begun
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import switching
 from levada.testing.question import Element
@@ -40,15 +45,26 @@ mixed_modes = st.lists(
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """A stream that is long beside most windows."""
+def worlds(draw: st.DrawFn, names: Sequence[str] = (STREAM,)) -> World:
+    """Streams that are long beside most windows."""
     lateness = draw(latenesses)
-    found: list[Element] = []
-    for _ in range(5 if SETS else 3):
-        base = max((e.ts for e in found), default=0) + 250
-        found += draw(elements(lateness=lateness, base=base, least=8))
-    cuts = sorted(draw(st.integers(0, len(found))) for _ in range(PHASES - 1))
-    return World({STREAM: tuple(found)}, {STREAM: cuts}, lateness, STATIC)
+    streams, cuts = dict[str, tuple[Element, ...]](), dict[str, list[int]]()
+    for name in names:
+        found: list[Element] = []
+        for _ in range(5 if SETS else 3):
+            base = max((e.ts for e in found), default=0) + 250
+            found += draw(elements(lateness=lateness, base=base, least=8))
+        streams[name] = tuple(found)
+        cuts[name] = sorted(draw(st.integers(0, len(found))) for _ in range(PHASES - 1))
+    return World(streams, cuts, lateness, STATIC)
+
+
+@st.composite
+def in_common(draw: st.DrawFn) -> list[Coming]:
+    """Joins that have sides in common and come one by one, the first two at once or one later."""
+    found = draw(comings(joined()))
+    stays = [replace(one, comes=i, goes=PHASES, life=None) for i, one in enumerate(found[:2])]
+    return [*stays, *found[2:]]
 
 
 @pytest.fixture
@@ -96,3 +112,35 @@ def test_queries_that_go_over_by_lot_say_what_each_says_alone(done: Counter[str]
     each()
     print(f"{dict(done)} of {shared}")
     assert done["done"] > 0
+
+
+def test_queries_that_go_over_to_what_others_keep_say_what_each_says_alone(
+    done: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: dict[str, Counter[str]] = {mode: Counter() for mode in OWN}
+    begin = switching.begin_anew
+
+    def counted(topology: Topology, name: str, query: Query, start: int) -> Begun | None:
+        begun = begin(topology, name, query, start)
+        done["anew"] += begun is not None
+        return begun
+
+    monkeypatch.setattr(switching, "begin_anew", counted)
+
+    @settings(
+        max_examples=SETS or 2,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[
+            HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture,
+        ],
+    )  # fmt: skip
+    @given(in_common(), worlds((S, T)), mixed_modes, latenesses, st.integers(1, 3))
+    def each(
+        coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int, rows: int
+    ) -> None:
+        check(coming, world, shared, alone, mixed, looks=rows, epoch_rows=2 * rows)
+
+    each()
+    print(f"{dict(done)} of {shared}")
+    assert (done["anew"] and done["done"]) or (SETS < 20 and "CI" not in os.environ)

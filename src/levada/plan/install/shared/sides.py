@@ -7,9 +7,10 @@
 
 A join keeps its sides itself as long as it is the only one that has them, so a query alone pays
 nothing. What has been decided for a join holds while a query has it, and for whoever comes with an
-equal one; so what runs is never changed by a newcomer. Of those that come together all are looked
-at before any is decided. Of two sides that others have, too, the one is kept that is kept already,
-else that which more joins have.
+equal one; so what runs is never changed by a newcomer. A query that had a side before others came
+is ``late``: it may be planned anew, and then reads where these do (``topology/switches/anew``). Of
+those that come together all are looked at before any is decided. Of two sides that others have,
+too, the one is kept that is kept already, else that which more joins have.
 
 A side is told by the number, in ``common``, of the operator whose rows it has, and by how the join
 keeps them; a join by both of its sides: so nothing is made to ask whether others have one, too.
@@ -56,13 +57,13 @@ _Both = tuple[_Side, _Side, tuple[int, ...]]
 
 @dataclass(eq=False, slots=True)
 class _Join:
-    """What is known of a join of so many queries: the side that is kept elsewhere (None: not
+    """What is known of a join of these queries: the side that is kept elsewhere (None: not
     decided), and the numbers that are held for it.
     """
 
     both: _Both
     at: int | None = None
-    users: int = 0
+    names: dict[str, None] = field(default_factory=dict)
     held: list[int] = field(default_factory=list)
 
     def side(self, at: int) -> _Side:
@@ -98,14 +99,17 @@ class _Found:
 
 @dataclass(slots=True)
 class Sides:
-    """The joins of the queries that there are; how many of them have a side, and how many read it
-    where it is kept.
+    """The joins of the queries that there are; how many of them have a side, how many read it where
+    it is kept, and which keep it themselves. ``late``: the queries of those of the latter that came
+    before the former.
     """
 
+    late: dict[str, None] = field(default_factory=dict)
     _joins: dict[_Both, _Join] = field(default_factory=dict)
-    _of: dict[str, list[_Join]] = field(default_factory=dict)
+    _of: dict[str, dict[_Join, None]] = field(default_factory=dict)
     _having: dict[_Side, int] = field(default_factory=dict)
     _reading: dict[_Side, int] = field(default_factory=dict)
+    _owning: dict[_Side, dict[_Join, None]] = field(default_factory=dict)
 
     def ask(self, batch: Batch, installers: Mapping[str, Installer], roots: dict[str, Op]) -> None:
         """Asks for queries that come together, each by its last operator, which becomes that with
@@ -133,17 +137,40 @@ class Sides:
 
     def forget(self, common: Common, name: str) -> None:
         """A query that goes, or has other joins from now on."""
-        for join in self._of.pop(name, ()):
-            join.users -= 1
-            if join.users:
+        self.late.pop(name, None)
+        for join in self._of.pop(name, {}):
+            del join.names[name]
+            if join.names:
                 continue
             del self._joins[join.both]
-            if join.at is not None and join.at != OWN:
+            if join.at == OWN:
+                self._own_no_more(join)
+            elif join.at is not None:
                 _less(self._reading, join.side(join.at))
             for side in join.others():
                 _less(self._having, side)
             for held in join.held:
                 common.release(held)
+
+    def reconsider(self, name: str) -> bool:
+        """Forgets what was decided for the joins of a query that keep a side which others read
+        elsewhere, until they are asked next; whether there is any.
+        """
+        found = [
+            join
+            for join in self._of.get(name, {})
+            if join.at == OWN and not join.others().isdisjoint(self._reading)
+        ]
+        for join in found:
+            self._own_no_more(join)
+            join.at = None
+        return bool(found)
+
+    def _own_no_more(self, join: _Join) -> None:
+        for side in join.others():
+            del self._owning[side][join]
+            if not self._owning[side]:
+                del self._owning[side]
 
     def _noted(self, common: Common, name: str, both: _Both) -> _Join:
         """A join of a query that comes."""
@@ -154,8 +181,8 @@ class Sides:
             join.hold(common, both[1].base)
             for side in join.others():
                 self._having[side] = self._having.get(side, 0) + 1
-        join.users += 1
-        self._of.setdefault(name, []).append(join)
+        join.names[name] = None
+        self._of.setdefault(name, {})[join] = None
         return join
 
     def _decided(self, batch: Batch, one: _Found) -> int:
@@ -167,10 +194,19 @@ class Sides:
                 known = self._is_kept(batch, one, at), self._having[join.side(at)]
                 if known > most:
                     join.at, most = at, known
-            if join.at != OWN:
-                side = join.side(join.at)
-                self._reading[side] = self._reading.get(side, 0) + 1
+            if join.at == OWN:
+                for side in join.others():
+                    self._owning.setdefault(side, {})[join] = None
+            else:
+                self._reads(join.side(join.at))
         return join.at
+
+    def _reads(self, side: _Side) -> None:
+        """One more join reads a side where it is kept."""
+        if side not in self._reading:
+            for own in self._owning.get(side, ()):
+                self.late |= own.names
+        self._reading[side] = self._reading.get(side, 0) + 1
 
     def _is_kept(self, batch: Batch, one: _Found, at: int) -> bool:
         """Whether a side is kept for all: for a join that comes too, or in what runs, perhaps since

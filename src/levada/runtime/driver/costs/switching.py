@@ -1,5 +1,6 @@
-"""When queries go over to better orders of joins, or to the operators of equal ones that began
-earlier (``plan/topology/switches``): asked between epochs, of the last manifest.
+"""When queries go over to better orders of joins, to what others keep of their sides, or to the
+operators of equal ones that began earlier (``plan/topology/switches``): asked between epochs, of
+the last manifest.
 
     due     a switch has reached its instant, or it is time for a look
     finish  the switches that have: in the next plan they are done
@@ -20,7 +21,8 @@ from levada.algebra.nodes import Query
 from levada.model.time import MIN
 from levada.plan.install.orders.known import FEW as MOST_KNOWN
 from levada.plan.topology.switches.again import stand_again
-from levada.plan.topology.switches.converge import Converging, converge
+from levada.plan.topology.switches.anew import begin_anew
+from levada.plan.topology.switches.converge import AT_ONCE, Converging, converge
 from levada.plan.topology.switches.instant import made, why_not
 from levada.plan.topology.switches.looks import Better, Looks
 from levada.plan.topology.switches.under_way import (
@@ -67,7 +69,8 @@ class Switching:
     def _may_look(self, topology: Topology, last: Manifest) -> bool:
         if not self.every or not topology.choosing:
             return False
-        if not (topology.orders.standing or self._before or self.converging.fresh):
+        there = topology.orders.standing or topology.sides.late
+        if not (there or self._before or self.converging.fresh):
             return False
         elements = sum(record.elements for record in last.streams.values())
         return last.epoch >= self._next and elements > self._elements
@@ -81,18 +84,20 @@ class Switching:
             self.converging.fresh |= dict.fromkeys(self._before)
         done = [] if last is None or last.behind or last.ended else _ready(topology, last)
         for name in done:
-            anew = reorders(topology, name)
+            anew, begun = reorders(topology, name), self._begun.pop(name, None)
             finish(topology, name)
-            if not anew:
-                topology.journal.tell(topology.version + 1, f"{name} has become one with an equal")
+            told = "gone over to its new order" if anew else "become one with an equal"
+            if begun is not None and not anew:
+                told = "gone over to what others keep"
+            topology.journal.tell(topology.version + 1, f"{name} has {told}")
+            if begun is None and not anew:
                 continue
             topology.orders.forget(name)
-            if (begun := self._begun.pop(name, None)) is None:
+            if begun is None:
                 self._before.append(name)  # a run before has begun it
             else:
                 for each in begun.joins:
                     topology.orders.stand(each)
-            topology.journal.tell(topology.version + 1, f"{name} has gone over to its new order")
         return done
 
     def begin(
@@ -125,7 +130,33 @@ class Switching:
             for one in self.looks.look(topology, why)
             if self._begin(topology, last, one, known[one.name])
         ]
+        begun += self._plan_anew(topology, last, why, known)
         return begun + self._converge(topology, why)
+
+    def _plan_anew(
+        self, topology: Topology, last: Manifest, why: Callable[[str], str],
+        known: Mapping[str, Query],
+    ) -> list[str]:  # fmt: skip
+        """The queries that begin to go over to what is kept of their joins by now."""
+        late, found = topology.sides.late, list[str]()
+        for name in list(late)[:AT_ONCE]:
+            own = topology.queries[name]
+            if len(topology.switches) >= MOST:
+                break
+            if own.since > topology.version or name in topology.switches:
+                continue  # at another look
+            stays = why(name) or len(own.manner.formers) >= MOST_OF_A_QUERY
+            start = MIN if stays else start_of(known[name], last, topology)
+            if start <= MIN and not stays:
+                continue  # at another look: nothing has been said yet
+            del late[name]
+            begun = None if stays else begin_anew(topology, name, known[name], start)
+            if begun is not None:
+                self._begun[name] = begun
+                told = f"{name} begins to go over to what others keep of its joins"
+                topology.journal.tell(topology.version + 1, told)
+                found.append(name)
+        return found
 
     def _converge(self, topology: Topology, why: Callable[[str], str]) -> list[str]:
         """The queries that begin to go over to what equal ones have."""

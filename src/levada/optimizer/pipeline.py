@@ -2,7 +2,8 @@
 
 What a query means comes first (entailment). Then the tree is brought into a form in which little is
 left to say: one name for windows that are alike, no empty groups, conjunctions flat, single rows as
-constants, filters where their variables are bound, all that commutes in one order, ORDER and LIMIT
+constants, filters where their variables are bound, all that commutes in one order, windows
+as they are read, ORDER and LIMIT
 in one, what static data answer marked, the last rows of a key looked up where one comes. The order
 of joins and the places of exchanges are decided when the algebra is lowered (``plan.lowering``),
 where the facts about streams are known.
@@ -29,6 +30,7 @@ from levada.optimizer.rules.flatten_joins import flatten_joins
 from levada.optimizer.rules.hoist_static import hoist_static
 from levada.optimizer.rules.merge_slices import merge_slices
 from levada.optimizer.rules.one_row_values import one_row_values
+from levada.optimizer.rules.order_windows import order_windows
 from levada.optimizer.rules.push_filters import push_filters
 from levada.optimizer.rules.recent_rows import recent_rows
 from levada.optimizer.verify import verify
@@ -41,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     Rule(one_row_values),
     Rule(push_filters),
     Rule(canonical_order),
+    Rule(order_windows),
     Rule(merge_slices),
     Rule(hoist_static),
     Rule(recent_rows),

@@ -1,5 +1,5 @@
-"""What every rule keeps: all of a query but its pattern, the variables that the pattern shows, the
-sources that it reads; and that the tree is well-formed.
+"""What every rule keeps: all of a query but its pattern and the order of its windows, the variables
+that the pattern shows, the sources that it reads; and that the tree is well-formed.
 
 A violation is a mistake in a rule, not in a query. Cost: linear in the tree, for a rule that
 changed it.
@@ -7,6 +7,7 @@ changed it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,13 +20,12 @@ def verify(rule: str, before: a.Query, after: a.Query) -> None:
     """Asserts that ``after`` can be what a rule made of ``before``."""
     if after is before:
         return
-    assert replace(after, pattern=before.pattern) == before, f"{rule} changed more than the pattern"
+    own = replace(after, pattern=before.pattern, windows=before.windows)
+    assert own == before, f"{rule} changed more than the pattern and the order of windows"
+    assert Counter(after.windows) == Counter(before.windows), f"{rule} has other windows"
     nodes = list(_nodes(after.pattern))
     assert _show(after.pattern) == _show(before.pattern), f"{rule} changed the variables"
-    read = frozenset(n.source for n in _nodes(before.pattern) if isinstance(n, _READING))
-    assert read.issuperset(n.source for n in nodes if isinstance(n, _READING)), (
-        f"{rule} reads other sources"
-    )
+    assert _read(before).issuperset(_read(after)), f"{rule} reads other sources"
     for node in nodes:
         assert is_well_formed(node), f"{rule} made {type(node).__name__} of what cannot be one"
 
@@ -54,6 +54,14 @@ def is_well_formed(node: a.Node) -> bool:
 
 _READING = (a.Bgp, a.Entailed, a.Came, a.Scan, a.SubQuery)
 _OVER_WINDOWS = (a.Came, a.Scan, a.SubQuery)
+
+
+def _read(query: a.Query) -> frozenset[object]:
+    """What is read, whatever the numbers of windows are."""
+    sources = [n.source for n in _nodes(query.pattern) if isinstance(n, _READING)]
+    return frozenset(
+        query.windows[s.index :][:1] if isinstance(s, a.InWindow) else s for s in sources
+    )
 
 
 def _nodes(node: a.Node) -> Iterator[a.Node]:

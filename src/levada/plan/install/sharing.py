@@ -53,5 +53,6 @@ def sharing_of(word: str) -> Sharing:
     'OFF'
     """
     if word not in list(Sharing):
-        raise UsageError(f"There is no sharing {word or repr(word)}.", hint=near(word, list(Sharing)))
+        found = near(word, list(Sharing))
+        raise UsageError(f"There is no sharing {word or repr(word)}.", hint=found)
     return Sharing(word)

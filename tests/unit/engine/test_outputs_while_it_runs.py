@@ -104,6 +104,11 @@ class World:
         found = (line.decode() for line in self.sink.lines)
         return list(dict.fromkeys(line for line in found if json.loads(line)["query"] == query))
 
+    def ends(self, query: str, name: str) -> bool:
+        """Whether an output has the end of what is published of a query, and nothing else."""
+        had = self.had(name)
+        return bool(had) and had == self.said(query)[-len(had) :]
+
     def until_had(self, name: str, query: str, engine: Engine) -> list[str]:
         def look() -> bool:
             engine.await_end(0)
@@ -151,16 +156,12 @@ def test_an_output_of_a_query_that_runs_begins_where_results_are_kept(world: Wor
         handle.to(world.url("next"))
         until(lambda: engine.status().outputs)
         world.feed(engine, 8)
-        until(lambda: world.had("next") and world.had("next")[-1] == world.said("always")[-1])
-        n = len(world.had("next"))
-        assert 4 <= n < len(world.said("always"))
-        assert world.had("next") == world.said("always")[-n:]
+        until(lambda: world.ends("always", "next"))
+        assert 4 <= len(world.had("next")) < len(world.said("always"))
         handle.to(world.url("kept"))  # from where that was, or before
         world.feed(engine, 2)
-        until(lambda: world.had("kept") and world.had("kept")[-1] == world.said("always")[-1])
-        n = len(world.had("kept"))
-        assert n > len(world.had("next")) - 2
-        assert world.had("kept") == world.said("always")[-n:]
+        until(lambda: world.ends("always", "kept"))
+        assert len(world.had("kept")) > len(world.had("next")) - 2
 
 
 def test_what_a_request_named_goes_on_with_later_runs(world: World) -> None:

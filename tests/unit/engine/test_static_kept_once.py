@@ -24,6 +24,7 @@ from levada.testing.memory_sink import MemorySink
 from levada.testing.streams import write_lines
 from levada.windows.state.pieces import Piece, read_head
 
+EACH = 250  # ms between elements that are fed
 TEXT = """PREFIX : <http://e/>
 SELECT {} FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT2S]
 WHERE {{ WINDOW :w {{ {} }} {} }}"""
@@ -66,9 +67,12 @@ class Room:
         return found
 
     def feed(self, running: Engine) -> None:
-        """One more element, and until it is read."""
-        self.fed += 1
-        feed(running, self.path, [element(500 * self.fed, f"x{self.fed % THINGS} p 3")])
+        """One more element, and until it is read, twice: an epoch that reads the first one may have
+        begun before who has just come.
+        """
+        for _ in range(2):
+            self.fed += 1
+            feed(running, self.path, [element(EACH * self.fed, f"x{self.fed % THINGS} p 3")])
 
     def pieces(self) -> dict[str, list[Piece]]:
         """The pieces of all partitions as they are now, by what they belong to."""
@@ -281,7 +285,7 @@ def test_queries_that_want_other_static_rows_share_what_any_of_them_wants(
         come(running, "last", "?x :kind :k2", 13, "PT4S")
         told = show_run(tell_run(tmp_path / "c")).split("kept once")[1]
         assert "RelaxedStatic" in told
-        at = 500 * room.fed
+        at = EACH * room.fed
         things = [element(at, "x2 p 1"), element(at, "x3 p 1"), element(at + 9000, "x1 p 2")]
         feed(running, room.path, things)
         until_engine(running, lambda: says(room, "last"))
@@ -320,7 +324,7 @@ def test_rows_of_tables_that_want_other_static_rows_come_with_them(
             running.register_each(text, table, name=f"row{part}-{{{{c}}}}")
             feed_until(room, running, partial(_keeps, room, kept))
         assert opened.count("file") == 1
-        at = 500 * room.fed
+        at = EACH * room.fed
         feed(running, room.path, [element(at, "x2 p 1"), element(at + 9000, "x1 p 2")])
         until_engine(running, lambda: says(room, "row1-2"))
     assert says(room, "row1-2")[-1] == ["<http://e/x2>"] and not says(room, "row0-0")
@@ -334,7 +338,6 @@ def test_rows_of_streams_are_kept_for_nobody_where_static_ones_are(tmp_path: Pat
         running.register(on_unique, name="unique")
         running.register(TEXT.format("?k", "?x :p ?v", "?x :kind ?k"), name="set")
         running.start()
-        room.feed(running)
         room.feed(running)
 
         def sides() -> list[int]:

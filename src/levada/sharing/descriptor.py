@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import is_
 
 from levada.sharing.conditions import Clause, Where, where
 from levada.sharing.spans import Spans
@@ -27,6 +28,9 @@ Aggregate = tuple[str, str]
 REGROUPED = {"SUM", "COUNT", "MIN", "MAX", "AVG"}
 """What can be put together from finer groups; DISTINCT aggregates and GROUP_CONCAT cannot."""
 ALL = Where()
+NONE = Spans(())
+PIECES = 16
+"""A bound of more pieces is made one that is coarser."""
 KEPT = 65_536
 """Parts that are remembered: a planner asks for the same ones again and again."""
 
@@ -126,9 +130,9 @@ def stream_of(source: str) -> str:
 
 def usable(operator: Descriptor, wanted: Descriptor) -> bool:
     """Whether an operator as it is serves a query: exact reuse or containment."""
-    if operator.base != wanted.base or not operator.windows.covers(wanted.windows):
+    if operator.sources != wanted.sources or operator.joins != wanted.joins:
         return False
-    if not operator.where.covers(wanted.where):
+    if not operator.windows.covers(wanted.windows) or not operator.where.covers(wanted.where):
         return False
     unseen = wanted.where.beyond(operator.where)
     if operator.group is None or wanted.group is None:
@@ -150,6 +154,90 @@ def had(operator: Descriptor, *, regroup: bool) -> frozenset[Aggregate]:
     if regroup:
         found = frozenset((f, a) for f, a in found if f in REGROUPED and f != "AVG")
     return found | {("AVG", a) for a in sums}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a bound must have if something below it contains a query. ``never``: no row satisfies
+    the query's conditions, which any others contain.
+    """
+
+    box: dict[str, Spans]
+    columns: frozenset[str]
+    ranges: tuple[int, ...]
+    instants: Instants
+    never: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At least as much as each of some definitions: of each attribute in their boxes, which are the
+    same, of columns and windows.
+    """
+
+    attributes: tuple[str, ...]
+    box: tuple[Spans, ...]
+    columns: frozenset[str]
+    ranges: tuple[int, ...]
+    instants: Instants
+
+    def __or__(self, other: Bound) -> Bound:
+        """The wider one; this very one if it is wide enough."""
+        box = tuple(map(_spans, self.box, other.box))
+        ranges = tuple(map(max, self.ranges, other.ranges))
+        instants = _instants(self.instants, other.instants)
+        same = all(map(is_, box, self.box)) and instants is self.instants
+        if same and ranges == self.ranges and other.columns <= self.columns:
+            return self
+        return Bound(self.attributes, box, self.columns | other.columns, ranges, instants)
+
+    def may_contain(self, wanted: Wanted) -> bool:
+        """Whether something below could contain it."""
+        return (
+            all(own >= w for own, w in zip(self.ranges, wanted.ranges, strict=True))
+            and wanted.columns <= self.columns
+            and (wanted.never or self._covers(wanted.box))
+            and self.instants.covers(wanted.instants)
+        )
+
+    def _covers(self, box: Mapping[str, Spans]) -> bool:
+        return all(
+            name in box and own.covers(box[name])
+            for name, own in zip(self.attributes, self.box, strict=True)
+        )
+
+
+def wanted_of(d: Descriptor) -> Wanted:
+    """What contains a definition has at least this."""
+    columns = d.columns if d.group is None else frozenset[str]()
+    windows = d.windows
+    return Wanted(dict(d.where.box), columns, windows.ranges, windows.instants, d.where.never)
+
+
+def bound_of(d: Descriptor) -> Bound:
+    """A definition's own bound."""
+    never = d.where.never
+    return Bound(
+        d.where.attributes,
+        tuple(NONE if never else found for _, found in d.where.box),
+        d.columns if d.group is None else frozenset(),
+        d.windows.ranges,
+        d.windows.instants,
+    )
+
+
+def _spans(one: Spans, other: Spans) -> Spans:
+    if one.covers(other):
+        return one
+    both = one | other
+    return both if len(both.parts) <= PIECES else both.hull()
+
+
+def _instants(one: Instants, other: Instants) -> Instants:
+    if one.covers(other):
+        return one
+    both = one | other
+    return both if len(both.parts) <= PIECES else ALWAYS
 
 
 def below(grouped: Descriptor) -> Descriptor:

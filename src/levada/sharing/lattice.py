@@ -5,7 +5,8 @@ Levels, from the top: sources, equal attributes, grouping, attributes that are c
 conditions, columns and windows in trees of upper bounds (``tree``). Each node knows the regions of
 all operators below it, as bits (NID); a search has a mask of regions and leaves out what is in none
 of them. *Containment* looks into all levels; for *relaxation* the base conditions are enough, and
-candidates come by how near they are: with the same attributes first, outward in order.
+candidates come by how near they are: with the same attributes first, outward in order. Which trees
+of a level may contain a query is read from marks, as in the blocks of a tree.
 
 What a search gives, read to the end, is what a look at all operators gives; the first few cost
 logarithmically many blocks.
@@ -17,9 +18,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from levada.sharing.descriptor import Descriptor
+from levada.sharing.descriptor import Bound, Descriptor, Wanted, wanted_of
 from levada.sharing.relaxation import relaxable
-from levada.sharing.tree import Entry, Tree
+from levada.sharing.tree import Entry, Marks, Tree
 
 EVERYWHERE = -1
 """The mask of all regions."""
@@ -39,12 +40,24 @@ class LevelNode:
 
     below: dict[Any, LevelNode | Tree] = field(default_factory=dict)
     nid: int = 0
+    marks: Marks = field(default_factory=Marks)
 
     def look(self) -> None:
         """What follows from the nodes below."""
         self.nid = 0
         for node in self.below.values():
             self.nid |= node.nid
+
+    def mark(self, tree: Tree, before: Bound | None) -> None:
+        """A tree below is new, or wider than ``before``."""
+        tree.bit = tree.bit or self.marks.free()
+        assert tree.root.bound is not None, "it has something below"
+        self.marks.put(tree.bit, tree.root.bound, before)
+
+    def among(self, wanted: Wanted) -> Iterator[Tree]:
+        """The trees below that may contain it."""
+        bits = self.marks.holding(wanted)
+        return (t for t in self.below.values() if isinstance(t, Tree) and t.bit & bits)
 
 
 class Lattice:
@@ -69,7 +82,10 @@ class Lattice:
                 below = Tree(definition.where.attributes) if last else LevelNode()
                 node.below[key(definition)] = below
             if isinstance(below, Tree):
+                before = below.root.bound
                 below.insert(operator, definition, nid)
+                if below.root.bound is not before:
+                    node.mark(below, before)
             else:
                 node = below
         for level in path:
@@ -82,7 +98,12 @@ class Lattice:
         path = self._path(definition)
         tree = path[-1].below[definition.where.attributes]
         assert isinstance(tree, Tree), "trees are below the last level"
+        before = tree.root.bound
         tree.delete(operator, definition)
+        if tree.root.bound != before:
+            path[-1].marks.drop(tree.bit)
+            if tree.root.items:
+                path[-1].mark(tree, None)
         below: LevelNode | Tree = tree
         for (_, key), node in zip(LEVELS[::-1], path[::-1], strict=True):
             if not (below.root.items if isinstance(below, Tree) else below.below):
@@ -114,15 +135,19 @@ class Lattice:
 
     def containing(self, wanted: Descriptor, mask: int = EVERYWHERE) -> Iterator[int]:
         """Operators that serve a query as they are; those that compare least come first."""
-        trees = self._trees(wanted, mask, wanted.group is None)
+        bound = wanted_of(wanted)
+        levels = self._levels(wanted, mask, wanted.group is None)
+        trees = [t for level in levels for t in level.among(bound) if t.nid & mask]
         for tree in sorted(trees, key=lambda t: len(t.attributes)):
-            for entry in tree.containing(wanted, mask):
+            for entry in tree.containing(bound, wanted, mask):
                 yield from _within(entry, mask)
 
     def relaxable(self, wanted: Descriptor, mask: int = EVERYWHERE) -> Iterator[int]:
         """Operators that could be made to serve a query, the nearest first."""
         names = set(wanted.where.attributes)
-        trees = self._trees(wanted, mask, exactly=True)
+        levels = self._levels(wanted, mask, exactly=True)
+        below = (node for level in levels for node in level.below.values())
+        trees = [t for t in below if isinstance(t, Tree) and t.nid & mask]
         for tree in sorted(trees, key=lambda t: len(names ^ set(t.attributes))):
             for entry in tree.nearest(wanted, mask):
                 if relaxable(entry.definition, wanted):
@@ -147,17 +172,18 @@ class Lattice:
             path.append(node)
         return path
 
-    def _trees(self, wanted: Descriptor, mask: int, exactly: bool) -> Iterator[Tree]:
-        """Trees of the same base; of groupings all that are finer, unless ``exactly`` the same."""
+    def _levels(self, wanted: Descriptor, mask: int, exactly: bool) -> Iterator[LevelNode]:
+        """What has trees of the same base; of groupings all that are finer, unless ``exactly``."""
         node: LevelNode | Tree | None = self._root
         for _, key in LEVELS[:2]:
             node = node.below.get(key(wanted)) if isinstance(node, LevelNode) else None
         if not isinstance(node, LevelNode) or not node.nid & mask:
             return
         for group, level in node.below.items():
-            finer = group == wanted.group if exactly else group is not None
-            if finer and isinstance(level, LevelNode) and level.nid & mask:
-                yield from (t for t in level.below.values() if isinstance(t, Tree) and t.nid & mask)
+            same = group == wanted.group
+            finer = not exactly and None not in (group, wanted.group) and group >= wanted.group
+            if (same or finer) and isinstance(level, LevelNode) and level.nid & mask:
+                yield level
 
 
 def _within(entry: Entry, mask: int) -> Iterator[int]:

@@ -11,9 +11,9 @@ The union of two sets is the least that covers both, so relaxing by it is minima
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Value = int | float | str
@@ -69,6 +69,61 @@ class Spans:
 
     def __str__(self) -> str:
         return " or ".join(_text(part) for part in self.parts) if self.parts else "never"
+
+
+@dataclass(slots=True)
+class Segments:
+    """Which of some sets, each with a bit of its own, hold a place: a bitmap index of intervals.
+
+    ``bits[i]`` has those that hold all from ``cuts[i]`` to the next cut; before the first and after
+    the last there is nothing.
+    """
+
+    cuts: list[Any] = field(default_factory=list)
+    bits: list[int] = field(default_factory=list)
+
+    def add(self, low: Any, high: Any, bit: int) -> None:
+        """A set holds this interval, too."""
+        first, end = self._cut(low), self._cut(high)
+        for at in range(first, end):
+            self.bits[at] |= bit
+        for at in range(end, first - 1, -1):
+            if self.bits[at] == (self.bits[at - 1] if at else 0):
+                del self.cuts[at], self.bits[at]
+
+    def remove(self, bit: int) -> None:
+        """A set holds nothing more. Cuts that then divide nothing go."""
+        cuts, bits, last = list[Any](), list[int](), 0
+        for cut, found in zip(self.cuts, self.bits, strict=True):
+            if (kept := found & ~bit) != last:
+                cuts.append(cut)
+                bits.append(kept)
+                last = kept
+        self.cuts, self.bits = cuts, bits
+
+    def holding(self, low: Any, high: Any) -> int:
+        """The sets that hold both ends of an interval, as bits: all that hold it are among them.
+
+        >>> found = Segments([0], [0])
+        >>> found.add(0, 5, 0b01), found.add(3, 9, 0b10)
+        (None, None)
+        >>> bin(found.holding(4, 5)), bin(found.holding(4, 8)), found.holding(9, 10)
+        ('0b11', '0b10', 0)
+        """
+        at = bisect_right(self.cuts, low) - 1
+        if at < 0:
+            return 0
+        found = self.bits[at]
+        if found and at + 1 < len(self.cuts) and self.cuts[at + 1] < high:
+            found &= self.bits[bisect_left(self.cuts, high) - 1]
+        return found
+
+    def _cut(self, cut: Any) -> int:
+        at = bisect_left(self.cuts, cut)
+        if at == len(self.cuts) or self.cuts[at] != cut:
+            self.cuts.insert(at, cut)
+            self.bits.insert(at, self.bits[at - 1] if at else 0)
+        return at
 
 
 def spans(parts: Iterable[Part]) -> Spans:

@@ -30,7 +30,7 @@ class Instants:
         (True, False)
         """
         return self.parts == other.parts or all(
-            any(_within(inner, outer) for outer in self.parts) for inner in other.parts
+            any(within(inner, outer) for outer in self.parts) for inner in other.parts
         )
 
     def __or__(self, other: Instants) -> Instants:
@@ -78,7 +78,7 @@ class Windows:
 def instants(parts: Iterable[Progression]) -> Instants:
     """The union of progressions."""
     found = sorted({(step, offset % step) for step, offset in parts})
-    return Instants(tuple(p for p in found if not any(q != p and _within(p, q) for q in found)))
+    return Instants(tuple(p for p in found if not any(q != p and within(p, q) for q in found)))
 
 
 def every(step: int, offset: int = 0) -> Instants:
@@ -102,5 +102,6 @@ def minutes(ms: int) -> str:
     return f"{ms / 1000:g} s" if ms % 10 == 0 else f"{ms} ms"
 
 
-def _within(inner: Progression, outer: Progression) -> bool:
+def within(inner: Progression, outer: Progression) -> bool:
+    """Whether each instant of one progression is one of another."""
     return inner[0] % outer[0] == 0 and inner[1] % outer[0] == outer[1]

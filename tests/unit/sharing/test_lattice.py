@@ -9,8 +9,10 @@ from itertools import islice
 import numpy as np
 import pytest
 from airport import drawn
+from bench.papers.streamreuse.wide import operators
 
 from calls import calls
+from levada.sharing import tree
 from levada.sharing.conditions import where
 from levada.sharing.descriptor import Descriptor, descriptor, usable
 from levada.sharing.lattice import EVERYWHERE, Lattice
@@ -126,6 +128,81 @@ def test_a_search_hardly_grows_with_the_operators(kind: str) -> None:
     """
     few, many = _calls(kind, 100), _calls(kind, 1000)
     assert many < 2 * few
+
+
+def test_of_ten_times_as_many_operators_a_search_looks_at_less_than_twice_as_many_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Random operators of many kinds, whose conditions are sets, ranges or none: the nodes whose
+    marks, bound or definition a search for the first 16 looks at, with the root.
+    """
+    looked = _counted(monkeypatch)
+    rng, lattice, found = np.random.default_rng(7), Lattice(), list[float]()
+    asked = list(operators(rng, 300))
+    for number, definition in enumerate(operators(rng, 10_000), start=1):
+        lattice.insert(number, definition, 1 << number % 20)
+        if number in (100, 1_000, 10_000):
+            looked.clear()
+            for wanted in asked:
+                list(islice(lattice.containing(wanted), 16))
+            found.append(1 + len(looked) / len(asked))
+    assert found[1] < 2 * found[0] and found[2] < 2 * found[1] < 8
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Gets a name each time that a node is looked at."""
+    looked = list[str]()
+
+    def count(owner: object, name: str) -> None:
+        asked = getattr(owner, name)
+
+        def counted(*given: object) -> object:
+            looked.append(name)
+            return asked(*given)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(tree.Marks, "holding")
+    count(tree.Bound, "may_contain")
+    count(tree, "usable")
+    return looked
+
+
+def test_what_contains_a_query_comes_in_order() -> None:
+    """The fewest compared attributes first; of those with the same, by values, after any changes,
+    as a look at all of them in order gives it.
+    """
+    rng, lattice = np.random.default_rng(11), Lattice()
+    kept = {n: _plain(rng) for n in range(900)}
+    for number, definition in kept.items():
+        lattice.insert(number, definition, 1 << number % 3)
+    for number in range(0, 600, 2):
+        lattice.delete(number)
+        del kept[number]
+    for number in range(1, 600, 4):
+        kept[number] = _plain(rng)
+        lattice.redefine(number, kept[number])
+    for _ in range(20):
+        wanted, mask = _plain(rng), int(rng.integers(1, 8))
+        there = [d for n, d in kept.items() if 1 << n % 3 & mask and usable(d, wanted)]
+        expected = sorted((len(d.where.box), d.where.attributes, tree.order_of(d)) for d in there)
+        given = [kept[n] for n in lattice.containing(wanted, mask)]
+        told = [(len(d.where.box), d.where.attributes, tree.order_of(d)) for d in given]
+        assert [t[0] for t in told] == [e[0] for e in expected] and sorted(told) == expected
+        for names in {t[1] for t in told}:
+            assert [t for t in told if t[1] == names] == [e for e in expected if e[1] == names]
+
+
+def _plain(rng: np.random.Generator) -> Descriptor:
+    """Of one base: one or two of a few values, a range, or nothing, on two attributes."""
+    low = int(rng.integers(0, 20))
+    box = {
+        "S.a": values(*(int(v) for v in rng.integers(0, 5, int(rng.integers(1, 3))))),
+        "S.b": between(low, low + int(rng.integers(0, 10))),
+    }
+    kept = {name: box[name] for name in box if rng.random() < 0.6}
+    steps = every(int(rng.integers(1, 4)))
+    return descriptor({"S": int(rng.integers(1, 4))}, (), where(kept), box, instants=steps)
 
 
 def _calls(kind: str, count: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.sharing.spans import Spans, between, greater, less, points, values
+from levada.sharing.spans import Segments, Spans, between, greater, less, points, values
 
 VALUES = st.integers(0, 6)
 DOMAIN = [n / 2 for n in range(-2, 16)]
@@ -49,6 +49,30 @@ def test_cover_is_inclusion_and_equal_sets_are_equal(one: Spans, other: Spans) -
     assert one.covers(other) == (inside(one) >= inside(other))
     assert (one == other) == (inside(one) == inside(other))
     assert one.hull().covers(one)
+
+
+@settings(max_examples=50)
+@given(st.lists(SPANS, min_size=1, max_size=5), st.lists(st.integers(0, 4), max_size=3), SPANS)
+def test_segments_tell_which_sets_hold_both_ends(
+    sets: list[Spans], gone: list[int], asked: Spans
+) -> None:
+    held, there = Segments(), dict(enumerate(sets))
+    for number, found in there.items():
+        for part in found.parts:
+            held.add(*part, 1 << number)
+    for number in gone:
+        held.remove(1 << number)
+        there.pop(number, None)
+    for low, high in asked.parts:
+        expected = {
+            number
+            for number, found in there.items()
+            if any(a <= low < b for a, b in found.parts)
+            and any(a < high <= b for a, b in found.parts)
+        }
+        assert held.holding(low, high) == sum(1 << number for number in expected)
+    cuts = {cut for found in there.values() for part in found.parts for cut in part}
+    assert set(held.cuts) <= cuts, "no cut is left of what is gone"
 
 
 @pytest.mark.parametrize(

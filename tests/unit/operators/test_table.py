@@ -89,13 +89,13 @@ def sparql(asked: Asked, *, unique: bool) -> Plan:
     return topology.seal()
 
 
-def relaxed(*windows: str) -> Plan:
+def relaxed(*windows: str, inside: str = "?s :p :c{} . ?s :q ?z", beside: str = "") -> Plan:
     """The plan of two queries that differ in a constant of a join, and in their windows."""
     topology = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
     for i, window in enumerate(windows):
         text = (
             f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {window} "
-            f"WHERE {{ WINDOW :w {{ ?s :p :c{i} . ?s :q ?z }} }}"
+            f"WHERE {{ WINDOW :w {{ {inside.format(i)} }} {beside.format(i)} }}"
         )
         topology.add(f"q{i}", optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
     return topology.seal()
@@ -140,6 +140,7 @@ def plans() -> list[Plan]:
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
     both = [relaxed(STEPPED, STEPPED), relaxed("[TRIPLES 3]", "[TRIPLES 5]")]
     both += [in_common(), in_common(":c0", ":c1")]
+    both += [relaxed(STEPPED, STEPPED, inside="?s :q ?z", beside="?s :kind :c{}")]
     return [*triples, *both, *map(in_one_step, ONE_STEP), *map(cql, CQL)]
 
 

@@ -40,10 +40,8 @@ from levada.syntax import parse
 from levada.syntax.cql.ast import Script
 from levada.syntax.cql.parser import parse_script
 from levada.syntax.sparql.ast import Constant, QueryUnit
-from levada.translation.cql.translate import translate_cql
 from levada.translation.sparql.translate import translate
 from levada.translation.sparql.windows import iri
-from levada.translation.warnings.cql import warnings_of_cql
 from levada.translation.warnings.sparql import warnings_of
 from levada.translation.warnings.warning import QueryWarning
 
@@ -106,6 +104,8 @@ class Prepared:
         if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
             of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
             return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+        from levada.translation.warnings.cql import warnings_of_cql  # as in _translate_cql
+
         return warnings_of_cql(self.asked.text)
 
     @_stage
@@ -171,6 +171,8 @@ def share(queries: Iterable[Prepared], known: Known, sharing: Sharing = DEFAULT)
 
 
 def _translate_cql(asked: Asked, known: Known) -> a.Query:
+    from levada.translation.cql.translate import translate_cql  # here: who asks SPARQL needs none
+
     streams = known.streams.items()
     schemas = {name: facts.schema for name, facts in streams if facts.schema is not None}
     relations = [name for name, facts in streams if facts.sign]

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
 
 from levada.app.app_file import App
+from levada.app.signals import Stopped
 from levada.engine.driving.tempo import wall
 from levada.engine.engine import Engine
 from levada.engine.registry import Registry
@@ -33,7 +33,7 @@ from levada.runtime.store.requests import read_ledger
 LOOK = 0.1  # s between two looks at the pulse
 
 
-def take_turn(engine: Engine, lease: float, stopped: threading.Event) -> Checkpoint | None:
+def take_turn(engine: Engine, lease: float, stopped: Stopped) -> Checkpoint | None:
     """The checkpoint, once it is this process's turn; None if it is stopped before. Of several that
     wait one gets it, and the others wait for that one. Raises as ``await_turn``.
     """
@@ -43,9 +43,7 @@ def take_turn(engine: Engine, lease: float, stopped: threading.Event) -> Checkpo
     return None
 
 
-def await_turn(
-    root: Path, registry: Registry, lease: float, stopped: threading.Event
-) -> int | None:
+def await_turn(root: Path, registry: Registry, lease: float, stopped: Stopped) -> int | None:
     """Waits until the engine on the checkpoint has left, or has been silent for ``lease`` seconds
     by this process's clock: the number of the newest commit then; None if this one is ``stopped``
     before. Raises ``UsageError``, ``CheckpointError``: it could not go on from there.

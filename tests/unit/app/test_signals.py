@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from awaiting import PATIENCE, until
+from levada.app.signals import stopped_by_signals
 
 SLOW = r"""PREFIX : <http://e/>
 SELECT ?o FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S]
@@ -56,3 +57,29 @@ def test_a_second_signal_ends_at_once(tmp_path: Path, second: Any) -> None:
         process.wait(timeout=PATIENCE)
         assert process.returncode == 128 + second
     assert list(opened.iterdir()) == [], "the temporary checkpoint is gone"
+
+
+class Finalized:
+    """A signal comes while this is deleted, where Python drops what is raised."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_signal_is_seen_wherever_it_comes() -> None:
+    with stopped_by_signals(None) as stopped:
+        assert not stopped.wait(0)
+        Finalized()
+        assert stopped.wait(PATIENCE)
+
+
+def test_a_signal_that_comes_amid_a_wait_is_seen() -> None:
+    """An event of threading has a lock, for which a handler would wait that runs amid its wait."""
+
+    with stopped_by_signals(None) as stopped:
+        before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGTERM))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            assert stopped.wait(PATIENCE)
+        finally:
+            signal.signal(signal.SIGALRM, before)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from asking import S, element, judge, query, step
+from levada.app.signals import Stopped
 from levada.app.standby import await_turn, check_same, take_turn
 from levada.cli.run import Mode
 from levada.engine.engine import Engine
@@ -109,7 +109,7 @@ def test_a_lease_runs_by_the_clock_of_who_waits(tmp_path: Path) -> None:
 def test_of_several_that_wait_one_gets_the_turn(folder: Path, ck: Path) -> None:
     """Found: all took over, one after the other, and ended but for the last one."""
     assert read_status(ck).active is None
-    app, stopped = folder / "ck", threading.Event()
+    app, stopped = folder / "ck", Stopped()
     with standing_by(folder) as first, standing_by(folder) as second:
         at = await_turn(app, second._registry, 10, stopped)
         assert take_turn(first, 10, stopped) is not None
@@ -133,13 +133,13 @@ def test_one_that_waits_may_be_there_before_the_engine(folder: Path) -> None:
     app.mkdir()
     Sign(app, Driver("h", 7, 1000)).renew()
     with standing_by(folder) as engine:
-        assert take_turn(engine, 0, threading.Event()) is not None
+        assert take_turn(engine, 0, Stopped()) is not None
         engine.start(once=True)
         engine.await_end()
     (folder / "ours").mkdir()
     (folder / "ours" / "holidays.jpg").touch()
     with pytest.raises(CheckpointError, match=r"ours is not a checkpoint .* it holds holidays.jpg"):
-        await_turn(folder / "ours", registry(folder), 0, threading.Event())
+        await_turn(folder / "ours", registry(folder), 0, Stopped())
     assert [path.name for path in (folder / "ours").iterdir()] == ["holidays.jpg"]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
 
+from levada.app.signals import stopped_by_signals
 from levada.emission.formats import Format, check_fits, check_stdout
 from levada.engine.telling.follow import Reader
 from levada.errors import UsageError, near
@@ -68,34 +68,24 @@ def tail(
     checkpoint: Path, names: Collection[str], form: Format, *, from_start: bool, wait: bool
 ) -> None:
     """Writes results until the engine ends (with ``wait``: until Ctrl-C), or the queries do."""
-    with _interrupted(), closing(Sign(checkpoint, _name(), time.monotonic)) as sign:
+    with (
+        stopped_by_signals(None) as stopped,
+        closing(Sign(checkpoint, _name(), time.monotonic)) as sign,
+    ):
         own = Tail(Reader(checkpoint, sign, from_start=from_start), names, form)
         own.check()
         looked, runs = 0.0, True
-        try:
-            while True:
-                if time.monotonic() - looked >= RUNS:
-                    looked, runs = time.monotonic(), engine_runs(checkpoint)
-                    over = own.over
-                    own.show()
-                    if over or not (runs or wait):
-                        _say("The queries have been dropped." if over else "No engine runs now.")
-                        return
-                else:
-                    own.show()
-                time.sleep(LOOK)
-        except KeyboardInterrupt:
-            return
-
-
-@contextmanager
-def _interrupted() -> Iterator[None]:
-    """SIGTERM is as Ctrl-C: nothing is kept for this reader any more."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        while not stopped.is_set():
+            if time.monotonic() - looked >= RUNS:
+                looked, runs = time.monotonic(), engine_runs(checkpoint)
+                over = own.over
+                own.show()
+                if over or not (runs or wait):
+                    _say("The queries have been dropped." if over else "No engine runs now.")
+                    return
+            else:
+                own.show()
+            stopped.wait(LOOK)
 
 
 def _name() -> str:

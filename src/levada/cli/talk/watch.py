@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
+from levada.app.signals import stopped_by_signals
 from levada.cli.status import show, tell
 from levada.engine.telling.status import Status, read_status
 from levada.errors import CheckpointError
@@ -25,22 +26,20 @@ def watch(checkpoint: Path, *, as_json: bool) -> None:
     facts_of(checkpoint)
     console = Console()
     seen = 0
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        try:
-            while True:
-                newest = max(epochs_there(checkpoint), default=0)
-                if newest > seen and (found := _status(checkpoint)) is not None:
-                    seen = found.epoch
-                    if as_json:
-                        line = json.dumps(tell(found), ensure_ascii=False)
-                        console.print(line, markup=False, highlight=False, soft_wrap=True)
-                    elif console.is_terminal:
-                        live.update(show(found), refresh=True)
-                    else:
-                        console.print(show(found), soft_wrap=True)
-                time.sleep(LOOK)
-        except (KeyboardInterrupt, FileNotFoundError):
-            return  # that folder goes with a run on a temporary checkpoint
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+    with stopped_by_signals(None) as stopped, live, suppress(FileNotFoundError):
+        while not stopped.is_set():  # that folder goes with a run on a temporary checkpoint
+            newest = max(epochs_there(checkpoint), default=0)
+            if newest > seen and (found := _status(checkpoint)) is not None:
+                seen = found.epoch
+                if as_json:
+                    line = json.dumps(tell(found), ensure_ascii=False)
+                    console.print(line, markup=False, highlight=False, soft_wrap=True)
+                elif console.is_terminal:
+                    live.update(show(found), refresh=True)
+                else:
+                    console.print(show(found), soft_wrap=True)
+            stopped.wait(LOOK)
 
 
 def _status(checkpoint: Path) -> Status | None:

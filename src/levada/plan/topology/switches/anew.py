@@ -14,11 +14,9 @@ from __future__ import annotations
 from levada.algebra.nodes import Query
 from levada.model.time import MAX
 from levada.plan.install.batch import Batch
-from levada.plan.install.install import Installer
 from levada.plan.install.orders.known import Followed
 from levada.plan.install.orders.places import followed, placed
 from levada.plan.lowering.join_order import Orders, units_of
-from levada.plan.lowering.lower import lower
 from levada.plan.physical.operators import Op
 from levada.plan.physical.shared.arranged import with_arrangements
 from levada.plan.sealed.shapes import Shape
@@ -26,7 +24,7 @@ from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.newcomers import Newcomer
 from levada.plan.topology.switches.instant import behind
 from levada.plan.topology.switches.switch import Switch
-from levada.plan.topology.switches.under_way import Begun
+from levada.plan.topology.switches.under_way import Begun, lowered_anew
 from levada.plan.topology.topology import Topology
 
 
@@ -60,16 +58,9 @@ def _installed(
     """The last operator of a query as a newcomer's, and what it joins."""
     own = topology.queries[name]
     orders = Orders(units_of(own.manner.order))
-    lowered = lower(
-        query, topology.facts, replaceable=topology.replaceable, joins=topology.joins,
-        orders=orders,
-    )  # fmt: skip
-    installer = Installer(
-        query, name, start, topology.intern, show_empty=lowered.show_empty,
-        since=topology.version + 1, data=topology.data,
-    )  # fmt: skip
+    lowered, installer = lowered_anew(topology, name, query, start, orders)
     installer.site = _site(topology, (own.node, own.member))
-    root = topology._wide(installer, lowered.root)
+    root = topology._wide(installer, lowered)
     planned = _planned(topology, Newcomer(name, installer, root, orders, lambda _: root))
     batch, roots = Batch(topology._common, topology.version + 1), {name: planned}
     topology.sides.ask(batch, {name: installer}, roots)

@@ -24,6 +24,7 @@ from levada.plan.install.orders.known import Followed
 from levada.plan.install.orders.places import followed, placed
 from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
+from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
 from levada.plan.sealed.shares import At
 from levada.plan.topology.switches.instant import behind
@@ -56,17 +57,10 @@ def begin(
     topology.install()
     own, before = topology.queries[name], topology.orders.standing[name][0].installer
     orders = Orders(units)
-    lowered = lower(
-        query, topology.facts, replaceable=topology.replaceable, joins=topology.joins,
-        orders=orders,
-    )  # fmt: skip
-    installer = Installer(
-        query, name, start, topology.intern, show_empty=lowered.show_empty,
-        since=topology.version + 1, data=topology.data,
-    )  # fmt: skip
+    root, installer = lowered_anew(topology, name, query, start, orders)
     installer.site = before.site
     batch = Batch(topology._common, topology.version + 1)
-    batch.ask(name, installer, lowered.root)
+    batch.ask(name, installer, root)
     made = batch.install()[name]
     node = topology.index[made.shape]
     topology._count(node, made.member, 1)
@@ -77,7 +71,7 @@ def begin(
         return None
     joins = [
         placed(each, topology._common, topology.index)
-        for each in followed(orders.found, installer, lowered.root, lowered.root)
+        for each in followed(orders.found, installer, root, root)
     ]
     for each in joins:
         topology.orders.meet(each)
@@ -86,6 +80,22 @@ def begin(
     )
     topology.switches[name] = switch
     return Begun(switch, joins)
+
+
+def lowered_anew(
+    topology: Topology, name: str, query: Query, start: int, orders: Orders
+) -> tuple[Op, Installer]:
+    """The last operator of a query that is planned once more, and what installs it from the next
+    version on.
+    """
+    lowered = lower(
+        query, topology.facts, replaceable=topology.replaceable, joins=topology.joins,
+        orders=orders,
+    )  # fmt: skip
+    return lowered.root, Installer(
+        query, name, start, topology.intern, show_empty=lowered.show_empty,
+        since=topology.version + 1, data=topology.data,
+    )  # fmt: skip
 
 
 def reorders(topology: Topology, name: str) -> bool:

@@ -81,7 +81,7 @@ def _flat(values: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{stem}{key}.")
         elif not isinstance(value, list):  # a table has no room for it
-            flat[stem + key] = value
+            flat[f"{stem}{key}"] = value
     return flat
 
 

@@ -74,6 +74,10 @@ class Wants:
     rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
+    def at(self, places: tuple[int, ...]) -> Wants:
+        """The same, with the windows at these places."""
+        return replace(self, windows=tuple([self.windows[at] for at in places]))
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -102,6 +106,25 @@ class Block:
         if windows != own.windows:
             return by_window(own, found)
         return found if self.counted is None else narrowed(self.join, found, self.counted.instants)
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """Of each leaf of a join the place of its window among those that are wanted; () if each
+        has its own, in order, or where rows cannot have times of each leaf.
+        """
+        loose = self.joined and all(window.kind in LOOSE for window in self.wants.windows)
+        found = by_leaf(self.relaxed) if loose and self.counted is None else None
+        if found is None:
+            return ()
+        windows, own = map(window_of, found.windows or ()), self.join.windows or ()
+        places = tuple(map(own.index, windows))
+        return () if places == tuple(range(len(places))) else places
+
+    def with_leaf_times(self) -> Block:
+        """A block whose rows have times of each leaf; it has ``leaves``."""
+        found = by_leaf(self.relaxed)
+        assert found is not None, "it has leaves"
+        return replace(self, relaxed=found, wants=self.wants.at(self.leaves))
 
 
 def blocks(
@@ -155,27 +178,6 @@ def _joined(
     relaxed = lifting.lift(join, (0,))
     if counted or lifting.found or any(window.kind in LOOSE for window in own):
         yield replace(_block(op, relaxed, lifting, own), counted=counted)
-
-
-def with_leaf_times(
-    block: Block, windows: Callable[[tuple[int, ...]], Member]
-) -> Block | None:  # fmt: skip
-    """A block whose rows have times of each pattern, in whatever windows of its query these are;
-    None: it has such already, or cannot have.
-    """
-    join = block.join
-    if block.counted or not block.joined or any(w.kind not in LOOSE for w in block.wants.windows):
-        return None
-    found = by_leaf(join)
-    if found is None or found.windows is None or [*map(window_of, found.windows)] == [*_own(join)]:
-        return None
-    lifting = Lifting(found.windows)
-    relaxed = lifting.lift(found, (0,))
-    return _block(join, relaxed, lifting, windows(found.windows).windows[: len(found.windows)])
-
-
-def _own(join: Op) -> tuple[int, ...]:
-    return join.windows or ()
 
 
 def _read_alone(op: Op, windows: Callable[[tuple[int, ...]], Member]) -> bool:

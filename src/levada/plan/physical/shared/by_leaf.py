@@ -49,7 +49,9 @@ def window_of(window: int) -> int:
 
 
 def by_leaf(join: Op) -> Op | None:
-    """A join of rows with times of each leaf, from left to right; None: it cannot be."""
+    """A join of rows with times of each leaf, from left to right; None: it cannot be. Of a relaxed
+    one picks have a window for each leaf.
+    """
     return _by_leaf(join, count())
 
 
@@ -69,7 +71,10 @@ def _by_leaf(op: Op, leaves: Iterator[int]) -> Op | None:
     windows = tuple([w for child in inputs for w in child.windows or ()])
     if not _goes_by_each(op, len(windows)):
         return None
-    return replace(op, inputs=tuple(inputs), windows=windows)
+    spec = op.spec
+    if isinstance(spec, p.Join) and spec.relaxed:
+        spec = replace(spec, places=tuple([w // _LEAF - 1 for w in windows]))
+    return replace(op, spec=spec, inputs=tuple(inputs), windows=windows)
 
 
 def _goes_by_each(op: Op, leaves: int) -> bool:

@@ -127,8 +127,8 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
     if isinstance(op.spec, p.ByWindow):
         assert op.windows is not None, "event times"
         places = places_of_windows(op)[op.windows.index(window)]
-        own = [edges[0].layout.windows[at] for at in places]
-        return Span(len(own) > 1 or any(b.hi for b in own), any(b.prev for b in own))
+        spans = [edges[0].layout.windows[at] for at in places]
+        return Span(len(spans) > 1 or any(b.hi for b in spans), any(b.prev for b in spans))
     below = []
     for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
         if child.windows is not None and window in child.windows:

@@ -216,8 +216,8 @@ KINDS: dict[str, tuple[Draw | None, ...]] = {
     "off": (None, sets.sides, sets.traps),
     "exact": (sets.sides, sets.chains, sets.rights, sets.traps, sets.tabled, None),
     "containment": (sets.relaxed, sets.rights, sets.traps, None),
-    "relax": (sets.relaxed, sets.thresholds, sets.numbered, sets.rights, sets.traps, sets.tabled,
-              None),
+    "relax": (sets.relaxed, sets.divided, sets.thresholds, sets.numbered, sets.rights, sets.traps,
+              sets.tabled, None),
 }  # fmt: skip
 """What is drawn in which mode; None: anything."""
 
@@ -225,10 +225,12 @@ KINDS: dict[str, tuple[Draw | None, ...]] = {
 FIRST: tuple[tuple[str, Draw | None], ...] = (
     ("exact", sets.sides), ("containment", sets.relaxed), ("relax", sets.relaxed),
     ("relax", sets.thresholds), ("relax", sets.numbered), ("", sets.rights),
-    ("exact", sets.chains), ("", sets.tabled), ("", None), ("", None),
+    ("exact", sets.chains), ("", sets.tabled), ("relax", sets.divided), ("", None), ("", None),
 )  # fmt: skip
-"""What one case of ten has in any way; the last but one has streams that are made, the last CQL."""
-MADE, CQL = 8, 9
+"""What one case of eleven has in any way; the last but one has streams that are made, the last
+CQL.
+"""
+MADE, CQL = 9, 10
 
 
 def kinds(rng: Random, mode: str, n: int, first: Draw | None) -> list[Draw | None]:

@@ -1,5 +1,6 @@
 """Sets of queries by lot that have something of one kind in common: a side of their joins, what
-relaxes them, a static right side, a window that counts, an order that may change.
+relaxes them, patterns in one window or in several, a static right side, a window that counts, an
+order that may change.
 """
 
 from __future__ import annotations
@@ -119,6 +120,26 @@ def relaxed(rng: Random, n: int) -> list[Query]:
             parts[0] = replace(side, s=rng.choice(NODES[:3])) if other.s == "?y" else parts[0]
         window = of[rng.randrange(4)]
         found.append(asked(rng, window, *parts, output="RSTREAM" if rng.random() < 0.7 else ""))
+    return found
+
+
+def divided(rng: Random, n: int) -> list[Query]:
+    """Few patterns, which one query reads in one window and another in two or three."""
+    of = windows(rng)
+    of = [*of[2:], replace(of[0], a=of[0].a + 1500), Window(of[0].stream, "range", a=1000)]
+    few = (SIDES[0], *rng.sample((BESIDE[0], BESIDE[3], BESIDE[1], BESIDE[6]), rng.choice((1, 2))))
+    found = []
+    for i in range(n):
+        names = [rng.choice(("w", "w", "w2", "w3")) for _ in few]
+        if i % 3 == 0:
+            names = [names[0] for _ in few]
+        own = tuple([(w, rng.choice(of)) for w in dict.fromkeys(names)])
+        group: Group = tuple(
+            [In(w, tuple([p for p, at in zip(few, names, strict=True) if at == w])) for w, _ in own]
+        )
+        if rng.random() < 0.5:
+            group = (*group, Filter(narrow(rng, i, variables(few))))
+        found.append(replace(over(rng, of[0], group), windows=own))
     return found
 
 

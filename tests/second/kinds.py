@@ -42,12 +42,20 @@ def of_plan(topology: Topology, sharing: str) -> set[str]:
         if not len(node.members.index):
             continue
         found.add(next((name for kind, name in STEPS.items() if isinstance(step, kind)), ""))
+        if isinstance(step, s.ByWindow) or _has_twice(step):
+            found.add("one window and several")
         if isinstance(step, s.Join) and step.relaxed:
             found.add("family" if sharing == "containment" else "relaxed join")
         if isinstance(step, s.Pick):
             below = topology.nodes[node.inputs[0]].shape.step
             found.add("pick above reports" if isinstance(below, s.Report) else "pick")
     return found - {""}
+
+
+def _has_twice(step: s.Step) -> bool:
+    """Whether several times of a row are of one window."""
+    rows = step.rows if isinstance(step, s.Report | s.Panes | s.Changes | s.Deltas) else ()
+    return len({*(rows or ())}) < len(rows or ())
 
 
 def of_case(case: Case) -> set[str]:

@@ -50,7 +50,7 @@ from levada.operators.per_report.join import arranged_report_join, report_join
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_
 from levada.operators.rows.passing import emit, hold, union
-from levada.operators.rows.pick import pick
+from levada.operators.rows.pick import by_window, pick
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.steps import Step
@@ -82,6 +82,7 @@ OPERATORS: dict[type[Step], Operator] = {
     # any rows
     s.Filter: filter_,
     s.Pick: pick,
+    s.ByWindow: by_window,
     s.Extend: extend,
     s.Union: union,
     # the border

@@ -6,15 +6,21 @@ that were lifted. A row is a member's if it has its terms, its conditions are tr
 counts at some instant in its windows. ``pick`` looks at rows that have been given to a member;
 ``route`` finds the members of a row by an index of what all want, and asks conditions only where
 that cannot tell, so what it costs follows from what is picked, not from how many there are.
+
+``by_window``: of a join whose rows have times of each pattern the rows of a query that reads these
+in one window.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
-from levada.model.frame import Frame
+from levada.model.frame import Column, Frame
 from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
@@ -73,6 +79,30 @@ def route(
     if met is not None:
         met.pick(node.inputs[0], rows, row)
     return keep_rows(found, None, node.step.kept, node.layout)
+
+
+def by_window(node: PlanNode[s.ByWindow], inputs: Inputs, env: Env) -> Frame | None:
+    """The rows with the times of each window put together, as a join puts them together: the least
+    and the greatest, and the greatest earlier one.
+    """
+    (frame,) = inputs
+    if frame is None:
+        return None
+    columns = {n: c for n, c in frame.columns.items() if not col.is_time(n)}
+    spans = node.input_layouts[0].windows
+    for j, places in enumerate(node.step.places):
+        latest = [col.greatest(at) if spans[at].hi else col.least(at) for at in places]
+        earlier = [col.earlier(at) for at in places if spans[at].prev]
+        columns[col.least(j)] = _reduced(np.minimum, frame, [col.least(at) for at in places])
+        if node.layout.windows[j].hi:
+            columns[col.greatest(j)] = _reduced(np.maximum, frame, latest)
+        if earlier:
+            columns[col.earlier(j)] = _reduced(np.maximum, frame, earlier)
+    return Frame(columns, frame.n)
+
+
+def _reduced(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
+    return reduce(how, [frame[name] for name in names])
 
 
 def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> tuple[Longs, Longs]:

@@ -44,6 +44,7 @@ STEPS: dict[str, type] = {
     "once": s.StaticSubplan,
     "filter": s.Filter,
     "pick": s.Pick,
+    "by window": s.ByWindow,
     "extend": s.Extend,
     "union": s.Union,
     "occur": s.Occur,

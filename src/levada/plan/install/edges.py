@@ -11,6 +11,7 @@ from levada.plan.install.leaves import is_static
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
+from levada.plan.physical.shared.by_leaf import window_of
 from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
 from levada.plan.sealed.shapes import TO_ALL, Edge, Shape
 
@@ -123,6 +124,11 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
         return Span(True, not op.spec.bag)
     if isinstance(op.spec, p.Instants | p.Narrow):
         return Span(True, False)
+    if isinstance(op.spec, p.ByWindow):
+        assert op.windows is not None, "event times"
+        places = places_of_windows(op)[op.windows.index(window)]
+        spans = [edges[0].layout.windows[at] for at in places]
+        return Span(len(spans) > 1 or any(b.hi for b in spans), any(b.prev for b in spans))
     below = []
     for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
         if child.windows is not None and window in child.windows:
@@ -134,6 +140,12 @@ def _span(op: Op, window: int, edges: list[Edge]) -> Span:
     absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
     own = several or absent or op.spec.has_instants
     return Span(own or any(b.hi for b in below), any(b.prev for b in below))
+
+
+def places_of_windows(op: Op) -> tuple[tuple[int, ...], ...]:
+    """Where the windows that stand for each of an operator's are among those of its input."""
+    below = [window_of(w) for w in op.inputs[0].windows or ()]
+    return tuple([tuple([i for i, w in enumerate(below) if w == own]) for own in op.windows or ()])
 
 
 def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:

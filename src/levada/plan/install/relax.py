@@ -18,6 +18,8 @@ it, times included, so nothing above can tell.
     when a block is relaxed       when another query that is there differs; alone a query pays for
                                   no column that nobody reads. Where the whole is not, the joins
                                   within it are blocks of their own
+    one window or several         times stand by pattern, where some read these in one window and
+                                  others in several (``physical/shared/by_leaf``)
     count windows                 joins over one are by number (``by_number``), so that others of
                                   any length share them
     static rows                   those of a pattern that a join reads where they are kept
@@ -32,20 +34,17 @@ Cost: linear in the operators of the queries that have such joins; a walk for th
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from levada.algebra.template import substituted
 from levada.model.expression import Expression, Function, show
 from levada.model.term import Term
 from levada.model.time import Window
-from levada.plan.install.common import Key
-from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting, joins, makes_set
 from levada.plan.install.resolve_slots import by_slots, parametrise
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
+from levada.plan.physical.shared.by_leaf import as_reported, by_leaf, by_window, window_of
 from levada.plan.physical.shared.by_number import ByNumber, by_number, narrowed
 from levada.plan.physical.shared.late_picks import reported_once
 from levada.plan.sealed.kinds import Order
@@ -75,8 +74,9 @@ class Wants:
     rest: tuple[Expression, ...]
     windows: tuple[Window, ...]
 
-
-Refused = Callable[[str, Sequence[Wants], Wants], str]
+    def at(self, places: tuple[int, ...]) -> Wants:
+        """The same, with the windows at these places."""
+        return replace(self, windows=tuple([self.windows[at] for at in places]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,138 +101,30 @@ class Block:
     def picked(self) -> Op:
         """The rows of the join, out of the relaxed one."""
         own = self.join if self.counted is None else self.counted.join
-        spec = p.Pick(self.keys, self.tests, self.rest)
-        found = replace(own, spec=spec, inputs=(self.relaxed,), exchange=(None,))
+        spec, windows = p.Pick(self.keys, self.tests, self.rest), self.relaxed.windows
+        found = replace(own, spec=spec, inputs=(self.relaxed,), windows=windows, exchange=(None,))
+        if windows != own.windows:
+            return by_window(own, found)
         return found if self.counted is None else narrowed(self.join, found, self.counted.instants)
 
-
-@dataclass(slots=True)
-class Alike:
-    """Blocks that are the same but for what is wanted of them: how many queries want each, and how
-    many of these have it as it is, not relaxed. ``last``: the last query that has it relaxed;
-    ``users``: how many have, but for rows of templates.
-    """
-
-    wants: Counter[Wants] = field(default_factory=Counter)
-    exact: Counter[Wants] = field(default_factory=Counter)
-    last: str = ""
-    users: int = 0
-
-
-@dataclass(slots=True)
-class Relaxations:
-    """The blocks of the queries that there are. ``apart``: why queries have joins of their own."""
-
-    alike: dict[Key, Alike] = field(default_factory=dict)
-    apart: dict[str, str] = field(default_factory=dict)
-    _of: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
-    _within: dict[str, list[tuple[int, Key, Block]]] = field(default_factory=dict)
-    _exact: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
-    _picked: dict[str, list[tuple[Key, Block]]] = field(default_factory=dict)
-
-    def note(self, name: str, installer: Installer, root: Op) -> None:
-        """A query that comes."""
-        windows = installer.timing.of_rows
-        found = [(installer.signature(b.relaxed), b) for b in blocks(root, windows)]
-        self._note(name, found)
-        within = [
-            (above, installer.signature(inner.relaxed), inner)
-            for _, block in found
-            for above, inner in sub_blocks(block.join, windows)
-        ]
-        if within:
-            self._within[name] = within
-        for _, key, block in within:
-            self.alike.setdefault(key, Alike()).wants[block.wants] += 1
-
-    def note_as(
-        self, name: str, others: Relaxations, like: str, terms: Mapping[Term, Term]
-    ) -> None:
-        """A query that comes, as one of ``others`` is noted but for these terms."""
-        found = [
-            (key, replace(block, wants=substituted(block.wants, terms)))
-            for key, block in others._of.get(like, ())
-        ]
-        self._note(name, found)
-
-    def _note(self, name: str, found: list[tuple[Key, Block]]) -> None:
-        if found:
-            self._of[name] = found
-        for key, block in found:
-            self.alike.setdefault(key, Alike()).wants[block.wants] += 1
-
-    def forget(self, name: str) -> None:
-        """A query that goes."""
-        self.apart.pop(name, None)
-        for key, block in self._exact.pop(name, ()):
-            _less(self.alike[key].exact, block.wants)
-        for key, _ in self._picked.pop(name, ()):
-            self.alike[key].users -= 1
-        own = [*self._of.pop(name, ())]
-        own += [(key, block) for _, key, block in self._within.pop(name, ())]
-        for key, block in own:
-            _less(self.alike[key].wants, block.wants)
-            if not self.alike[key].wants:
-                del self.alike[key]
-            elif self.alike[key].last == name:
-                self.alike[key].last = ""
-
-    def relaxed(self, name: str, root: Op, refused: Refused) -> Op:
-        """A query with those of its blocks relaxed of which others want other rows, and of one that
-        is not, those within it; what runs as it is has no need of that. ``refused``: why a newcomer
-        is to have its own ("": it is not), by what the last query has that has it relaxed, and what
-        they want.
-        """
-        by: dict[int, Op] = {}
-        whole: set[int] = set()  # joins of which no part is looked at any more
-        for key, block in self._of.get(name, ()):
-            if self._takes(name, key, block, refused):
-                by[id(block.join)] = block.picked()
-                whole.add(id(block.join))
-        for above, key, block in self._within.get(name, ()):
-            if above in whole:
-                whole.add(id(block.join))
-            elif self._takes(name, key, block, refused):
-                by[id(block.join)] = block.picked()
-                whole.add(id(block.join))
-        return replaced(root, by, {}, late=True) if by else root
-
-    def _takes(self, name: str, key: Key, block: Block, refused: Refused) -> bool:
-        """Whether a query picks a block; if not, it has it as it is."""
-        alike = self.alike[key]
-        asked = len(alike.wants) > 1 and block.wants not in alike.exact
-        why = refused(alike.last, tuple(alike.wants), block.wants) if asked and alike.last else ""
-        if why:
-            self.apart[name] = why
-        if asked and not why:
-            alike.last, alike.users = name, alike.users + 1
-            self._picked.setdefault(name, []).append((key, block))
-            return True
-        alike.exact[block.wants] += 1
-        self._exact.setdefault(name, []).append((key, block))
-        return False
-
-    def partners(self, name: str) -> int:
-        """How many other queries have parts of the relaxed joins that one has parts of."""
-        relaxed = [self.alike[key] for key, _ in self._picked.get(name, ())]
-        return max([0, *(alike.users - 1 for alike in relaxed)])
-
     @property
-    def names(self) -> tuple[str, ...]:
-        """The queries that have a join that others could share."""
-        return tuple(self._of)
-
-    def of(self, name: str) -> Sequence[tuple[Key, Block]]:
-        """The joins of a query that others could share, each with what it is but for what is wanted
-        of it.
+    def leaves(self) -> tuple[int, ...]:
+        """Of each leaf of a join the place of its window among those that are wanted; () if each
+        has its own, in order, or where rows cannot have times of each leaf.
         """
-        return self._of.get(name, ())
+        loose = self.joined and all(window.kind in LOOSE for window in self.wants.windows)
+        found = by_leaf(self.relaxed) if loose and self.counted is None else None
+        if found is None:
+            return ()
+        windows, own = map(window_of, found.windows or ()), self.join.windows or ()
+        places = tuple(map(own.index, windows))
+        return () if places == tuple(range(len(places))) else places
 
-
-def _less(counts: Counter[Wants], wants: Wants) -> None:
-    counts[wants] -= 1
-    if not counts[wants]:
-        del counts[wants]
+    def with_leaf_times(self) -> Block:
+        """A block whose rows have times of each leaf; it has ``leaves``."""
+        found = by_leaf(self.relaxed)
+        assert found is not None, "it has leaves"
+        return replace(self, relaxed=found, wants=self.wants.at(self.leaves))
 
 
 def blocks(
@@ -377,6 +269,7 @@ def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = Fal
         return by[id(op)]
     if id(op) not in done:
         inputs = tuple([replaced(child, by, done, late=late) for child in op.inputs])
+        inputs = tuple([as_reported(op, child) for child in inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
         picked = reported_once(op, *inputs) if late and not same and len(inputs) == 1 else None
         done[id(op)] = op if same else picked or replace(op, inputs=inputs)

@@ -16,6 +16,7 @@ from levada.algebra.properties import Analysis
 from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
 from levada.model.time import MIN, WindowKind
+from levada.plan.install.edges import places_of_windows
 from levada.plan.install.facets import lift
 from levada.plan.install.leaves import Leaf, is_static, leaf, positions
 from levada.plan.install.resolve_slots import (
@@ -157,6 +158,8 @@ class Steps:
             case p.Pick():
                 step, constants = picked(spec, names, ins[0], self.tuples)
                 return step, self._windows(op)._replace(constants=constants)
+            case p.ByWindow():
+                return s.ByWindow(places_of_windows(op)), Member()
             case p.Extend(expression, draw):
                 lifted, terms = parametrise(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])

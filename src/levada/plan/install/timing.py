@@ -4,7 +4,8 @@ as what members are made of.
 A member's windows are those of its rows, or those of all its level's reports. Behind the windows of
 a query stands ``static``, for the static graphs that may be replaced: rows carry its times, reports
 know nothing of it (docs/architecture.md#a-triples-way). Where queries share a count window its rows
-have a window of their numbers, too (``windows/numbers``).
+have a window of their numbers, too (``windows/numbers``); where they share a join over one window
+with others over several, its rows have times of it for each pattern (``by_leaf``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from levada.algebra.nodes import Query, Reporting
 from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
+from levada.plan.physical.shared.by_leaf import window_of
 from levada.plan.physical.shared.by_number import numbers_of
 from levada.plan.sealed.shapes import Member
 
@@ -53,11 +55,12 @@ class Timing:
     def places(self, level: tuple[int, ...], carried: tuple[int, ...]) -> tuple[int, ...]:
         """Where the windows of rows stand in the table of a level's reports (``of_reports``)."""
         behind = len(self._over(level)) + len(self._clock)
-        return tuple(behind if w == self._static else level.index(w) for w in carried)
+        own = map(window_of, carried)
+        return tuple(behind if w == self._static else level.index(w) for w in own)
 
     def of_rows(self, windows: tuple[int, ...]) -> Member:
         """The windows whose times rows carry."""
-        return self._member(self._over(windows))
+        return self._member(self._over(tuple(map(window_of, windows))))
 
     def of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> Member:
         """What decides the reports of a level: its windows, the clock; behind them ``static``, if

@@ -50,6 +50,7 @@ from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
 from levada.plan.physical.leaves import StaticSubplan as StaticSubplan
 from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
+from levada.plan.physical.relaxed import ByWindow as ByWindow
 from levada.plan.physical.relaxed import Comparison as Comparison
 from levada.plan.physical.relaxed import Instants as Instants
 from levada.plan.physical.relaxed import Key as Key
@@ -332,7 +333,7 @@ Spec = (
     Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
     | SubqueryWindow | StaticSubplan | Recent
     | Numbered | Instants | Narrow
-    | Filter | Pick | Extend | Rename | Applied | Union | Occur | Hold | Join
+    | Filter | Pick | ByWindow | Extend | Rename | Applied | Union | Occur | Hold | Join
     | MultiwayJoin | AdaptiveJoin | LinkedJoin | Arrange | ArrangeDistinct | ArrangeStream
     | RelaxedStatic | RelaxedStream
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes

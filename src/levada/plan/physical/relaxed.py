@@ -51,6 +51,13 @@ class Pick(t.Traits):
 
 
 @dataclass(frozen=True, slots=True)
+class ByWindow(t.Passing):
+    """Rows of a pick that have times of each leaf, as those of the query's own join: with times of
+    each window (``shared/by_leaf``).
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Instants(t.Plain):
     """When each number of a stream came: of numbered rows one for each instant."""
 

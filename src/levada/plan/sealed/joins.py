@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from levada.model.expression import Call, Expression, Function, Param, both
 from levada.plan.sealed.kinds import JoinKind, Order, subject
@@ -268,6 +268,16 @@ class Pick(OwnWindows):
     def condition(self) -> Expression | None:
         """The tests and the rest, as a condition over slots and parameters."""
         return both((*(test.condition for test in self.tests), *self.rest))
+
+
+@dataclass(frozen=True, slots=True)
+class ByWindow(Traits):
+    """Rows with times of each window; ``places``: of each the windows of the input that are put
+    together in it.
+    """
+
+    places: tuple[tuple[int, ...], ...]
+    rowwise: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)

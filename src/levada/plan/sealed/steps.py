@@ -21,6 +21,7 @@ from levada.plan.sealed.joins import ArrangeDistinct as ArrangeDistinct
 from levada.plan.sealed.joins import ArrangedJoin as ArrangedJoin
 from levada.plan.sealed.joins import ArrangedReportJoin as ArrangedReportJoin
 from levada.plan.sealed.joins import ArrangeStream as ArrangeStream
+from levada.plan.sealed.joins import ByWindow as ByWindow
 from levada.plan.sealed.joins import Comparison as Comparison
 from levada.plan.sealed.joins import Instants as Instants
 from levada.plan.sealed.joins import Join as Join
@@ -360,6 +361,7 @@ Step = (
     | StaticSubplan
     | Filter
     | Pick
+    | ByWindow
     | Extend
     | Union
     | Occur

@@ -27,7 +27,7 @@ from levada.model.collection import collection_paused
 from levada.model.term import Term
 from levada.model.time import MAX
 from levada.plan.install.orders.known import Followed
-from levada.plan.install.relax import Relaxations
+from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.joins import Arrange
 from levada.plan.sealed.plan import QueryPlan

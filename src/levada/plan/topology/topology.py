@@ -28,7 +28,8 @@ from levada.plan.install.install import Installer
 from levada.plan.install.locality.sites import Sites, marks_of
 from levada.plan.install.orders.known import Known
 from levada.plan.install.orders.places import followed, placed
-from levada.plan.install.relax import Relaxations, Wants, with_wide_sets
+from levada.plan.install.relax import Wants, with_wide_sets
+from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.install.shared.sides import Sides
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.join_order import Orders

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from levada.model.expression import Var, show
 from levada.model.query import TriplePattern
 from levada.plan.install.lift import joins
-from levada.plan.install.relax import WHOLE, Block, Relaxations
+from levada.plan.install.relax import WHOLE, Block
+from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.kinds import JoinKind, Order

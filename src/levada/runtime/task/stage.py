@@ -347,7 +347,9 @@ class StageTask:
         self._keep_made(node, out)
         for consumer, frame in exchange.along(node, out):
             target = self.plan.nodes[consumer.node]
-            adds_up = fold_at_once and isinstance(target.step, s.Panes | s.Filter | s.Extend)
+            adds_up = fold_at_once and isinstance(
+                target.step, s.Panes | s.Filter | s.Extend | s.ByWindow
+            )
             if adds_up or is_folded(frame):
                 self._folded(target, frame, exchange)
             else:

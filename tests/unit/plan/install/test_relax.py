@@ -9,7 +9,7 @@ import pytest
 from levada.model.expression import Function
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
-from levada.plan.install.relax import Relaxations
+from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.patterns import patterns_read, starved

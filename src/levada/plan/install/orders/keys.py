@@ -2,8 +2,8 @@
 which those of other queries can be found.
 
     part       its signature, its windows; in ``relax`` without what is lifted of it
-    sub-join   its parts, sorted; which of their variables, windows and lifted terms are the same;
-               the conditions of several of them
+    sub-join   its parts, sorted; which of their variables, windows and lifted terms are the same
+               (in ``relax`` not windows that go by time alone); the conditions of several of them
 
 Parts that are alike are tried in all orders, if these are few, and the least is taken. Where they
 are many the order of the text decides: that may cost sharing, and no result. Two sub-joins of one
@@ -27,7 +27,7 @@ from levada.plan.install.install import Installer
 from levada.plan.install.lift import Lifting
 from levada.plan.lowering.join_order import Conjunction, Tree
 from levada.plan.physical.operators import Op
-from levada.plan.sealed.shares import loosened
+from levada.plan.sealed.shares import LOOSE, loosened
 
 ORDERS = 24
 """So many orders of parts that are alike are tried."""
@@ -64,6 +64,8 @@ class Numbers:
             terms = {name: object() for name in op.variables if name.startswith(".")}
             terms |= {one.name: one.terms for one in lifting.found if one.source}
             spans = loosened(spans)
+            if all(window.kind in LOOSE for window in own.windows):
+                windows = ()  # one here and two there are one join (``physical/shared/by_leaf``)
         base, source = look_through(op)
         shown = tuple(
             [base.variables.index(source[v]) if v in source else -1 for v in op.variables]

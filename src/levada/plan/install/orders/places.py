@@ -62,6 +62,8 @@ def _walk(root: Op, installed: Op, became: dict[int, Op]) -> None:
     waiting = [(root, installed)]
     while waiting:
         op, other = waiting.pop()
+        if isinstance(other.spec, p.ByWindow) and not isinstance(op.spec, p.ByWindow):
+            (other,) = other.inputs
         if isinstance(other.spec, p.Pick) and not isinstance(op.spec, p.Pick):
             (other,) = other.inputs
         if isinstance(other.spec, p.Arrange):

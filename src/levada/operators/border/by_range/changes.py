@@ -52,7 +52,7 @@ def ranged_changes(node: PlanNode[s.RangedChanges], inputs: Inputs, env: Env) ->
     assert env.shares is not None, "a stage knows what picks want"
     families = families_of(node, env.shares)
     begun = _begun(node, frame, env, calendar, families)
-    found = []
+    found = list[Frame]()
     for number, family in enumerate(families.each):
         own = begun.where(families.of_member[begun["op"]] == number) if begun.n else begun
         key = f"{node.id}.ends{family.number}"

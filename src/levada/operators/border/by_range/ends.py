@@ -118,8 +118,9 @@ def _in_piece(state: State, piece: Piece, begun: Begun, lengths: Longs) -> Ends:
     of, place = _pairs(low[few], high[few])
     of = np.flatnonzero(few)[of]
     if not few.all():
-        heavy, more = _by_length(at, one, low, high, np.flatnonzero(~few), lengths)
-        of, place = np.concatenate([of, heavy]), np.concatenate([place, more])
+        many = np.flatnonzero(~few)
+        heavy, more = _by_length(at, one.take(many), low[many], high[many], lengths)
+        of, place = np.concatenate([of, many[heavy]]), np.concatenate([place, more])
     state.touched += len(place)
     keep = (rows[col.CHECK][place] == one.h[of]) & (rows[col.BEGIN][place] < one.at[of])
     if (groups := state.groups(piece)) is not None:
@@ -138,12 +139,12 @@ def _pairs(low: Longs, high: Longs) -> tuple[Longs, Longs]:
 
 
 def _by_length(
-    at: Times, begun: Begun, low: Longs, high: Longs, heavy: Longs, lengths: Longs
+    at: Times, begun: Begun, low: Longs, high: Longs, lengths: Longs
 ) -> tuple[Longs, Longs]:
-    """(solution, place) of the ``heavy`` ones, of which more entries are in reach than there are
-    ranges: of each range those that it reaches.
+    """(solution, place) of solutions of which more entries are in reach than there are ranges: of
+    each range those that it reaches.
     """
-    of, length = np.repeat(heavy, len(lengths)), np.tile(lengths, len(heavy))
+    of, length = np.repeat(np.arange(len(low)), len(lengths)), np.tile(lengths, len(low))
     first = _first(at, low[of], high[of], begun.first[of] - length)
     last = _first(at, first, high[of], begun.last[of] - length + 1)
     row, place = _pairs(first, last)

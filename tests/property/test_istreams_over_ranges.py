@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +17,20 @@ from asking import STREAM, at
 from cases.sketches import Sketch
 from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters
+from dealing import by_lot
 from levada import Engine
-from levada.plan.sealed.steps import RangedChanges
+from levada.model.frame import Frame
+from levada.model.limits import Memory
+from levada.operators.border.by_range import changes
+from levada.operators.border.by_range.ends import entries
 
 pytestmark = pytest.mark.timeout(0)
 MANY = os.environ.get("LEVADA_CASES")
 CASES = int(MANY or 1)
+TEXT = (
+    "PREFIX : <http://e/> REGISTER ISTREAM :o AS SELECT ?x FROM NAMED WINDOW :w ON :s "
+    "[RANGE PT{}S] WHERE {{ WINDOW :w {{ ?x :p ?y . ?x :q ?z }} }}"
+)
 PAIR = ("?x :p ?y", "?x :q ?z")
 GRIDS: tuple[tuple[int, dict[str, object]], ...] = (
     (0, {}),
@@ -68,9 +79,62 @@ def test_each_says_what_it_says_alone(random_seed: int, grid: int) -> None:
         check(coming, world(draw), counters(), draw.randrange(8), mixed)
 
 
-def members(engine: Engine) -> int:
-    """How many members those operators have of which many are one."""
-    plan = engine._driver.epochs.plan if engine._driver else None
-    assert plan is not None
-    found = [node for node in plan.nodes.values() if isinstance(node.step, RangedChanges)]
-    return sum(int(one.alive.sum()) for one in found)
+def lotted(lot: int, memory: str) -> Callable[[Engine], None]:
+    """Other group tables and numbers of partitions from epoch to epoch, little memory."""
+
+    def prepare(engine: Engine) -> None:
+        engine._memory = Memory.of(memory)
+        engine._open().tables.dealing = by_lot(lot)
+
+    return prepare
+
+
+@pytest.mark.skipif(not MANY, reason="Some seconds more: LEVADA_CASES has it.")
+def test_wherever_groups_are(random_seed: int) -> None:
+    for case in range(CASES):
+        draw = random.Random(f"{random_seed} {case}")
+        step, options = GRIDS[case % len(GRIDS)]
+        coming = [drawn(draw, step, options, i) for i in range(10)]
+        prepare = lotted(draw.randrange(10**6), draw.choice(("", "1MB,theta=4096")))
+        mixed = ("relax", "relax", "exact", "relax")
+        check(coming, world(draw), counters(), draw.randrange(8), mixed, prepare=prepare)
+
+
+def written(path: Path, pairs: int) -> None:
+    """So many pairs, 100 ms apart, each again after a second; those of the last instant are not
+    reported yet.
+    """
+    with path.open("w") as file:
+        for i in range(pairs):
+            for name in (i, i - 10)[: 1 + (i >= 10)]:
+                file.write(f"<http://e/x{name}> <http://e/p> <http://e/y> {100 * i} .\n")
+                file.write(f"<http://e/x{name}> <http://e/q> <http://e/z> {100 * i} .\n")
+
+
+def test_a_row_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ranges there are, and its results are written once; each has and counts its own."""
+    kept = Counter[int]()
+
+    def counting(rows: Frame) -> Frame:
+        found = entries(rows)
+        kept[queries] += found.n
+        return found
+
+    monkeypatch.setattr(changes, "entries", counting)
+    written(tmp_path / "s.nt", 60)
+    sizes = {}
+    for queries in (3, 40):
+        folder = tmp_path / str(queries)
+        with Engine(spark=False, checkpoint=folder, epoch_rows=500, sharing="relax") as engine:
+            engine.stream(STREAM, tmp_path / "s.nt")
+            texts = [TEXT.format(0.5 + i / 10) for i in range(queries)]
+            asked = [engine.register(text, name=f"q{i}") for i, text in enumerate(texts)]
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+            counts = [sum(len(r.rows.rows()) for r in one.results()) for one in asked]
+            assert counts == [108 if i < 5 else 59 for i in range(queries)]
+            assert engine.progress().results == sum(counts)
+        files = [*(folder / "results").iterdir()]
+        sizes[queries] = sum(path.stat().st_size for path in files)
+    assert kept[40] == kept[3] > 60
+    assert sizes[40] < 2 * sizes[3]

@@ -3,9 +3,11 @@
     constants     ?x :p :c . ?x :q ?z                            each query with its own :c
     ranges        ?x :p ?v FILTER(?v >= a && ?v < b) . ?x :q ?z    each with a part of the numbers
     thresholds    ?x :p ?v FILTER(?v > a) . ?x :q ?z               overlapping: up to 100 queries
+    istreams      ISTREAM, [RANGE ..] of 10 to 110 s               all results: up to 1,000 queries
     shapes        ?x :r ?y . ?y :p ?z . ?z :q :c                 a hundred :r, of each ten :c
 
-Of the thresholds half of all queries, in the mean, want each result. Of the first two all queries
+Of the thresholds half of all queries, in the mean, want each result; of the istreams all do, and
+one query is that with the shortest window. Of the first two all queries
 together have the same results, however many they are: of each window
 of 10 s a tenth of the subjects, each with one of the constants, or of the numbers, in turn. So
 ``cost`` (CPU of a triple, by that with one query of the same mode) and ``state`` (bytes of the
@@ -49,7 +51,12 @@ QUERIES = {
         FILTER(?v >= {0} && ?v < {1}) }} }}""",
     "thresholds": HEAD
     + "WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v . ?x <e:q> ?z FILTER(?v > {0}) }} }}",
+    "istreams": "REGISTER ISTREAM <e:o> AS "
+    + HEAD.replace("[RANGE PT10S STEP PT10S]", "[RANGE PT{2:.1f}S]")
+    + "WHERE {{ WINDOW <e:w> {{ ?x <e:p> ?v . ?x <e:q> ?z }} }}",
 }
+UP_TO = {"thresholds": MOST_RESULTS, "istreams": 1000}
+"""So many queries at most of these."""
 XSD = "http://www.w3.org/2001/XMLSchema#integer"
 
 
@@ -71,6 +78,9 @@ def write(path: Path, subjects: int, queries: int, workload: str) -> int:
             lines.append(f"<e:{number}> <e:p> {wanted} {ts} .\n")
             lines.append(f"<e:{other}> <e:q> <e:z{i % 100}> {ts} .\n")
     path.write_text("".join(lines))
+    if workload == "istreams":  # each as soon as it is there, in the last window, too
+        each = (WINDOWS - 1) * len(range(0, subjects, HIT)) + len(range(0, subjects // 2, HIT))
+        return queries * each
     return overlapping or (WINDOWS - 1) * len(range(0, subjects, HIT))
 
 
@@ -91,7 +101,8 @@ def side(path: str, mode: str, queries: int, subjects: int, workload: str) -> di
             engine.stream("e:s", path)
             with engine._registry.lock:
                 for i in range(queries):
-                    engine.register(QUERIES[workload].format(i, i + 1), name=f"q{i}")
+                    text = QUERIES[workload].format(i, i + 1, 10 + 100 * i / queries)
+                    engine.register(text, name=f"q{i}")
             engine._on_epoch(marks.see)
             engine.start(once=True, keep_open=True)
             engine.await_end()
@@ -195,7 +206,7 @@ def _workload(workload: str, subjects: int) -> dict[str, dict[int, dict[str, Any
     found: dict[str, dict[int, dict[str, Any]]] = {mode: {} for mode in MOST}
     with tempfile.TemporaryDirectory(prefix="levada-sharing-") as folder:
         for queries in COUNTS:
-            if workload == "thresholds" and queries > MOST_RESULTS:
+            if queries > UP_TO.get(workload, queries):
                 break
             path = Path(folder) / f"{queries}.nt"
             expected = write(path, subjects, queries, workload)

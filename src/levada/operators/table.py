@@ -10,6 +10,7 @@ from typing import Any
 
 from levada.errors import ExcessError
 from levada.model.frame import Frame
+from levada.operators.border.by_range.changes import ranged_changes
 from levada.operators.border.changes import changes, deltas, net
 from levada.operators.border.report import report
 from levada.operators.border.snapshot import snapshot
@@ -89,6 +90,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Report: report,
     s.Panes: panes,
     s.Changes: changes,
+    s.RangedChanges: ranged_changes,
     s.Deltas: deltas,
     # rows of reports
     s.ReportJoin: report_join,

@@ -89,12 +89,15 @@ def sparql(asked: Asked, *, unique: bool) -> Plan:
     return topology.seal()
 
 
-def relaxed(*windows: str, inside: str = "?s :p :c{} . ?s :q ?z", beside: str = "") -> Plan:
+def relaxed(
+    *windows: str, inside: str = "?s :p :c{} . ?s :q ?z", beside: str = "", output: str = "RSTREAM"
+) -> Plan:  # fmt: skip
     """The plan of two queries that differ in a constant of a join, and in their windows."""
     topology = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
     for i, window in enumerate(windows):
         text = (
-            f"PREFIX : <http://e/> SELECT ?s FROM NAMED WINDOW :w ON <{STREAM}> {window} "
+            f"PREFIX : <http://e/> REGISTER {output} :q{i} AS SELECT ?s "
+            f"FROM NAMED WINDOW :w ON <{STREAM}> {window} "
             f"WHERE {{ WINDOW :w {{ {inside.format(i)} }} {beside.format(i)} }}"
         )
         topology.add(f"q{i}", optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
@@ -141,6 +144,8 @@ def plans() -> list[Plan]:
     both = [relaxed(STEPPED, STEPPED), relaxed("[TRIPLES 3]", "[TRIPLES 5]")]
     both += [in_common(), in_common(":c0", ":c1")]
     both += [relaxed(STEPPED, STEPPED, inside="?s :q ?z", beside="?s :kind :c{}")]
+    lengths = [f"[RANGE PT{i}S]" for i in (2, 3)]
+    both += [relaxed(*lengths, inside="?s :p ?o . ?s :q ?z", output="ISTREAM")]
     return [*triples, *both, *map(in_one_step, ONE_STEP), *map(cql, CQL)]
 
 
@@ -159,8 +164,8 @@ def test_every_step_has_one_operator_or_is_read_at_the_intake() -> None:
 
 def test_every_operator_by_names_becomes_a_step_of_its_name() -> None:
     in_the_edges = {"Rename", "Applied"}
-    # a Join and a ReportJoin by names
-    over_arrange = {"ArrangedJoin", "StreamJoin", "ArrangedReportJoin"}
+    # a Join, a ReportJoin and Changes by names
+    over_arrange = {"ArrangedJoin", "StreamJoin", "ArrangedReportJoin", "RangedChanges"}
     named = {o.__name__ for o in get_args(p.Spec)} - in_the_edges
     assert named == {t.__name__ for t in STEPS} - over_arrange
 

@@ -83,7 +83,7 @@ def _timed(
     """
     low, high = calendar.low, calendar.high
     ahead = f"{node.id}.ahead"
-    begun = _due(state, ahead, col.BEGIN, calendar)
+    begun = due_rows(state, ahead, col.BEGIN, calendar)
     replaced = bool((node.windows.kind == WindowKind.STATIC).any())
     waiting = []
     if frame is not None and frame.n:
@@ -93,7 +93,7 @@ def _timed(
     begun = [f for f in begun if f.n]
     if replaced:
         begun = [_at_next_report(_with_left(f), calendar, waiting) for f in begun]
-    _remember_by(state, ahead, col.BEGIN, waiting, calendar.made)
+    remember_by(state, ahead, col.BEGIN, waiting, calendar.made)
     for f in begun:
         yield _at(f, f[col.BEGIN], 1, low, high)
     if not certain:
@@ -146,7 +146,7 @@ def _ends_at_next_report(rows: Frame, calendar: Calendar) -> Frame:
     return rows.with_(**{col.END: end})
 
 
-def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
+def due_rows(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
     """The rows of before whose instant in this column is due; only pieces with such rows, and only
     these rows, are looked at.
     """
@@ -170,17 +170,17 @@ def _ending(
 ) -> Iterator[Frame]:
     """The ends that are due, of rows of before and of those that have begun now."""
     low, high = calendar.low, calendar.high
-    ending = [*_due(state, key, col.END, calendar), *begun]
+    ending = [*due_rows(state, key, col.END, calendar), *begun]
     if replaced:
         ending = [_ends_at_next_report(_with_left(f), calendar) for f in ending]
     for f in ending:
         yield _at(f, f[col.END], -1, low, high)
     # without an end they say no more
     later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in ending]
-    _remember_by(state, key, col.END, later, calendar.made)
+    remember_by(state, key, col.END, later, calendar.made)
 
 
-def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
+def remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
     """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones
     together (``due_together``).
     """

@@ -20,6 +20,7 @@ import numpy as np
 
 from levada.model.arrays import Ints
 from levada.model.frame import Frame, concat
+from levada.operators.border.by_range.families import RangeCells, range_cells
 from levada.operators.rows.compute import keep_rows
 from levada.operators.rows.edges import along, fan_out, once
 from levada.operators.rows.pick import finder_of, wanted_by
@@ -27,6 +28,7 @@ from levada.operators.rows.wanting import Finder
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.alike import alike_of, heard
 from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode
+from levada.plan.sealed.shares import shares_of
 from levada.terms.term_pool import Pool
 
 
@@ -52,18 +54,21 @@ class Cells:
         return Frame({"op": op, "first": cells[row]}, len(op))
 
 
-class _Known(dict[int, Cells | None]):
+class _Known(dict[int, Cells | RangeCells | None]):
     """By the number of the Emit."""
 
 
-def cells_of(plan: Plan, number: int, seed: int) -> Cells | None:
-    """The cells of an Emit above picks of a report; None where there are none, and of all other
-    nodes. Found once for a plan.
+def cells_of(plan: Plan, number: int, seed: int) -> Cells | RangeCells | None:
+    """The cells of an Emit above picks of a report, or what differs in ranges; None where there are
+    none, and of all other nodes. Found once for a plan.
     """
     known: _Known = plan.facts.setdefault(_Known, _Known())
     if number not in known:
         emit = plan.nodes[number].of(s.Emit)
-        known[number] = None if emit is None else _found(plan, emit, seed)
+        if emit is None:
+            known[number] = None
+        else:
+            known[number] = range_cells(plan, emit, shares_of(plan)) or _found(plan, emit, seed)
     return known[number]
 
 

@@ -2,6 +2,7 @@
 
     to a pick          the rows of each of its members
     to a report        of which there are picks: those that any of these wants, once
+    to IStreams        of windows that differ in ranges: all, once
     to a relaxed join  those that any pick above wants
 
 No query may take more than its limit; what relaxed joins make is counted for who decides whether
@@ -10,15 +11,19 @@ sharing them pays (``rows/met``).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from levada.model.arrays import Longs
-from levada.model.frame import Frame
+from levada.model.frame import Frame, concat
 from levada.model.limits import QueryLimits
+from levada.operators.border.by_range.families import RangeCells, families_of
 from levada.operators.border.in_cells import Cells, cells_of
 from levada.operators.border.reported_once import is_picked, readers_of, reported
 from levada.operators.excess import most_of, most_rows
-from levada.operators.rows.edges import fan_out
+from levada.operators.rows.compute import keep_rows
+from levada.operators.rows.edges import along, fan_out, once
 from levada.operators.rows.met import Met
 from levada.operators.rows.pick import route
 from levada.operators.rows.sift import sifted
@@ -42,7 +47,47 @@ class Picking:
 
     def cells(self, after: Consumer) -> Cells | None:
         """Those in which results go to a reader of picks."""
-        return cells_of(self.plan, after.node, self.pool.seed)
+        found = cells_of(self.plan, after.node, self.pool.seed)
+        return found if isinstance(found, Cells) else None
+
+    def ranged(
+        self, node: PlanNode, out: Frame, edges: tuple[Consumer, Consumer]
+    ) -> Frame | None:  # fmt: skip
+        """The rows of a join for readers whose windows differ in ranges, once for all of these;
+        None: they are none. ``edges``: to the picks, and from there. Raises ``ExcessError``.
+        """
+        consumer, after = edges
+        target = self.plan.nodes[after.node].of(s.RangedChanges)
+        picks = self.plan.nodes[consumer.node].of(s.Pick)
+        if target is None or picks is None:
+            return None
+        families = families_of(target, shares_of(self.plan))
+        rows = along(out, once(consumer), node.layout)
+        of = families.of_number[rows["op"]]
+        if node.of(s.Join) is not None:
+            self.met.take(node.id, rows, families.sizes[of])
+        longest = families.longest[of[of >= 0]]
+        taken = rows.where(of >= 0).with_(op=longest)
+        many = self._reports.get(target.id, 0) + taken.n
+        self._reports[target.id] = many
+        if many > most_rows(target, self.limits):
+            raise most_of(target, np.bincount(longest), self.limits)
+        return along(
+            keep_rows(taken, None, picks.step.kept, picks.layout), once(after), picks.layout
+        )
+
+    def in_ranges(self, node: PlanNode, out: Frame, consumer: Consumer) -> Frame | None:
+        """What has been said to intervals of ranges as results; None: it is something else."""
+        cells = cells_of(self.plan, consumer.node, self.pool.seed)
+        if not isinstance(cells, RangeCells):
+            return None
+        celled = out["op"] >= len(node.members)
+        found = along(out.where(celled), once(consumer), node.layout)
+        parts = [found.with_(op=cells.here(found["op"]))]
+        if not celled.all():
+            edge = replace(consumer, fan=cells.readers)
+            parts.append(along(out.where(~celled), edge, node.layout))
+        return concat(parts)
 
     def picked(
         self, node: PlanNode, out: Frame, consumer: Consumer, picks: PlanNode[s.Pick]

@@ -199,7 +199,7 @@ def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wante
         tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
         any(form.sifts for form in forms) and not _whole(node, forms),
         tuple(map(Params.of, classes)),
-        _mixed(node, forms, of_class),
+        _mixed(node, forms, of_class, windows),
         tuple(owners),
     )
 
@@ -218,12 +218,25 @@ def _whole(node: PlanNode[Relaxed], forms: Sequence[Form]) -> bool:
     return bool(np.isin(np.flatnonzero(node.alive), np.concatenate([[], *all_])).all())
 
 
-def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], of_class: Longs) -> Bools:
-    """Members of a join whose picks have several classes."""
+def _mixed(
+    node: PlanNode[Relaxed], forms: Sequence[Form], of_class: Longs,
+    windows: Sequence[tuple[Window, ...]],
+) -> Bools:  # fmt: skip
+    """Members of a join whose picks have several classes, but for those of which somebody wants all
+    rows, as long as anybody.
+    """
     found = np.zeros(len(node.members), np.bool_)
     own = np.concatenate([np.empty(0, np.int64), *(form.of.own for form in forms)])
     pairs = np.unique(np.stack([own, of_class]), axis=1)
     found[np.flatnonzero(np.bincount(pairs[0], minlength=len(found)) > 1)] = True
+    if not found.any() or not windows[0]:
+        return found
+    stays = np.array([[window.stays for window in each] for each in windows], np.int64)
+    most = np.full((len(found), stays.shape[1]), MIN, np.int64)
+    np.maximum.at(most, own.astype(np.int64), stays)
+    whole = [not (f.keys or f.ranges or f.condition) for f in forms for _ in f.of.members]
+    lasting = np.array(whole, np.bool_) & (stays >= most[own.astype(np.int64)]).all(axis=1)
+    found[own[lasting].astype(np.int64)] = False
     return found
 
 

@@ -70,6 +70,7 @@ STEPS: dict[str, type] = {
     "report order": s.ROrder,
     "closure": s.Closure,
     "changes": s.Changes,
+    "ranged changes": s.RangedChanges,
     "deltas": s.Deltas,
     "running": s.Running,
     "tally": s.Multiplicity,

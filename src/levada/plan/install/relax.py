@@ -46,6 +46,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.physical.shared.by_leaf import as_reported, by_leaf, by_window, window_of
 from levada.plan.physical.shared.by_number import ByNumber, by_number, narrowed
+from levada.plan.physical.shared.by_range import ranged
 from levada.plan.physical.shared.late_picks import reported_once
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.shapes import Member
@@ -272,5 +273,6 @@ def replaced(op: Op, by: dict[int, Op], done: dict[int, Op], *, late: bool = Fal
         inputs = tuple([as_reported(op, child) for child in inputs])
         same = all(a is b for a, b in zip(inputs, op.inputs, strict=True))
         picked = reported_once(op, *inputs) if late and not same and len(inputs) == 1 else None
-        done[id(op)] = op if same else picked or replace(op, inputs=inputs)
+        own = op if same else picked or replace(op, inputs=inputs)
+        done[id(op)] = ranged(own) if late and not same else own
     return done[id(op)]

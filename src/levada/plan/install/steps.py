@@ -27,7 +27,7 @@ from levada.plan.install.resolve_slots import (
     picked,
     sides_of_arranged,
 )
-from levada.plan.install.timing import Timing
+from levada.plan.install.timing import Timing, by_range
 from levada.plan.lowering.levels import top
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
@@ -321,11 +321,12 @@ class Steps:
                 terms = tuple(c.term for c in constants)
                 member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
-            case p.Changes(output, enumerated):
+            case p.Changes(output, enumerated, ranged):
+                member = self._schedule(carried)
+                if ranged and not enumerated and (step := by_range(self.kinds, rows, member)):
+                    return step, member
                 certain = not op.weighted and output is Output.ISTREAM
-                return s.Changes(output, self.kinds, rows, enumerated, certain), self._schedule(
-                    carried
-                )
+                return s.Changes(output, self.kinds, rows, enumerated, certain), member
             case _:
                 assert_never(spec)
 

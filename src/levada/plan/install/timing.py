@@ -17,9 +17,29 @@ from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
 from levada.plan.physical.shared.by_leaf import window_of
 from levada.plan.physical.shared.by_number import numbers_of
+from levada.plan.sealed.joins import RangedChanges
 from levada.plan.sealed.shapes import Member
 
+GRIDDED = (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED)
 STATIC = WindowOn("", "", Window(WindowKind.STATIC))
+
+
+def by_range(
+    kinds: tuple[WindowKind, ...], rows: tuple[int, ...] | None, member: Member
+) -> RangedChanges | None:
+    """What an IStream says that may be one of many with other ranges; None where its rows do not
+    begin in all of their windows at once, or end otherwise than by these.
+    """
+    if rows is None or len(kinds) != 1 or len(member.windows) != 1 or member.nonempty:
+        return None
+    (window,) = member.windows
+    if member.show_empty or window.to or window.t0_given:
+        return None
+    if window.kind is WindowKind.RANGE:
+        return RangedChanges(kinds, rows)
+    if window.kind not in GRIDDED:
+        return None
+    return RangedChanges(kinds, rows, window.step, (window.t0 + window.range) % window.step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,10 +314,13 @@ class ROrder(t.Traits):
 
 @dataclass(frozen=True, slots=True)
 class Changes(t.Passing):
-    """What began or ended at each report: IStream, DStream, relation."""
+    """What began or ended at each report: IStream, DStream, relation. ``ranged``: a result as it
+    is, of picks that may differ in ranges alone.
+    """
 
     output: Output
     enumerated: bool
+    ranged: bool = False
 
     def reads(self, weighted: bool) -> Facet:
         """Identities, unless rows pass at their start alone."""

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from levada.model.expression import Call, Expression, Function, Param, both
+from levada.model.time import WindowKind
 from levada.plan.sealed.kinds import JoinKind, Order, subject
-from levada.plan.sealed.traits import OwnWindows, Places, Sides, Traits
+from levada.plan.sealed.traits import Ending, OwnWindows, Places, Sides, Traits
 
 T = TypeVar("T")
 GIVEN, MADE, WANTED, PICKED = range(4)
@@ -278,6 +279,19 @@ class ByWindow(Traits):
 
     places: tuple[tuple[int, ...], ...]
     rowwise: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class RangedChanges(Ending):
+    """What IStreams say of the rows of picks that differ in the range of their window alone: that
+    of each element (``step`` 0), or windows that close at ``phase`` and each ``step`` (ms) from
+    there. ``rows``: where that window stands.
+    """
+
+    kinds: tuple[WindowKind, ...]
+    rows: tuple[int, ...]
+    step: int = 0
+    phase: int = 0
 
 
 @dataclass(frozen=True, slots=True)

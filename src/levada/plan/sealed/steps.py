@@ -31,6 +31,7 @@ from levada.plan.sealed.joins import MultiwayJoin as MultiwayJoin
 from levada.plan.sealed.joins import Narrow as Narrow
 from levada.plan.sealed.joins import Numbered as Numbered
 from levada.plan.sealed.joins import Pick as Pick
+from levada.plan.sealed.joins import RangedChanges as RangedChanges
 from levada.plan.sealed.joins import Recent as Recent
 from levada.plan.sealed.joins import RelaxedStatic as RelaxedStatic
 from levada.plan.sealed.joins import RelaxedStream as RelaxedStream
@@ -387,6 +388,7 @@ Step = (
     | ROrder
     | Closure
     | Changes
+    | RangedChanges
     | Deltas
     | Running
     | Multiplicity

@@ -117,14 +117,19 @@ class Exchange:
         if (picks := self.plan.nodes[consumer.node].of(s.Pick)) is not None:
             left = []
             for after in (after for after in picks.consumers if after.node not in done):
-                if (cells := self.picking.cells(after)) is None:
-                    left.append(after)
-                else:
-                    edges = (consumer, after)
+                edges = (consumer, after)
+                if (cells := self.picking.cells(after)) is not None:
                     yield after, shown(cells, picks, edges, out, self.pool)
+                elif (ranged := self.picking.ranged(node, out, edges)) is not None:
+                    yield after, ranged
+                else:
+                    left.append(after)
             picked = self.picking.picked(node, out, consumer, picks) if left else NO_ROWS
             for after in left if picked.n else ():
                 yield from self._rows(picks, picked, after)
+            return
+        if (in_ranges := self.picking.in_ranges(node, out, consumer)) is not None:
+            yield consumer, in_ranges
             return
         if self._is_for_all(consumer):
             consumer = once(consumer)

@@ -80,7 +80,8 @@ class Results:
             own, reports = _counts(node, frame)
             if (same := self._same(node, own["op"])) is not None:
                 named[f"same.{node}"] = self._as_written(node, same)
-                own, reports = _of_all(own, reports, same, len(self.plan.nodes[node].members))
+                members, told = len(self.plan.nodes[node].members), context.partitions > 1
+                own, reports = _of_all(own, reports, same, members, told=told)
             counts.append(own)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
@@ -170,10 +171,18 @@ def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
     return Frame(columns, len(op)), reports
 
 
-def _of_all(own: Frame, reports: Frame, same: Frame, members: int) -> tuple[Frame, Frame]:
-    """The counts of all members, and their reports once, from those of members and cells."""
-    whole, made = with_same(own, same, members), with_same(reports, same, members)
-    if not (starts := starts_segment(whole["op"])).all():
+def _of_all(
+    own: Frame, reports: Frame, same: Frame, members: int, *, told: bool
+) -> tuple[Frame, Frame]:
+    """The counts of all members, and their reports once, from those of members and cells; the
+    reports only if they are ``told``, or members have several cells.
+    """
+    whole = with_same(own, same, members)
+    starts = starts_segment(whole["op"])
+    if not told and starts.all():
+        return whole, reports
+    made = with_same(reports, same, members)
+    if not starts.all():
         first = np.flatnonzero(starts)
         r = np.ascontiguousarray(made["r"]).view(np.uint64)
         _, each = group(made["op"].astype(np.uint64), r)

@@ -1,5 +1,5 @@
-"""Queries whose ranges overlap, killed before changes of the disk: their rows wait once for reports
-of all, and are shown by cell, whoever goes on.
+"""Queries whose ranges overlap, and IStreams over windows of other ranges, killed before changes of
+the disk: their rows wait once for reports of all, and are shown by cell, whoever goes on.
 
 Before every change with ``LEVADA_CASES``, else before some: a run takes a third of a second.
 """
@@ -22,6 +22,13 @@ ELEMENTS = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for 
 TEXT = f"""PREFIX : <http://e/>
 SELECT ?a ?z FROM NAMED WINDOW :w ON <{S}> {step(1500, 500).rspql}
 WHERE {{{{ WINDOW :w {{{{ ?a :p ?v . ?a :q ?z FILTER(?v > {{0}}) }}}} }}}}"""
+ISTREAM = f"""PREFIX : <http://e/> REGISTER ISTREAM :o AS
+SELECT ?a ?z FROM NAMED WINDOW :w ON <{S}> [RANGE PT{{0}}S]
+WHERE {{{{ WINDOW :w {{{{ ?a :p ?v . ?a :q ?z }}}} }}}}"""
+ASKED = {
+    "conditions": [Asked(TEXT.format(i), f"above-{i}") for i in (-1, 0, 1, 2)],
+    "ranges": [Asked(ISTREAM.format(i / 2), f"of-{i}") for i in (1, 2, 3, 6)],
+}
 STRIDE = 1 if "LEVADA_CASES" in os.environ else 45
 
 
@@ -30,7 +37,7 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Any:
     return Fate(monkeypatch)
 
 
-def attempt(data: Path, root: Path, kills: Any = None, fate: Any = None) -> Any:
+def attempt(data: Path, root: Path, kind: str, kills: Any = None, fate: Any = None) -> Any:
     """A run; whether it came to its end."""
     engine = Engine(
         spark=False,
@@ -43,18 +50,19 @@ def attempt(data: Path, root: Path, kills: Any = None, fate: Any = None) -> Any:
         keep_results=False,
     )
     engine.stream(S, data)
-    engine.register_all([Asked(TEXT.format(i), f"above-{i}") for i in (-1, 0, 1, 2)])
+    engine.register_all(ASKED[kind])
     return survived(engine, kills, fate)
 
 
-def test_killed_before_any_change_of_the_disk(tmp_path: Path, fate: Any) -> None:
+@pytest.mark.parametrize("kind", ASKED)
+def test_killed_before_any_change_of_the_disk(tmp_path: Path, fate: Any, kind: str) -> None:
     write_lines(tmp_path / "s.nt", ELEMENTS)
     data = tmp_path / "s.nt"
-    assert attempt(data, tmp_path / "whole", None, fate)
+    assert attempt(data, tmp_path / "whole", kind, None, fate)
     whole, points = published(tmp_path / "whole"), fate.calls
-    assert {name.split("/")[1] for name in whole} == {f"above-{i}" for i in (-1, 0, 1, 2)}
+    assert {name.split("/")[1] for name in whole} == {one.name for one in ASKED[kind]}
     for k in range(3, points, STRIDE):
         root = tmp_path / str(k)
-        assert not attempt(data, root, k, fate), f"the kill before call {k} came"
-        assert attempt(data, root), f"after a kill before call {k}"
+        assert not attempt(data, root, kind, k, fate), f"the kill before call {k} came"
+        assert attempt(data, root, kind), f"after a kill before call {k}"
         assert published(root) == whole, f"after a kill before call {k}"

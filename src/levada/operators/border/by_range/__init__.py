@@ -1,0 +1,1 @@
+"""IStreams of the same rows over windows that differ in their ranges."""

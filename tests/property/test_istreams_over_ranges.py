@@ -1,0 +1,141 @@
+"""IStreams of one join over windows that differ in their ranges say each what it says alone: of
+rows that come again, whose ends fall on beginnings of equal ones, in sets that come and go, over
+epochs, partitions and stops. ``LEVADA_CASES``: so many sets of each grid.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from asking import STREAM, at
+from cases.sketches import Sketch
+from cases.windows import Clause
+from coming import PHASES, Coming, World, check, counters
+from dealing import by_lot
+from levada import Engine
+from levada.model.frame import Frame
+from levada.model.limits import Memory
+from levada.operators.border.by_range import changes
+from levada.operators.border.by_range.ends import entries
+
+pytestmark = pytest.mark.timeout(0)
+MANY = os.environ.get("LEVADA_CASES")
+CASES = int(MANY or 1)
+TEXT = (
+    "PREFIX : <http://e/> REGISTER ISTREAM :o AS SELECT ?x FROM NAMED WINDOW :w ON :s "
+    "[RANGE PT{}S] WHERE {{ WINDOW :w {{ ?x :p ?y . ?x :q ?z }} }}"
+)
+PAIR = ("?x :p ?y", "?x :q ?z")
+GRIDS: tuple[tuple[int, dict[str, object]], ...] = (
+    (0, {}),
+    (1000, {}),
+    (500, {"bounds": "(]"}),
+    (1000, {"report": "change"}),
+)
+"""Steps, 0 for none, and options."""
+LENGTHS = (250, 500, 750, 1000, 1500, 2000, 2250, 3000, 4000, 5000, 7500)
+
+
+def drawn(draw: random.Random, step: int, options: dict[str, object], i: int) -> Coming:
+    """A query of the pair, which shows all, or what several rows have in common."""
+    length = draw.choice(LENGTHS)
+    clause = Clause("step", length, step) if step else Clause("range", length)
+    shown = draw.choice(((0, 1, 2), (0, 1, 2), (0, 2), (1, 2), (2,)))
+    form = draw.choice(("select", "select", "select", "construct"))
+    output = draw.choice(("ISTREAM",) * 6 + ("RSTREAM", "DSTREAM"))
+    sketch = Sketch(PAIR, None, clause, output, form, shown, options=options)
+    comes = draw.choice((0, 0, 0, 1, 2))
+    goes = draw.choice((PHASES, PHASES, comes + 1))
+    life = draw.choice((None, None, None, 3000))
+    return Coming(sketch.query(f"q{i}"), comes, goes, life)
+
+
+def world(draw: random.Random) -> World:
+    """A stream of few triples on a grid of 250 ms, which come again and again."""
+    times = sorted(draw.randrange(48) * 250 for _ in range(40))
+    told = [
+        f":x{draw.randrange(2)} :p :y{draw.randrange(2)}"
+        if draw.random() < 0.5
+        else f":x{draw.randrange(2)} :q :z{draw.randrange(2)}"
+        for _ in times
+    ]
+    stream = [at(ts, one) for ts, one in zip(times, told, strict=True)]
+    return World({STREAM: stream}, {STREAM: (12, 26)})
+
+
+@pytest.mark.parametrize("grid", range(len(GRIDS)) if MANY else (0, 1))
+def test_each_says_what_it_says_alone(random_seed: int, grid: int) -> None:
+    step, options = GRIDS[grid]
+    for case in range(CASES):
+        draw = random.Random(f"{random_seed} {grid} {case}")
+        coming = [drawn(draw, step, options, i) for i in range(12 if MANY else 8)]
+        mixed = ("relax", draw.choice(("off", "exact", "relax")), "relax", "relax")
+        check(coming, world(draw), counters(), draw.randrange(8), mixed)
+
+
+def lotted(lot: int, memory: str) -> Callable[[Engine], None]:
+    """Other group tables and numbers of partitions from epoch to epoch, little memory."""
+
+    def prepare(engine: Engine) -> None:
+        engine._memory = Memory.of(memory)
+        engine._open().tables.dealing = by_lot(lot)
+
+    return prepare
+
+
+@pytest.mark.skipif(not MANY, reason="Some seconds more: LEVADA_CASES has it.")
+def test_wherever_groups_are(random_seed: int) -> None:
+    for case in range(CASES):
+        draw = random.Random(f"{random_seed} {case}")
+        step, options = GRIDS[case % len(GRIDS)]
+        coming = [drawn(draw, step, options, i) for i in range(10)]
+        prepare = lotted(draw.randrange(10**6), draw.choice(("", "1MB,theta=4096")))
+        mixed = ("relax", "relax", "exact", "relax")
+        check(coming, world(draw), counters(), draw.randrange(8), mixed, prepare=prepare)
+
+
+def written(path: Path, pairs: int) -> None:
+    """So many pairs, 100 ms apart, each again after a second; those of the last instant are not
+    reported yet.
+    """
+    with path.open("w") as file:
+        for i in range(pairs):
+            for name in (i, i - 10)[: 1 + (i >= 10)]:
+                file.write(f"<http://e/x{name}> <http://e/p> <http://e/y> {100 * i} .\n")
+                file.write(f"<http://e/x{name}> <http://e/q> <http://e/z> {100 * i} .\n")
+
+
+def test_a_row_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ranges there are, and its results are written once; each has and counts its own."""
+    kept = Counter[int]()
+
+    def counting(rows: Frame) -> Frame:
+        found = entries(rows)
+        kept[queries] += found.n
+        return found
+
+    monkeypatch.setattr(changes, "entries", counting)
+    written(tmp_path / "s.nt", 60)
+    sizes = {}
+    for queries in (3, 40):
+        folder = tmp_path / str(queries)
+        options = {"partitions": 1, "epoch_rows": 500, "sharing": "relax"}
+        with Engine(spark=False, checkpoint=folder, **options) as engine:
+            engine.stream(STREAM, tmp_path / "s.nt")
+            texts = [TEXT.format(0.5 + i / 10) for i in range(queries)]
+            asked = [engine.register(text, name=f"q{i}") for i, text in enumerate(texts)]
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+            counts = [sum(len(r.rows.rows()) for r in one.results()) for one in asked]
+            assert counts == [108 if i < 5 else 59 for i in range(queries)]
+            assert engine.progress().results == sum(counts)
+        files = [*(folder / "results").iterdir()]
+        sizes[queries] = sum(path.stat().st_size for path in files)
+    assert kept[40] == kept[3] > 60
+    assert sizes[40] < 2 * sizes[3]

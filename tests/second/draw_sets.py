@@ -131,8 +131,8 @@ def divided(rng: Random, n: int) -> list[Query]:
     found = []
     for i in range(n):
         names = [rng.choice(("w", "w", "w2", "w3")) for _ in few]
-        if i % 3 == 0:
-            names = [names[0] for _ in few]
+        if i % 3 < 2:
+            names = ["w", *[("w", "w2")[i % 3]] * (len(few) - 1)]
         own = tuple([(w, rng.choice(of)) for w in dict.fromkeys(names)])
         group: Group = tuple(
             [In(w, tuple([p for p, at in zip(few, names, strict=True) if at == w])) for w, _ in own]

@@ -130,6 +130,21 @@ def in_common(*terms: str) -> Plan:
     return topology.seal()
 
 
+def in_one_window_and_two() -> Plan:
+    """The plan of two queries that read patterns in one window and in two."""
+    topology = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
+    for group in (
+        "WINDOW :w { ?s :p ?o . ?s :q ?z } BIND(STR(?z) AS ?t)",
+        "WINDOW :w { ?s :p ?o } WINDOW :u { ?s :q ?z }",
+    ):
+        text = (
+            f"PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON <{STREAM}> {STEPPED} "
+            f"FROM NAMED WINDOW :u ON <{STREAM}> [RANGE PT9S] WHERE {{ {group} }}"
+        )
+        topology.add(group, optimize(translate(parse(text), QueryOptions(), text=text)), MIN)
+    return topology.seal()
+
+
 def cql(text: str) -> Plan:
     """The plan of a query over one stream of tuples."""
     topology = Topology({"S": StreamFacts(SCHEMA)})
@@ -142,7 +157,7 @@ def plans() -> list[Plan]:
     """Triples with and without the promise that none repeats, and tuples."""
     triples = [sparql(query, unique=unique) for query in SPARQL for unique in (False, True)]
     both = [relaxed(STEPPED, STEPPED), relaxed("[TRIPLES 3]", "[TRIPLES 5]")]
-    both += [in_common(), in_common(":c0", ":c1")]
+    both += [in_common(), in_common(":c0", ":c1"), in_one_window_and_two()]
     both += [relaxed(STEPPED, STEPPED, inside="?s :q ?z", beside="?s :kind :c{}")]
     lengths = [f"[RANGE PT{i}S]" for i in (2, 3)]
     both += [relaxed(*lengths, inside="?s :p ?o . ?s :q ?z", output="ISTREAM")]

@@ -125,8 +125,9 @@ def test_a_row_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     sizes = {}
     for queries in (3, 40):
         folder = tmp_path / str(queries)
-        options = {"partitions": 1, "epoch_rows": 500, "sharing": "relax"}
-        with Engine(spark=False, checkpoint=folder, **options) as engine:
+        with Engine(
+            spark=False, checkpoint=folder, partitions=1, epoch_rows=500, sharing="relax"
+        ) as engine:
             engine.stream(STREAM, tmp_path / "s.nt")
             texts = [TEXT.format(0.5 + i / 10) for i in range(queries)]
             asked = [engine.register(text, name=f"q{i}") for i, text in enumerate(texts)]

@@ -125,8 +125,9 @@ def relaxed(rng: Random, n: int) -> list[Query]:
 
 def divided(rng: Random, n: int) -> list[Query]:
     """Few patterns, which one query reads in one window and another in two or three."""
-    of = windows(rng)
-    of = [*of[2:], replace(of[0], a=of[0].a + 1500), Window(of[0].stream, "range", a=1000)]
+    # a month beside closes each second is as many reports
+    of = [one for one in windows(rng) if one.a < MONTH][1:]
+    of += [replace(of[0], a=of[0].a + 1500), Window(of[0].stream, "range", a=1000)]
     few = (SIDES[0], *rng.sample((BESIDE[0], BESIDE[3], BESIDE[1], BESIDE[6]), rng.choice((1, 2))))
     found = []
     for i in range(n):

@@ -13,7 +13,7 @@ in each version.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -227,7 +227,7 @@ class Topology:
         if partners := self.relaxations.partners(query):
             self.journal.tell(version, f"{query} takes its part of a join with {partners} others")
 
-    def _refused(self, name: str, wants: Sequence[Wants], newcomer: Wants) -> str:
+    def _refused(self, name: str, wants: Iterable[Wants], newcomer: Wants) -> str:
         """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
         does.
         """

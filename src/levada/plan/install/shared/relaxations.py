@@ -13,7 +13,7 @@ Cost: linear in the operators of the queries that have blocks; a key a block.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from levada.plan.install.install import Installer
 from levada.plan.install.relax import Block, Wants, blocks, replaced, sub_blocks
 from levada.plan.physical.operators import Op
 
-Refused = Callable[[str, Sequence[Wants], Wants], str]
+Refused = Callable[[str, Iterable[Wants], Wants], str]
 
 
 @dataclass(eq=False, slots=True)
@@ -181,7 +181,7 @@ class Relaxations:
         alike = own.by_leaf if own.by_leaf is not None and own.is_mixed else own
         wants = block.wants if alike is own else block.wants.at(own.places)
         asked = len(alike.wants) > 1 and block.wants not in own.exact
-        why = refused(alike.last, tuple(alike.wants), wants) if asked and alike.last else ""
+        why = refused(alike.last, alike.wants, wants) if asked and alike.last else ""
         if why:
             self.apart[name] = why
         if asked and not why:

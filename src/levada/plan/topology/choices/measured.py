@@ -60,11 +60,14 @@ class Rates:
 
 
 def refused(
-    rates: Rates, joins: Iterable[At], wants: Sequence[Wants], newcomer: Wants, limit: int
+    rates: Rates, joins: Iterable[At], wants: Iterable[Wants], newcomer: Wants, limit: int
 ) -> str:
     """Why a newcomer gets no part of joins of which others have these wants; "": it does."""
+    measured = [join for join in joins if join in rates.rows]
+    if not measured:
+        return ""  # so that of a thousand who come together none looks at all others
     reaches = [reach_of(one.windows) for one in wants if one != newcomer]
-    for join in joins:
+    for join in measured:
         rows = rates.state(join, reaches, reach_of(newcomer.windows))
         if rows is not None and rows > limit:
             return beyond(rows, limit)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from levada.algebra.options import QueryOptions
+from levada.errors import UsageError
 from levada.syntax.dialects.recognise import dialect_of
 
 
@@ -28,6 +29,21 @@ class Asked:
     def spoken(self) -> str:
         """The dialect of the text, given or shown. Raises ``UsageError`` for one that is none."""
         return dialect_of(self.text, self.dialect).name
+
+
+def check_batch(batch: object) -> None:
+    """Whether these are queries as ``register_all`` takes them. Raises ``UsageError``.
+
+    >>> check_batch([Asked("Select k From A [Range 5 s]", "pairs")])
+    """
+    told = f"A {type(batch).__name__}"
+    if isinstance(batch, Sequence):
+        told = next((f"A {type(one).__name__}" for one in batch if not isinstance(one, Asked)), "")
+    if told:
+        raise UsageError(
+            f"{told} is no query to register.",
+            hint="register_all takes a list of levada.Asked(text, name).",
+        )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
 from levada.algebra.template import Row
-from levada.engine.asked import Asked, note
+from levada.engine.asked import Asked, check_batch, note
 from levada.engine.known import Known
 from levada.engine.makers import order_by_makers
 from levada.engine.many.templates import rows_of
@@ -156,6 +156,7 @@ class Registry:
 
     def add(self, batch: Sequence[Asked]) -> list[Registered]:
         """Queries that come together, all or none; in the order given, whichever reads which."""
+        check_batch(batch)
         with self.lock:
             self._check_names(batch)
             batch = self._under(batch)

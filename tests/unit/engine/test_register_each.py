@@ -293,3 +293,16 @@ def test_an_app_file_has_tables(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("sensor,most\na,5\nb c,6\n")
     with pytest.raises(UsageError, match=r"queries\.hot.*Row 2, column sensor"):
         load_app(tmp_path / "app.yaml")
+
+
+def test_a_list_of_no_rows_registers_nothing() -> None:
+    with Engine(spark=False) as engine:
+        engine.stream("e:s")
+        text = "SELECT * FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1M] WHERE { ?x <e:p> {{v}} }"
+        assert engine.register_each(text, []) == []
+
+
+@pytest.mark.parametrize("batch", [{"q": "text"}, ["text"], {Asked("text", "q")}, 5])
+def test_a_batch_of_something_else_is_a_sentence(batch: Any) -> None:
+    with Engine(spark=False) as engine, pytest.raises(UsageError, match=r"no query to register"):
+        engine.register_all(batch)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 import pytest
 
 from levada.model import columns as col
+from levada.model.arrays import Bools
 from levada.model.frame import Column, Frame
 from levada.model.term import Literal
 from levada.model.time import MIN
@@ -18,13 +19,14 @@ from levada.operators.expressions.scalar.literals import term_of
 from levada.operators.expressions.values import classify, from_texts
 from levada.operators.rows.edges import along
 from levada.operators.rows.pick import finder_of, pick, route
+from levada.operators.rows.told.lists import listed
 from levada.operators.rows.told.texts import Placed, Told
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Order
-from levada.plan.sealed.plan import Plan
+from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.terms.identity import identify
@@ -63,6 +65,10 @@ OTHERS = (
     f'"2026-01-01T00:00:00Z"^^<{XSD}dateTimeStamp>', f'"P1D"^^<{XSD}duration>',
     f'"true"^^<{XSD}boolean>', f'"2026"^^<{XSD}gYear>', "<a:b>", "<ab:c>", "<e:x>", "_:b", "_:a",
     '"2026-01-01"^^<http://wwwXw3.org/2001/XMLSchema#date>',
+    f'"2"^^<{XSD}integer>', f'"1.0"^^<{XSD}decimal>', f'"0.1"^^<{XSD}decimal>',
+    f'"0.1"^^<{XSD}double>',
+    f'"9007199254740993"^^<{XSD}integer>', f'"9007199254740992"^^<{XSD}double>',
+    f'"-0.0"^^<{XSD}double>', f'"INF"^^<{XSD}double>', f'"1"^^<{XSD}float>', f'"3"^^<{XSD}int>',
 )  # fmt: skip
 COMPARE = ("<", ">", "<=", ">=")
 
@@ -102,25 +108,65 @@ def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: i
     draw = random.Random(f"{order}{random_seed}")
     plan, pool = plan_of(list({drawn(order, draw): None for _ in range(60)})), Pool(7)
     told = 0
-    for number in plan.order:
-        if (node := plan.nodes[number].of(s.Pick)) is None:
-            continue
+    for node in picks_of(plan):
         orders = {test.order for test in node.step.tests}
         assert not node.step.rest and orders <= {order, Order.VALUE}, "of LOCAL some have a zone"
         told += len(node.members)
-        (below,) = node.inputs
-        (consumer,) = [c for c in plan.nodes[below].consumers if c.node == number]
-        layout = plan.nodes[below].layout
-        frame = _frame(layout.columns(), node.step.tests[0].slot, consumer.edge.slots, pool)
-        slow = pick(node, (along(frame, consumer, layout),), Env.of_rows(pool))
-        fast = route(node, consumer, frame, layout, pool, mixed=True)
-        assert slow is not None and rows_of(slow) == rows_of(fast)
+        sure = judged(plan, node, node.step.tests[0].slot, pool)
         if len(orders) == 1 and order not in (Order.DATE, Order.LOCAL):
-            _, _, sure = node.known(finder_of, pool.seed).found(
-                along(frame, consumer, layout), pool
-            )
             assert sure.all(), "nothing is asked"
     assert told > 30
+
+
+@pytest.mark.parametrize("of", ["numbers", "dates", "times", "texts", "mixed"])
+def test_what_an_index_tells_of_lists_is_what_conditions_say(of: str, random_seed: int) -> None:
+    """Each value of a list by itself, in whatever form it is written."""
+    draw = random.Random(f"{of}{random_seed}")
+    plan, pool = plan_of(list({listing(of, draw): None for _ in range(60)})), Pool(7)
+    sure = 0
+    for node in picks_of(plan):
+        found = [one for one in map(listed, node.step.rest) if one is not None]
+        slots = [one.slot for one in found] + [test.slot for test in node.step.tests]
+        slot = (slots or [key.slot for key in node.step.keys])[0]
+        sure += int(judged(plan, node, slot, pool).sum())
+    assert sure or of == "mixed", "not all is asked"
+
+
+NUMBERS = ("1", "1.0", "1.0e0", "01", "2", "-0.0", "0", "9007199254740993", "9007199254740992.0e0",
+           "0.1", "1e999", f'"NaN"^^<{XSD}double>', f'"1"^^<{XSD}float>',
+           f'"3"^^<{XSD}int>')  # fmt: skip
+LISTED = {"numbers": NUMBERS, "dates": DATES, "times": TIMES, "texts": WORDS}
+
+
+def listing(of: str, draw: random.Random) -> str:
+    """A list of some constants, as IN or as equations, or one of them beside a range."""
+    subject = "STR(?v)" if of == "texts" else "?v"
+    constants = LISTED.get(of, (*NUMBERS, *TIMES, *DATES, *WORDS, "<a:b>", "true"))
+    own = draw.choices(constants, k=draw.choice((2, 2, 3, 4)))
+    if draw.random() < 0.5:
+        text = f"{subject} IN ({', '.join(own)})"
+    else:
+        text = " || ".join(f"{subject} = {one}" for one in own)
+    return text if draw.random() < 0.8 else f"({text}) && ?v >= {draw.choice(NUMBERS)}"
+
+
+def picks_of(plan: Plan) -> Iterator[PlanNode[s.Pick]]:
+    for number in plan.order:
+        if (node := plan.nodes[number].of(s.Pick)) is not None:
+            yield node
+
+
+def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: Pool) -> Bools:
+    """Which pairs are sure, of which the same are found with an index and without."""
+    (below,) = node.inputs
+    (consumer,) = [c for c in plan.nodes[below].consumers if c.node == node.id]
+    layout = plan.nodes[below].layout
+    frame = _frame(layout.columns(), slot, consumer.edge.slots, pool)
+    rows = along(frame, consumer, layout)
+    slow = pick(node, (rows,), Env.of_rows(pool))
+    fast = route(node, consumer, frame, layout, pool, mixed=True)
+    assert slow is not None and rows_of(slow) == rows_of(fast)
+    return node.known(finder_of, pool.seed).found(rows, pool)[2]
 
 
 def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: Pool) -> Frame:

@@ -43,6 +43,8 @@ class Each:
                 hint="A column stands in it as {{column}}, as in FILTER(?v > {{threshold}}).",
             )
         columns = list(dict.fromkeys((*text.columns, *name.columns)))
+        if not there.columns and not len(there.held):
+            return []  # a list of no rows says no columns either
         places_of(columns, there.columns)
         of_text, of_name = (places_of(x.columns, columns) for x in (text, name))
         found: list[Asked] = []

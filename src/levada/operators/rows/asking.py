@@ -72,6 +72,7 @@ def by_other_slots(expression: Expression, slots: Mapping[int, int]) -> Expressi
 class Asking(NamedTuple):
     """Members of a pick who say by a condition which rows they want. Of each owner that the finder
     finds: which of the members he is, and the bits of what he has; ``every``: all of these.
+    ``tells``: of what the finder is sure the condition is true.
     """
 
     pick: PlanNode[s.Pick]
@@ -81,6 +82,7 @@ class Asking(NamedTuple):
     members: Longs
     bits: Longs
     every: int
+    tells: bool
 
     def add(self, found: Longs, rows: Frame, pool: Pool, *, all_of: bool) -> None:
         """Adds the bits of those who want each row to what has been ``found`` of it; ``all_of``:
@@ -94,12 +96,19 @@ class Asking(NamedTuple):
             for at in range(0, len(open_), size):
                 part = open_[at : at + size]
                 own = (leaves[0][part], leaves[1][part])
-                row, owner = self.finder.owners(own, Turns(low, high))
-                self._ask(found, rows, part[row], owner - self.first, pool)
+                row, owner, sure = self.finder.owners(own, Turns(low, high))
+                true = sure if self.tells else np.zeros(len(sure), np.bool_)
+                self._ask(found, rows, (part[row], owner - self.first, true), pool)
 
-    def _ask(self, found: Longs, rows: Frame, row: Longs, own: Longs, pool: Pool) -> None:
-        """Adds the bits of pairs."""
-        true = true_of(self.pick, self.condition, rows, row, self.members[own], pool=pool)
+    def _ask(
+        self, found: Longs, rows: Frame, pairs: tuple[Longs, Longs, Bools], pool: Pool
+    ) -> None:  # fmt: skip
+        """Adds the bits of pairs of a row and a member, of which some are known to be ``true``."""
+        row, own, true = pairs
+        left = np.flatnonzero(~true)
+        if len(left):
+            members = self.members[own[left]]
+            true[left] = true_of(self.pick, self.condition, rows, row[left], members, pool=pool)
         np.bitwise_or.at(found, row[true], self.bits[own[true]])
 
 

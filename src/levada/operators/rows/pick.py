@@ -28,6 +28,7 @@ from levada.operators.rows.asking import true_of
 from levada.operators.rows.compute import keep_rows, scope
 from levada.operators.rows.edges import along, once
 from levada.operators.rows.met import Met
+from levada.operators.rows.told import lists
 from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Finder, entries, identities
 from levada.plan.sealed import steps as s
@@ -108,7 +109,7 @@ def _reduced(how: np.ufunc, frame: Frame, names: Sequence[str]) -> Column:
 def wanted_by(node: PlanNode[s.Pick], rows: Frame, pool: Pool) -> tuple[Longs, Longs]:
     """(row, member) of all picks that want rows of their input, whenever they count."""
     row, member, sure = node.known(finder_of, pool.seed).found(rows, pool)
-    condition, left = node.step.condition, _unsure(node.step, sure)
+    condition, left = node.step.condition, _unsure(node, sure)
     if condition is not None and left.any():
         keep = ~left
         keep[left] = true_of(node, condition, rows, row[left], member[left], pool=pool)
@@ -125,10 +126,12 @@ def unhidden(node: PlanNode, rows: Frame) -> Frame:
     return rows.with_(**{n: np.where(rows[n] < newest, MIN, rows[n]) for n in names})
 
 
-def _unsure(step: s.Pick, sure: Bools) -> Bools:
-    """The pairs of which keys and one interval do not say all."""
+def _unsure(node: PlanNode[s.Pick], sure: Bools) -> Bools:
+    """The pairs of which keys and one interval, or one list, do not say all."""
+    step = node.step
     if step.rest:
-        return np.ones(len(sure), np.bool_)
+        told = len(step.rest) == 1 and not step.tests and node.known(_number) < 0
+        return ~sure if told else np.ones(len(sure), np.bool_)
     if not step.tests:
         return np.zeros(len(sure), np.bool_)
     several = any(test.range for test in step.tests)
@@ -155,11 +158,19 @@ def _counting(node: PlanNode[s.Pick], rows: Frame) -> Bools:
 
 
 def finder_of(node: PlanNode[s.Pick], seed: int) -> Finder:
-    """Who wants rows by their keys and a range."""
+    """Who wants rows by their keys and a range or a list."""
     members = np.flatnonzero(node.alive).astype(np.int32)
     below = node.members.inputs[0][members]
     asked = Asked(members, below, members.astype(np.int64))
     step = node.step
+    number = node.known(_number)
     axes = {test.range: Axis(test.slot, test.order) for test in step.tests}
-    wants = entries(node, asked, range(len(step.keys)), 0, seed)
-    return Finder.of(wants, [key.slot for key in step.keys], axes.get(0))
+    axis = axes.get(0) if number >= 0 else lists.axis_of(node, number)
+    wants = entries(node, asked, range(len(step.keys)), number, seed)
+    return Finder.of(wants, [key.slot for key in step.keys], axis)
+
+
+def _number(node: PlanNode[s.Pick]) -> int:
+    """Of the range or list by which rows are told; 0: of the first range, if there is one."""
+    step = node.step
+    return lists.list_of(node, range(len(step.rest)), every=bool(step.tests)) or 0

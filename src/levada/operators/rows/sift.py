@@ -33,6 +33,7 @@ from levada.model.limits import QueryLimits
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.operators.excess import most_of
 from levada.operators.rows.asking import Asking, by_other_slots
+from levada.operators.rows.told import lists
 from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
 from levada.plan.sealed import steps as s
@@ -257,7 +258,8 @@ def told_by(forms: Sequence[Form], seed: int, bits: Longs) -> Iterator[Told]:
 class Form:
     """By which slots of an input what picks want can be told there: the keys and ranges of the
     picks by slots and axes, in their order; a condition that must be asked, if there is one.
-    ``first``: the number of the first owner. ``sifts``: what comes is not all wanted.
+    ``first``: the number of the first owner. ``sifts``: what comes is not all wanted. ``tells``:
+    the condition is a list, of which an index is sure.
     """
 
     of: Standing
@@ -266,6 +268,7 @@ class Form:
     ranges: dict[Axis, int]
     condition: Expression | None
     sifts: bool
+    tells: bool
 
     @staticmethod
     def of_side(one: Standing, i: int, first: int) -> Form:
@@ -274,17 +277,23 @@ class Form:
         keys = [(slots[key.slot], n, key) for n, key in enumerate(step.keys) if key.slot in slots]
         tests = [test for test in step.tests if test.slot in slots]
         ranges = {Axis(slots[test.slot], test.order): test.range for test in tests}
-        rest = [each for each in step.rest if all(int(v) in slots for v in variables(each))]
+        parts = [i for i, each in enumerate(step.rest) if {*map(int, variables(each))} <= {*slots}]
+        rest = [step.rest[i] for i in parts]
         patterns = {key.source[:-1] for _, _, key in keys if _within(key.source, way)}
         told = {slot for slot, _, key in keys}
         sifts = bool(ranges or rest) or (len(patterns) > 1 and len(told) > 1)
         sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
-        condition = None
+        condition, tells = None, False
         if rest:
+            number = lists.list_of(one.pick, parts, every=bool(tests))
+            if number is not None:
+                axis = lists.axis_of(one.pick, number)
+                ranges = {axis._replace(slot=slots[axis.slot]): number}
+            tells = number is not None and len(rest) == 1 and not tests
             every = cast(Expression, both((*(test.condition for test in tests), *rest)))
             condition = by_other_slots(every, slots)
         by_slot = {slot: n for slot, n, _ in sorted(keys, key=lambda each: each[0])}
-        return Form(one, first, by_slot, dict(sorted(ranges.items())), condition, sifts)
+        return Form(one, first, by_slot, dict(sorted(ranges.items())), condition, sifts, tells)
 
     def entries(self, axis: Axis | None, seed: int) -> Entries:
         """What is wanted, by keys and the range on this axis."""
@@ -299,9 +308,12 @@ class Form:
         assert self.condition is not None, "a condition"
         axis = next(iter(self.ranges), None)
         finder = Finder.of(self.entries(axis, seed), list(self.keys), axis)
-        own = bits[self.first : self.first + len(self.of.members)]
+        members = self.of.members
+        own = bits[self.first : self.first + len(members)]
         every = int(np.bitwise_or.reduce(own, initial=0))
-        return Asking(self.of.pick, finder, self.condition, self.first, self.of.members, own, every)
+        return Asking(
+            self.of.pick, finder, self.condition, self.first, members, own, every, self.tells
+        )
 
 
 def _within(source: tuple[int, ...], way: tuple[int, ...]) -> bool:

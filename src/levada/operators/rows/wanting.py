@@ -29,7 +29,8 @@ from levada.model.frame import Column, Frame
 from levada.model.segments import ranges
 from levada.operators.rows.compute import parameters
 from levada.operators.rows.edges import key_of
-from levada.operators.rows.told.bounds import END, Axis, Bounds, bounds_of
+from levada.operators.rows.told.bounds import END, Axis, Bounds
+from levada.operators.rows.told.lists import wanted_of
 from levada.operators.rows.values import by_value
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
@@ -75,9 +76,11 @@ class Asked(NamedTuple):
 def entries(
     node: PlanNode[s.Pick], asked: Asked, keys: Sequence[int], number: int, seed: int
 ) -> Entries:
-    """What members of a pick want, by these of its keys and a range."""
+    """What members of a pick want, by these of its keys and a range or a list."""
     known = node.known(identities, seed)
-    bounds = node.known(bounds_of, number).at(asked.members)
+    bounds, whose = wanted_of(node, number, asked.members)
+    if number < 0:
+        asked = Asked(asked.members[whose], asked.op[whose], asked.owner[whose])
     parts = []
     for params in product(*(node.step.keys[key].params for key in keys)):
         terms = tuple([(known[i][0][asked.members], known[i][1][asked.members]) for i in params])
@@ -142,7 +145,7 @@ class Index:
         start = codes.astype(np.int64) * width
         whole = np.zeros(n, np.int64), np.ones(n, np.int64)
         a, b = _places(wants.bounds, borders) if by_number else whole
-        there = np.flatnonzero(a < b)
+        there = _once(wants.owner, start + a, start + b)
         left, right = (start + a)[there], (start + b)[there]
         cuts = np.unique(np.concatenate([np.arange(len(first)) * width, left, right]))
         size = 1 << len(cuts).bit_length()
@@ -278,15 +281,21 @@ class Finder:
         order = np.argsort(row, kind="stable")
         return row[order], owner[order], sure[order]
 
-    def owners(self, leaves: tuple[Longs, Longs], turns: Turns) -> tuple[Longs, Longs]:
-        """(row, owner) of those who want rows at these leaves of both, in these turns."""
+    def owners(
+        self, leaves: tuple[Longs, Longs], turns: Turns
+    ) -> tuple[Longs, Longs, Bools]:  # fmt: skip
+        """(row, owner) of those who want rows at these leaves of both, in these turns, and if that
+        is certain.
+        """
         rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        sure = [np.empty(0, np.bool_)]
         for index, own in zip((self.numbered, self.plain), leaves, strict=True):
             if index is not None:
                 row, of = index.found(own, turns)
                 rows.append(row)
                 owners.append(index.owner[of])
-        return np.concatenate(rows), np.concatenate(owners)
+                sure.append(index.told[of] if index is self.numbered else np.zeros(len(of), bool))
+        return np.concatenate(rows), np.concatenate(owners), np.concatenate(sure)
 
     def spread(self, masks: Longs) -> tuple[Longs, Longs]:
         """``Index.spread`` of both."""
@@ -308,6 +317,19 @@ def _places(wants: Bounds, borders: Doubles) -> tuple[Longs, Longs]:
     a = np.where(np.isneginf(wants.low) | none, 0, a)
     b = np.where(np.isposinf(wants.high) | none, 2 * len(borders) + 1, b)
     return a, b
+
+
+def _once(owner: Longs, left: Longs, right: Longs) -> Longs:
+    """The places of intervals that are not empty, of equal ones of an owner one: who lists several
+    values has as many, which are all the same without numbers.
+    """
+    there = np.flatnonzero(left < right)
+    if not len(owner) or int(np.bincount(owner).max()) == 1:
+        return there
+    order = there[np.lexsort((right[there], left[there], owner[there]))]
+    own = np.stack([owner[order], left[order], right[order]])
+    first = np.append(True, (own[:, 1:] != own[:, :-1]).any(axis=0))
+    return np.sort(order[first[: len(order)]])
 
 
 def _canonical(left: Longs, right: Longs, size: int) -> tuple[Longs, Longs]:

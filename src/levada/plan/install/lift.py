@@ -13,7 +13,8 @@ each query has one term in both. A condition below the join is taken out part by
     key      ``=``, ``IN`` with IRIs and plain strings, ``sameTerm``, told by identity, since
              nothing else equals these; ``IN`` with integers of an integer column, which has one
              text for each value
-    rest     any other form; told by asking it of the rows that an index finds
+    rest     any other form; told by asking it of the rows that an index finds, but for lists of
+             values, which are points of it at run time (``operators/rows/told/lists``)
 
 What a condition says of a row is the same above the joins if its variables are always bound: what
 is not joins with any value, and has that above. So whose are not stays where it is, as does what

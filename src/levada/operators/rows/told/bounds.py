@@ -94,7 +94,7 @@ class Bounds(NamedTuple):
     told: Bools
     borders: pl.Series = NO_TEXTS
 
-    def at(self, rows: Ints) -> Bounds:
+    def at(self, rows: Ints | Longs) -> Bounds:
         """Those at these places."""
         floats, flags = (self.low, self.high), (self.above, self.below, self.told)
         low, high = (column[rows] for column in floats)
@@ -129,7 +129,11 @@ class _Edge(NamedTuple):
 
 def bounds_of(node: PlanNode[s.Pick], number: int) -> Bounds:
     """The interval of each member's range, and whether it says all."""
-    tests = [test for test in node.step.tests if test.range == number]
+    return within(node, [test for test in node.step.tests if test.range == number])
+
+
+def within(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
+    """The interval of each member's constants in comparisons of one order."""
     if tests and tests[0].order is not Order.VALUE:
         return _of_texts(node, tests)
     return _of_values(node, tests)

@@ -173,4 +173,4 @@ def finder_of(node: PlanNode[s.Pick], seed: int) -> Finder:
 def _number(node: PlanNode[s.Pick]) -> int:
     """Of the range or list by which rows are told; 0: of the first range, if there is one."""
     step = node.step
-    return lists.list_of(node, range(len(step.rest)), every=bool(step.tests)) or 0
+    return lists.list_of(node, range(len(step.rest))) or 0

@@ -285,7 +285,7 @@ class Form:
         sifts = sifts or any(not key.source for _, _, key in keys) or bool(patterns and not alone)
         condition, tells = None, False
         if rest:
-            number = lists.list_of(one.pick, parts, every=bool(tests))
+            number = lists.list_of(one.pick, parts)
             if number is not None:
                 axis = lists.axis_of(one.pick, number)
                 ranges = {axis._replace(slot=slots[axis.slot]): number}

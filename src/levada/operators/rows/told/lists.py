@@ -3,8 +3,8 @@ STR() makes of a term.
 
 A member's list is as many intervals as it has values, from each to itself, so that a row meets
 those who list its value, however far apart values are. By which order follows from the members'
-constants, and is found when a plan runs: rows of a template are planned once. A list with a value
-that is no exact point (``told/bounds``) says nothing, and who has it is asked, as without an index.
+constants, and is found when a plan runs: rows of a template are planned once. Where the
+list of some member has a value that is no exact point (``told/bounds``), all are asked.
 A value that cannot be compared with a row makes no list false in which another one is equal (SPARQL
 1.1, 17.4.1.9), so points are looked for one by one.
 
@@ -87,15 +87,9 @@ def wanted_of(node: PlanNode[s.Pick], number: int, members: Ints) -> tuple[Bound
     return points.of(members)
 
 
-def list_of(node: PlanNode[s.Pick], parts: Iterable[int], *, every: bool) -> int | None:
-    """The number of the first list among these parts of the rest by which rows are told; ``every``:
-    of all members, not only of some.
-    """
-    for i in parts:
-        points = node.known(points_of, i)
-        if points is not None and (points.told[node.alive].all() or not every):
-            return -1 - i
-    return None
+def list_of(node: PlanNode[s.Pick], parts: Iterable[int]) -> int | None:
+    """The number of the first list among these parts of the rest by which rows are told."""
+    return next((-1 - i for i in parts if node.known(points_of, i) is not None), None)
 
 
 def axis_of(node: PlanNode[s.Pick], number: int) -> Axis:
@@ -107,20 +101,16 @@ def axis_of(node: PlanNode[s.Pick], number: int) -> Axis:
 
 
 def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
-    """Part i of the rest as points, in the order that tells the lists of most members; None: none
-    does.
+    """Part i of the rest as points, in the order that tells the lists of all members; None: none
+    does. With others in it, rows that satisfy nothing of the order might be in their lists.
     """
-    own, best, most = listed(node.step.rest[i]), None, 0
-    if own is None:
-        return None
-    for order in own.orders(tuples=node.step.tuples):
+    own = listed(node.step.rest[i])
+    for order in () if own is None else own.orders(tuples=node.step.tuples):
+        assert own is not None, "a list"
         points = _points(node, own, order)
-        count = int(points.told[node.alive].sum())
-        if count > most:
-            best, most = points, count
-        if count == int(node.alive.sum()):
-            break
-    return best
+        if points.told[node.alive].all():
+            return points
+    return None
 
 
 def _points(node: PlanNode[s.Pick], own: Listed, order: Order) -> Points:

@@ -118,7 +118,9 @@ def test_what_an_index_tells_is_what_conditions_say(order: Order, random_seed: i
     assert told > 30
 
 
-@pytest.mark.parametrize("of", ["exact", "days", "numbers", "times", "texts", "mixed"])
+@pytest.mark.parametrize(
+    "of", ["exact", "days", "numbers", "times", "texts", "characters", "mixed"]
+)
 def test_what_an_index_tells_of_lists_is_what_conditions_say(of: str, random_seed: int) -> None:
     """Each value of a list by itself, in whatever form it is written."""
     draw = random.Random(f"{of}{random_seed}")
@@ -143,12 +145,13 @@ LISTED = {
     "numbers": NUMBERS,
     "times": TIMES,
     "texts": WORDS,
+    "characters": ("5", "6.0", '"5"@en'),
 }
 
 
 def listing(of: str, draw: random.Random) -> str:
     """A list of some constants, as IN or as equations, or one of them beside a range."""
-    subject = "STR(?v)" if of == "texts" else "?v"
+    subject = "STR(?v)" if of in ("texts", "characters") else "?v"
     constants = LISTED.get(of, (*NUMBERS, *TIMES, *DATES, *WORDS, "<a:b>", "true"))
     own = draw.choices(constants, k=draw.choice((2, 2, 3, 4)))
     if draw.random() < 0.5:
@@ -180,7 +183,10 @@ def judged(plan: Plan, node: PlanNode[s.Pick], slot: int, pool: Pool) -> Bools:
 def _frame(names: Sequence[str], slot: int, slots: Sequence[int], pool: Pool) -> Frame:
     """Rows of a join whose ?v is each of the terms, three times."""
     # as what reads streams writes them
-    terms = pl.Series([*WORDS, *DATES, *TIMES, *OTHERS] * 3).str.replace("\uffff", "\\uFFFF")
+    fives = ('"5"', '"5"@en', f'"5"^^<{XSD}integer>')
+    terms = pl.Series([*WORDS, *DATES, *TIMES, *OTHERS, *fives] * 3).str.replace(
+        "\uffff", "\\uFFFF"
+    )
     columns: dict[str, Column] = {name: np.zeros(len(terms), np.int64) for name in names}
     columns["op"] = np.zeros(len(terms), np.int32)
     columns.update({n: np.full(len(terms), MIN) for n in columns if n.startswith("prev")})

@@ -23,6 +23,8 @@ import numpy as np
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.model.segments import ranges
+from levada.model.term import Kind
+from levada.operators.rows.compute import parameters
 from levada.operators.rows.told.bounds import Axis, Bounds, bounds_of, within
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Order
@@ -119,6 +121,9 @@ def _points(node: PlanNode[s.Pick], own: Listed, order: Order) -> Points:
     each = Bounds.together([within(node, (test,)) for test in equal])
     n = len(node.members)
     told: Bools = np.logical_and.reduce(each.told.reshape(-1, n), axis=0)
+    if own.text:  # what STR() makes equals nothing else, though 5 has characters, too
+        kinds = [node.known(parameters)[i].kinds() == Kind.STRING for i in own.params]
+        told &= np.logical_and.reduce(kinds, axis=0)
     at = np.where(told, each.low.reshape(-1, n), -np.inf)
     by_value = np.argsort(at, axis=0, kind="stable")
     at = np.take_along_axis(at, by_value, axis=0)

@@ -4,7 +4,7 @@ alone.
 They come and go while streams with repeated triples and disorder are read, in each mode of sharing
 and in several on one checkpoint, and are compared with the naive reference, which knows of each
 query alone, and one of a set with a run of its own (``coming``). What is shared is counted, so that
-a test of nothing fails. 20 sets and 8 of CQL, of up to 10 queries; ``LEVADA_CASES`` is another
+a test of nothing fails. 40 sets and 18 of CQL, of up to 10 queries; ``LEVADA_CASES`` is another
 number of each, of up to 40 queries, and of sets with a bound of rows.
 """
 

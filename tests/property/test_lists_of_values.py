@@ -183,6 +183,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def judged(told: Sequence[int], cases: int) -> None:
     """A third of many sets is told by points."""
     some = sum(map(bool, told))
+    print(some, "of", cases, "sets are told by points")
     assert cases < 10 or 3 * some >= cases, f"{some} of {cases}"
 
 
@@ -212,11 +213,13 @@ IN = ("l.k In ({i}, {i})", "l.k In ({i}, {i}, {d})", "l.v In ({d}, {i})", "l.k =
       "l.n In ({s}, {s})", "r.w In ({d}, {d})", "l.k Not In ({i}, {i})", "l.v In ({d}, {d})",
       "l.v In ({d}, {d}) And l.k > {i}", "l.v In ({d}, {i}) And r.w In ({d}, {d})", "l.k = {i}",
       "l.v = {d} Or l.v = {i}", "l.n In ({s}) And l.v In ({i}, {d}, {d})")  # fmt: skip
-INTEGERS, DOUBLES = (1, 2, 3, 2**53, 2**53 + 1), (1.0, 2.5, 3.0, float(2**53))
+INTEGERS, DOUBLES = (1, 2, 3, 2**53, 2**53 + 1), (1.0, 2.5, 3.0, 7.0)
 
 
 def of_columns(draw: random.Random, n: int) -> list[Coming]:
-    """Queries over tuples, with lists of numbers and strings."""
+    """Queries over tuples, with lists of numbers and strings. None compares an integer of 16 digits
+    with a double, of which SQLite says something else (docs/semantics.md).
+    """
     forms = draw.sample(IN, 3)
     few = draw.random() < 0.7
     found = []
@@ -244,12 +247,13 @@ def tuples(draw: random.Random) -> World:
     return World({"A": a, "B": b}, {"A": (7, 14), "B": (7, 14)}, 0, {}, schemas)
 
 
+@pytest.mark.skipif(not MANY, reason="Some seconds more: LEVADA_CASES has it.")
 def test_lists_of_columns(random_seed: int, told: list[int]) -> None:
     for case in range(CASES):
         draw = random.Random(f"columns {random_seed} {case}")
         print("seed", random_seed, "case", case)
         told.append(0)
-        some = of_columns(draw, 8 if MANY else 5)
+        some = of_columns(draw, 8)
         check(some, tuples(draw), counters(), draw.randrange(8), mixed(draw))
     judged(told, CASES)
 

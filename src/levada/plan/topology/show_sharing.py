@@ -14,8 +14,13 @@ static data are kept once (``kept/show``); for ``explain --sharing``.
     not relaxed
       d: no other query has its join with other constants, conditions or windows
         nearly that of a, b, c: it has (- <http://e/r> *); they have (- <http://e/p> *)
+    lattice
+      http://e/s: 4 queries
+        join of (- <http://e/p> *), (- <http://e/q> -): 3
+        ..
 
-Operators are members of the topology's nodes, by the names that ``show`` gives these.
+Operators are members of the topology's nodes, by the names that ``show`` gives these; the lattice
+is that of ``lattice/levels``.
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
 from levada.plan.topology.dear import picked_from
 from levada.plan.topology.kept.show import Kept, kept_once, show_kept
+from levada.plan.topology.lattice.levels import Level, levels, show_levels
 from levada.plan.topology.show import SharedMember, describe, describe_windows
 from levada.plan.topology.show_folded import Folded, folded, show_folded
 from levada.plan.topology.switches.switch import show_switches
@@ -97,6 +103,7 @@ class Told:
     by query; ``candidates``: with whom these would share a join if it were a little
     different; ``folded``: who folds rows together; ``kept``: which static data are kept once, and
     who reads them there. ``ends``: when queries leave, of those that do;
+    ``lattice``: the joins that others could share, by level;
     ``regions``: where queries stand, where there are regions. ``orders``: those of joins that were
     looked at, by query; ``switches``: the instant (ms) up to which a query must have
     reported that goes over to another order.
@@ -116,6 +123,7 @@ class Told:
     orders: dict[str, list[Looked]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
     kept: tuple[Kept, ...] = ()
+    lattice: tuple[Level, ...] = ()
 
 
 def tell(
@@ -145,6 +153,7 @@ def tell(
         dict(topology.journal.kept.orders),
         {name: switch.behind for name, switch in topology.switches.items()},
         tuple(kept_once(topology)),
+        levels(topology.relaxations),
     )
 
 
@@ -283,6 +292,7 @@ def _lines(told: Told) -> Iterator[str]:
         yield f"  {query}: {why}"
         for near in told.candidates.get(query, ()):
             yield f"    nearly that of {', '.join(near.queries)}: {_difference(near)}"
+    yield from show_levels(told.lattice)
     yield from ("leave by themselves",) if told.ends else ()
     for query, end in told.ends.items():
         yield f"  {query}: {end}"

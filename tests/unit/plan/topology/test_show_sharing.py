@@ -13,6 +13,7 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology import why_not
+from levada.plan.topology.lattice.levels import MOST
 from levada.plan.topology.show_sharing import (
     EQUAL,
     OTHERWISE,
@@ -71,7 +72,7 @@ def test_relaxed_joins_are_told_with_their_constants_and_others_with_the_reason(
         nearly that of a, b: it has (- <http://e/r> *); they have (- <http://e/p> *)
         nearly that of c: it has (- <http://e/r> *); they have (- <http://e/p> -)
     """
-    shown = text[text.index("relaxed\n") :]
+    shown = text[text.index("relaxed\n") : text.index("\nlattice\n")]
     assert shown.replace(shown.split(":")[0], "relaxed\n  Join3", 1) == dedent(expected).strip()
     assert text.startswith("4 queries, sharing relax: ")
 
@@ -123,9 +124,33 @@ def test_group_bys_that_fold_rows_together_are_told_with_their_conditions() -> N
         SUM in [RANGE PT8S STEP PT2S close [)]: c
     not relaxed
       d: no other GROUP BY reads its rows under other conditions
+    lattice
+      http://e/s: 4 queries
+        rows grouped of (- <http://e/p> -), a comparison with a number: 3
+          > 1: 2
+            each in its own windows: a, c
+          > 2: 1
+            each in its own windows: b
+        rows grouped of (- <http://e/q> -), a comparison with a number: 1
+          > 2: 1
+            each in its own windows: d
     """
     text = show_sharing(telling)
     assert text[text.index("relaxed\n") :] == dedent(expected).strip()
+
+
+def test_the_lattice_has_all_joins_and_shows_the_first_of_many() -> None:
+    groups = {f"q{i}": f"{CLAUSE} ?x :p :c{i} . ?x :q ?z" for i in range(MOST + 3)}
+    groups |= {"none": "?x :p :c", "two": "?x :p :c1 . ?x :q ?z", "all": "?x :p ?y . ?x :q ?z"}
+    _, telling = told(Sharing.RELAX, groups)
+    (top,) = telling.lattice
+    assert (top.kind, top.text) == ("sources", "http://e/s")
+    assert set(top.queries) == set(groups) - {"none"}, "what has no join is in no lattice"
+    one, other = top.below
+    assert other.below[0].text == "all rows" and other.queries == ("all",)
+    assert [len(c.below) for c in one.below] == [1] * (MOST + 3)
+    lines = show_sharing(telling).splitlines()
+    assert "      and 3 more conditions, of 3 queries" in lines
 
 
 def test_group_bys_that_differ_in_texts_fold_rows_together() -> None:

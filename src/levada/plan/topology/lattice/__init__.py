@@ -1,0 +1,1 @@
+"""The joins that could be shared, by what they have in common."""

@@ -1,0 +1,148 @@
+"""The joins of queries by level, as STREAMREUSE's filter tree has them (S21, S39): what stands
+higher is common to all that is below it, so a newcomer's join is found by a way from the top.
+
+    lattice
+      http://e/s: 4 queries
+        join of (- <http://e/p> *), (- <http://e/q> -): 3
+          <http://e/c0>: 2
+            [RANGE PT4S close [)]: a
+            [RANGE PT9S close [)]: b
+          <http://e/c1>: 1
+            [RANGE PT4S close [)]: c
+        rows grouped of (- <http://e/q> -): 1
+          ..
+
+    sources       the streams, and whether static data
+    joins         the relaxed join, by the texts of its patterns and conditions; or what GROUP BYs
+                  read. Two of the same text hang together by other variables
+    conditions    the terms, comparisons and conditions that were taken out of it
+    windows       those of its patterns, in their order; rows that are grouped are told apart by
+                  none
+
+Columns are no level: those of a join are the union of what its queries read. Whether a join is one
+with its neighbours follows from the mode and from who was there (``show_sharing``).
+
+Cost: linear in the queries, for ``explain`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from levada.model.expression import show
+from levada.model.names import shown
+from levada.model.term import Literal
+from levada.plan.install.common import Key
+from levada.plan.install.relax import Block, Wants
+from levada.plan.install.shared.relaxations import Relaxations
+from levada.plan.physical.operators import Op
+from levada.plan.topology.why_not import parts
+
+MOST = 5
+"""So many of what stands below one are shown as text."""
+ALL, EACH = "all rows", "each in its own windows"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What some queries have in common at a level (``kind``), and what is below it: these are told
+    apart there.
+    """
+
+    kind: str
+    text: str
+    queries: tuple[str, ...]
+    below: tuple[Level, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A join's way from the top: of each level by what it is told apart, and its text."""
+
+    query: str
+    steps: tuple[tuple[object, str], ...]
+
+
+KINDS = ("sources", "joins", "conditions", "windows")
+
+
+def levels(relaxations: Relaxations) -> tuple[Level, ...]:
+    """The joins of all queries that others could share."""
+    ways = []
+    for name in relaxations.names:
+        for key, block in relaxations.of(name):
+            ways.append(_Way(name, tuple(_steps(key, block))))
+    return tuple(_below(ways, 0))
+
+
+def _below(ways: Sequence[_Way], level: int) -> Iterator[Level]:
+    if level == len(KINDS):
+        return
+    apart: dict[object, list[_Way]] = {}
+    for way in ways:
+        apart.setdefault(way.steps[level][0], []).append(way)
+    for own in apart.values():
+        queries = tuple(dict.fromkeys(way.query for way in own))
+        text = own[0].steps[level][1]
+        yield Level(KINDS[level], text, queries, tuple(_below(own, level + 1)))
+
+
+def _steps(key: Key, block: Block) -> Iterator[tuple[object, str]]:
+    streams = ", ".join(dict.fromkeys(map(shown, _streams(block.relaxed)))) or "static data"
+    yield streams, streams
+    what = "join of" if block.joined else "rows grouped of"
+    yield key, f"{what} {', '.join(parts(block))}"
+    wants = block.wants
+    yield (wants.terms, wants.tests, wants.rest), ", ".join(_conditions(wants)) or ALL
+    yield wants.windows, " ".join(window.describe() for window in wants.windows) or EACH
+
+
+def _streams(op: Op) -> Iterator[str]:
+    """The streams that are read below, from left to right."""
+    stream = getattr(op.spec, "stream", None)
+    if stream:
+        yield stream
+    for child in op.inputs:
+        yield from _streams(child)
+
+
+def _conditions(wants: Wants) -> Iterator[str]:
+    """What is wanted by terms, by ranges and otherwise."""
+    yield from (" or ".join(map(str, terms)) for _, terms in wants.terms)
+    for _, function, term, _ in wants.tests:
+        yield f"{function.value} {term.lexical if isinstance(term, Literal) else term}"
+    yield from map(show, wants.rest)
+
+
+def show_levels(found: Sequence[Level]) -> Iterator[str]:
+    """The lines of the text form, with the first of many."""
+    if found:
+        yield "lattice"
+    yield from _lines(found, 1)
+
+
+def _lines(found: Sequence[Level], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    for one in found[:MOST]:
+        if one.kind == KINDS[-1]:
+            yield f"{indent}{one.text}: {_named(one.queries)}"
+            continue
+        yield f"{indent}{one.text}: {_counted(one)}"
+        yield from _lines(one.below, depth + 1)
+    if len(found) > MOST:
+        left = len({query for one in found[MOST:] for query in one.queries})
+        yield f"{indent}and {len(found) - MOST:,} more {found[0].kind}, of {left:,} queries"
+
+
+def _counted(one: Level) -> str:
+    count = len(one.queries)
+    if one.kind != KINDS[0]:
+        return f"{count:,}"
+    return "1 query" if count == 1 else f"{count:,} queries"
+
+
+def _named(queries: Sequence[str]) -> str:
+    names = ", ".join(islice(queries, MOST))
+    return names if len(queries) <= MOST else f"{names} and {len(queries) - MOST:,} more"

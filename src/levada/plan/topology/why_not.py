@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from levada.model.expression import Var, show
+from levada.model.expression import Expression, Var, show
 from levada.model.query import TriplePattern
 from levada.plan.install.lift import joins
 from levada.plan.install.relax import WHOLE, Block
@@ -127,13 +127,18 @@ def _others(relaxations: Relaxations) -> dict[object, tuple[Counter[str], tuple[
     return found
 
 
+def unnamed(expression: Expression) -> str:
+    """An expression without the names of its variables, which are no part of it."""
+    return _NAME.sub("?", show(expression))
+
+
 def parts(block: Block) -> Iterator[str]:
     """The patterns and conditions of a join, as others may have them, too."""
     yield from _parts(block.relaxed)
     ranges = {test.range: test.order for test in block.tests}
     yield from (COMPARED[order] for order in ranges.values())
     yield from ("a condition on a term" for key in block.keys if not key.source)
-    yield from (_NAME.sub("?", show(condition)) for condition in block.rest)
+    yield from (unnamed(condition) for condition in block.rest)
 
 
 def _parts(op: Op) -> Iterator[str]:
@@ -147,9 +152,9 @@ def _parts(op: Op) -> Iterator[str]:
         case p.Scan(stream):
             yield f"{stream}"
         case p.Filter(condition):
-            yield _NAME.sub("?", show(condition))
+            yield unnamed(condition)
         case p.Extend(expression):
-            yield f"BIND {_NAME.sub('?', show(expression))}"
+            yield f"BIND {unnamed(expression)}"
         case p.Join() | p.MultiwayJoin() | p.LinkedJoin() | p.Rename() | p.Occur() | p.Numbered():
             pass
         case other:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from catalogs import members, relaxing
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.encoding.plans import encode_plan, read_plan
@@ -21,7 +21,6 @@ from levada.syntax import parse
 from levada.translation.cql.translate import translate_cql
 from levada.translation.sparql.translate import translate
 
-STREAM = "http://e/s"
 CLAUSES = {"w": "[RANGE PT5S]", "u": "[RANGE PT10S]", "v": "[RANGE PT4S STEP PT2S]"}
 FROM = " ".join(f"FROM NAMED WINDOW :{w} ON :s {clause}" for w, clause in CLAUSES.items())
 TEXT = f"PREFIX : <http://e/> SELECT {{}} {FROM} WHERE {{{{ {{}} }}}}"
@@ -38,18 +37,6 @@ def add(found: Topology, *groups: str, head: str = "*") -> None:
         name = f"q{found.numbers}-{len(found.queries)}"
         found.add(name, optimize(translate(parse(text), text=text)), MIN)
     found.seal()
-
-
-def relaxing(mode: Sharing = Sharing.RELAX) -> Topology:
-    return Topology({STREAM: StreamFacts()}, (), mode)
-
-
-def members(found: Topology) -> Counter[str]:
-    """How many members there are of each kind of step."""
-    counts: Counter[str] = Counter()
-    for node in found.nodes.values():
-        counts[type(node.shape.step).__name__] += len(node.members.index)
-    return counts
 
 
 def in_windows(patterns: tuple[str, ...], windows: tuple[str, ...]) -> str:

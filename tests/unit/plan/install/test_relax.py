@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
+from catalogs import STREAM, members, relaxing
 from levada.model.expression import Function
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
@@ -21,7 +20,6 @@ from levada.syntax import parse
 from levada.translation.cql.translate import translate_cql
 from levada.translation.sparql.translate import translate
 
-STREAM = "http://e/s"
 MODE = Sharing.RELAX
 TEXT = """PREFIX : <http://e/> SELECT {}
 FROM NAMED WINDOW :w ON :s {} WHERE {{ {} }}"""
@@ -38,18 +36,6 @@ def add(
         name = f"q{found.numbers}-{len(found.queries)}-{len(found._newcomers)}"
         found.add(name, optimize(translate(parse(text), text=text)), start)
     return found.seal()
-
-
-def relaxing(mode: Sharing = Sharing.RELAX) -> Topology:
-    return Topology({STREAM: StreamFacts()}, (), mode)
-
-
-def members(found: Topology) -> Counter[str]:
-    """How many members there are of each kind of step."""
-    counts: Counter[str] = Counter()
-    for node in found.nodes.values():
-        counts[type(node.shape.step).__name__] += len(node.members.index)
-    return counts
 
 
 def terms(plan: Plan) -> list[set[str]]:

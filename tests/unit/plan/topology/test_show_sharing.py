@@ -143,6 +143,9 @@ def test_the_lattice_has_all_joins_and_shows_the_first_of_many() -> None:
     groups = {f"q{i}": f"{CLAUSE} ?x :p :c{i} . ?x :q ?z" for i in range(MOST + 3)}
     groups |= {"none": "?x :p :c", "two": "?x :p :c1 . ?x :q ?z", "all": "?x :p ?y . ?x :q ?z"}
     _, telling = told(Sharing.RELAX, groups)
+    listed = told(Sharing.RELAX, {"in": "?x :p ?y . ?x :q ?z FILTER(?y IN (1.5, 2.5))"})[1]
+    (asked,) = listed.lattice[0].below[0].below
+    assert asked.text.startswith('(IN ? "1.5"^^'), "names of columns tell nobody anything"
     (top,) = telling.lattice
     assert (top.kind, top.text) == ("sources", "http://e/s")
     assert set(top.queries) == set(groups) - {"none"}, "what has no join is in no lattice"

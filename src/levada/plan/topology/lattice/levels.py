@@ -31,14 +31,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from levada.model.expression import show
 from levada.model.names import shown
 from levada.model.term import Literal
 from levada.plan.install.common import Key
 from levada.plan.install.relax import Block, Wants
 from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.physical.operators import Op
-from levada.plan.topology.why_not import parts
+from levada.plan.topology.why_not import parts, unnamed
 
 MOST = 5
 """So many of what stands below one are shown as text."""
@@ -113,7 +112,7 @@ def _conditions(wants: Wants) -> Iterator[str]:
     yield from (" or ".join(map(str, terms)) for _, terms in wants.terms)
     for _, function, term, _ in wants.tests:
         yield f"{function.value} {term.lexical if isinstance(term, Literal) else term}"
-    yield from map(show, wants.rest)
+    yield from map(unnamed, wants.rest)
 
 
 def show_levels(found: Sequence[Level]) -> Iterator[str]:

@@ -1,0 +1,24 @@
+"""Topologies over one stream of triples, and how many operators there are in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from levada.plan.install.sharing import Sharing
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology.topology import Topology
+
+STREAM = "http://e/s"
+
+
+def relaxing(mode: Sharing = Sharing.RELAX) -> Topology:
+    """One without queries."""
+    return Topology({STREAM: StreamFacts()}, (), mode)
+
+
+def members(found: Topology) -> Counter[str]:
+    """How many members there are of each kind of step."""
+    counts: Counter[str] = Counter()
+    for node in found.nodes.values():
+        counts[type(node.shape.step).__name__] += len(node.members.index)
+    return counts

@@ -168,8 +168,9 @@ def test_no_result_yet_says_why(run: Run, serve: Callable[..., httpx.Client]) ->
     never = "PREFIX : <http://e/> SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S] "
     run.engine.register(never + "WHERE { WINDOW :w { ?a :never 1 } }", name="never")
     client = serve()
-    run.feed(4)
     until(lambda: "never" in {q["name"] for q in client.get("/status").json().get("queries", ())})
+    run.feed(4)
+    until(lambda: client.get("/status").json()["streams"]["s"]["elements"] == 14)
     found = client.get("/queries/never/results")
     assert found.status_code == 404
     assert found.json()["hint"].startswith("No triple of s has matched the pattern")

@@ -1,4 +1,4 @@
-"""The joins of queries by level, as STREAMREUSE's filter tree has them (S21, S39): what stands
+"""The joins of queries by level, as the filter tree of STREAMREUSE has them: what stands
 higher is common to all that is below it, so a newcomer's join is found by a way from the top.
 
     lattice

@@ -160,6 +160,8 @@ def thresholds(rng: Random, n: int) -> list[Query]:
     of, other = windows(rng), rng.choice((BESIDE[1], BESIDE[5], BESIDE[7]))
     name, pattern = rng.choice((("?v", BESIDE[0]), ("?v", BESIDE[0]), ("?h", BESIDE[2])))
     policy: str | int = rng.choice(("close", "close", "close", "change", 700))
+    if isinstance(policy, int):  # a month has millions of periods, each a report
+        of = [one if one.a < MONTH else of[0] for one in of]
     found = []
     for i in range(n):
         terms = HARD if name == "?h" and rng.random() < 0.7 else NUMBERS

@@ -49,11 +49,15 @@ def reports(
     times = sorted({ts for stream in query.streams for ts, _ in said[stream]})
     looked = [at for at in instants(held, clock, times) if query.until is None or at <= query.until]
     results: list[tuple[int, list[Frozen], bool]] = []
+    before: tuple[object, list[Frozen]] = (None, [])
     for at in looked:
         held_now = [{*content(own, at)} for _, own in held]
         if any(held_now) or (query.empty and at > times[0]):
-            data = _data(query, held_now, static(at))  # type: ignore[arg-type]
-            results.append((at, _result(query, data), True))
+            graphs = static(at)
+            if before[0] != (held_now, graphs):  # else what is solved is what was solved
+                data = _data(query, held_now, graphs)  # type: ignore[arg-type]
+                before = (held_now, graphs), _result(query, data)
+            results.append((at, before[1], True))
         elif not query.nonempty:
             results.append((at, [], False))
     return {at: r for at, r in _told(query, results) if not r.empty}

@@ -7,24 +7,23 @@ terms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from levada.algebra.reporting import Reporting as Reporting
 from levada.algebra.sources import InGraph as InGraph
 from levada.algebra.sources import InMerge as InMerge
 from levada.algebra.sources import InWindow as InWindow
 from levada.algebra.sources import Source as Source
+from levada.frozen import frozen
 from levada.model.expression import Aggregate, Expression, Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """The empty group pattern: one empty solution."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bgp:
     """A basic graph pattern over one source; at least one pattern.
     https://www.w3.org/TR/sparql11-query/#defn_BasicGraphPattern
@@ -34,7 +33,7 @@ class Bgp:
     patterns: tuple[TriplePattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alternative:
     """A triple pattern whose matches entail matches of another, and that one's variables.
 
@@ -48,7 +47,7 @@ class Alternative:
     resource: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entailed:
     """A triple pattern over the triples that a source entails: the set union of its alternatives
     over what is there.
@@ -64,7 +63,7 @@ class Entailed:
     alike: tuple[tuple[Term, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Came:
     """The comings of a window's triples that match a pattern: a solution for each, with its event
     time (ms) as ``variable``.
@@ -75,7 +74,7 @@ class Came:
     variable: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closure:
     """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables
     ``start`` and ``end``.
@@ -96,7 +95,7 @@ class Closure:
     ends: tuple[Term | None, Term | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan:
     """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable
     names, used ones only.
@@ -111,7 +110,7 @@ class Scan:
     relation: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubQuery:
     """A query within the query: what ``child`` over the windows ``level`` reports is the content of
     the window ``source``.
@@ -129,7 +128,7 @@ class SubQuery:
     partition: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """Inline data; None is UNDEF."""
 
@@ -137,7 +136,7 @@ class Values:
     rows: tuple[tuple[Term | None, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join:
     """All compatible pairs.
     https://www.w3.org/TR/sparql11-query/#defn_algJoin
@@ -147,7 +146,7 @@ class Join:
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftJoin:
     """OPTIONAL; ``condition`` sees both sides (18.2.2.6), None is true.
 
@@ -159,7 +158,7 @@ class LeftJoin:
     condition: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Minus:
     """MINUS (18.5): the left solutions without a compatible right one that binds some variable that
     they bind, too.
@@ -171,7 +170,7 @@ class Minus:
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exists:
     """FILTER EXISTS; ``negated``, NOT EXISTS: left solutions with, or without, compatible ones.
 
@@ -188,7 +187,7 @@ class Exists:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """EXISTS inside an expression: the left solutions, each with ``variable``: whether it has a
     compatible right one.
@@ -202,7 +201,7 @@ class Mark:
     variable: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     """The bag union.
     https://www.w3.org/TR/sparql11-query/#defn_algUnion
@@ -212,7 +211,7 @@ class Union:
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Except:
     """CQL: the bag difference; a row stands as often as on the left more than on the right. Both
     sides have the same variables.
@@ -222,7 +221,7 @@ class Except:
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """Keeps the solutions whose condition has the effective boolean value true; errors drop.
 
@@ -233,7 +232,7 @@ class Filter:
     condition: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extend:
     """BIND and expressions of SELECT: an error leaves the variable unbound.
 
@@ -245,7 +244,7 @@ class Extend:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """GROUP BY variables (key expressions are Extends below) with named aggregates.
 
@@ -259,7 +258,7 @@ class Group:
     aggregates: tuple[tuple[str, Aggregate], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Project:
     """Keeps these variables.
     https://www.w3.org/TR/sparql11-query/#defn_algProjection
@@ -269,7 +268,7 @@ class Project:
     variables: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distinct:
     """DISTINCT (and REDUCED, which may do the same).
 
@@ -279,7 +278,7 @@ class Distinct:
     child: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderBy:
     """ORDER BY: (expression, descending) pairs.
 
@@ -290,7 +289,7 @@ class OrderBy:
     keys: tuple[tuple[Expression, bool], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slice:
     """OFFSET and LIMIT (None: no limit).
 
@@ -302,7 +301,7 @@ class Slice:
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conjunction:
     """The join of all parts in whatever order, and of its solutions those for which all conditions
     are true; at least one part. The optimizer makes it: a tree of joins and the filters above it.
@@ -312,7 +311,7 @@ class Conjunction:
     conditions: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent:
     """CQL: each row of a window [Now] with the last rows of its key, itself among them: the join of
     two leaves over the same rows, ``right`` with a count window of each value of the columns that
@@ -323,7 +322,7 @@ class Recent:
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Top:
     """ORDER BY, OFFSET and LIMIT in one; ties are broken by the variables ``shown`` first, None: by
     all alike. The optimizer makes it.
@@ -336,7 +335,7 @@ class Top:
     shown: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Static:
     """A part of a query with windows that static data alone answer, the same at every report: it is
     evaluated once. The optimizer makes it.
@@ -375,7 +374,7 @@ Node = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """A whole query, dialect-free.
 
@@ -392,5 +391,5 @@ class Query:
     template: tuple[TriplePattern, ...] = ()
     graphs: tuple[str, ...] | None = None
     text: str = ""
-    reports: Reporting = Reporting()  # noqa: RUF009 a frozen value
+    reports: Reporting = Reporting()
     registered: str = ""

@@ -8,11 +8,12 @@ words from ``WORDS``. The meaning of each: docs/cli.md, "Queries".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, TypedDict, get_args
 
 from levada.algebra.schema import Regime, regime_of
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.durations import parse_duration, parse_time, shown_duration
 from levada.model.time import instant
 
@@ -21,7 +22,7 @@ ReportPolicy = Literal["close", "change"]
 _SPELLING = "Say close, change or periodic:1m, each also with +nonempty, or nonempty."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryOptions:
     """Options of one query.
 

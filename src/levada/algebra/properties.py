@@ -10,11 +10,11 @@ once for each ``Analysis``.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from levada.algebra import nodes as a
 from levada.algebra.tree import children
 from levada.algebra.variables import expressions
+from levada.frozen import frozen
 from levada.model.expression import Aggregate, AggregateFunction, per_report
 from levada.model.query import WindowOn
 from levada.model.time import WindowKind
@@ -36,7 +36,7 @@ HOISTED = (*(kind for kind in _COMPARES if kind is not a.Except), a.Closure)
 _KEPT_BY_REPORTS = (a.LeftJoin, a.Minus, a.Exists, a.OrderBy, a.Slice, a.Top)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Properties:
     """What is true of a part of a query.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from levada.frozen import frozen
 from levada.model.time import Window
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reporting:
     """When a query is evaluated beside what its windows' kinds say.
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from levada.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InWindow:
     """Reads the content of the query's window with this name (index into ``Query.windows``)."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InGraph:
     """Reads a static graph: ``name`` is its IRI, None the default graph."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InMerge:
     """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in
     two of them is there once.

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
 from levada.algebra import nodes as a
+from levada.frozen import frozen
 from levada.model.expression import Call, Const, Function
 from levada.model.query import TriplePattern
 from levada.model.term import Blank, Iri, Literal, Term
@@ -36,7 +37,7 @@ _COMPARING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wording:
     """How texts of a template read: ``pieces``, and between them terms (``which``), each with what
     stands before and behind it; a ``sign`` of a number is in the piece.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
@@ -58,6 +58,7 @@ from levada.app.values import (
 from levada.emission.formats import SHAPES, Format, check_stdout, meant
 from levada.engine.asked import Asked
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.counts import check_partitions
 from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
@@ -79,7 +80,7 @@ STDOUT = "-"
 _FIELDS = {"as": "shape"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticSource:
     """A file of static RDF; ``graph``: the one graph for all of it, None as the file says.
     ``format`` None: by its ending. ``reload``: whenever the file changes, it is read anew.
@@ -98,7 +99,7 @@ class To(NamedTuple):
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuerySource:
     """A query's text and the options that it says itself, by the words of
     ``algebra.options.WORDS``; the others are the application's. ``to``: its outputs.
@@ -116,7 +117,7 @@ class QuerySource:
         return dialect_of(self.text, self.dialect).name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What holds for the whole application.
 
@@ -164,7 +165,7 @@ class Options:
         return replace(self, **others, said=narrowed(self.said, words))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class App:
     """A whole application: streams, static data, queries, options."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ from levada.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_output, parse_static, parse_stream
 from levada.cli.scripts import statements
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import check_limits, check_memory
 from levada.model.names import check_query_name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """The arguments that every command shares, as typed; ``options`` are those of
     ``levada.app.app_file.Options`` and the words of ``levada.algebra.options.WORDS``, None: not

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,10 +27,11 @@ from levada.demo.board import Board
 from levada.demo.folder import APP, Written, discard, empty_folder, fill
 from levada.demo.source import data_folder, read_tables
 from levada.engine.telling.summary import Progress, Summary
+from levada.frozen import frozen
 from levada.sinks.atomic import sink_error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """What is asked: a folder to ``keep`` (None: a temporary one), ``master`` (None: embedded)."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +16,7 @@ from levada.cli.progress import After, Waiting, choose
 from levada.emission.formats import Format
 from levada.engine.telling.summary import Summary
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.durations import parse_duration
 from levada.runtime.store.remote.address import Address, folder_of
 from levada.sinks.atomic import sink_error, write_atomic
@@ -30,7 +30,7 @@ Times = Literal["iso", "ms"]
 LEASE, LEAST = "10s", 3000  # the least is in ms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mode:
     """How to run: ``once`` reads what is there, ``keep_open`` leaves its windows open; ``progress``
     None: as the terminal is. ``watch``: results as a live table. ``times``: how those of reports

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from levada.emission.serialize import Batch
 from levada.engine.telling.summary import Progress
+from levada.frozen import frozen
 from levada.model.term import Iri, Literal, parse_term
 from levada.model.time import MAX, MIN, instant
 
@@ -40,7 +41,7 @@ class Kind(Enum):
     GREATEST = "greatest"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """How a query is shown. ``columns`` are (variable, heading); the last one of ``GREATEST`` is a
     number, drawn as a bar.
@@ -79,7 +80,7 @@ VIEWS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """Of a query: how many solutions, and (report, values) of some of the last, oldest first."""
 

@@ -11,7 +11,6 @@ Cost: about 400 MB and a few seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from levada.demo.rdf import write
 from levada.demo.source import Tables
 from levada.demo.vocabulary import STATIC, STREAMS
 from levada.errors import SinkError, UsageError
+from levada.frozen import frozen
 from levada.sinks.atomic import sink_error
 
 APP = "app.yaml"
@@ -42,7 +42,7 @@ options: {out: results, epoch: 0, epoch_rows: 20000}
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """What a folder holds: elements and triples of the streams, triples of the static data, bytes
     of all of them; the last event time of the streams (ms).

@@ -26,11 +26,11 @@ without) the column has lexical forms, or texts. Cost: a few vectorised passes o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from levada.emission.decode import plain_values
+from levada.frozen import frozen
 from levada.model.term import XSD
 
 _TAIL = r'"([^"]*)$'  # what follows the lexical form: nothing, @tag or ^^<datatype>
@@ -67,7 +67,7 @@ _LIMITS: dict[str, tuple[int | None, int | None]] = {
 _NUMBERS = {*_LIMITS, "decimal", "float", "double"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Typed:
     """A column's values; ``kind`` is a word of the module's table. ``said`` is the datatype, or the
     language, that all texts of the column have.

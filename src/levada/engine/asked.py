@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from levada.algebra.options import QueryOptions
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.syntax.dialects.recognise import dialect_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A query that is to be registered: its text and name, and what ``Engine.register`` takes
     beside them. ``dialect`` None is the one that the text shows.

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
 from levada.model.limits import TOLD
@@ -51,7 +51,7 @@ class Dead(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Late:
     """Late elements as columns: where they stand in the file, their times, and their texts."""
 
@@ -63,7 +63,7 @@ class Late:
         return len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of
     late and future.
@@ -98,7 +98,7 @@ class Gate:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count
     for the limit.

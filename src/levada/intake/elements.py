@@ -19,12 +19,12 @@ dead element.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.intake.admission import (
     FUTURE,
     NO_TIME,
@@ -56,7 +56,7 @@ Times = npt.NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elements:
     """What became of the ``n`` triples of a reference.
 
@@ -85,7 +85,7 @@ class Elements:
     blank: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Groups:
     """Rows by element: ``number`` of each row, and the first row of each element with the end
     behind the last.
@@ -99,7 +99,7 @@ class _Groups:
         return len(self.edges) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Said:
     """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere),
     MIN if that is no time.

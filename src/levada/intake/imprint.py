@@ -21,12 +21,12 @@ a statement for pressing, 20 ns for taking it out again; some third of the bytes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from levada.frozen import frozen
 from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.route import scatter_order
@@ -40,7 +40,7 @@ from levada.model.time import MIN
 CODEC = "lz4"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What is asked of imprints: the predicates, by the first halves of their identities (None:
     all); whether somebody reads texts, or values, some of which only the text says exactly.
@@ -159,7 +159,7 @@ def _unpacked(data: Bytes, terms: Frame) -> Bytes:
     return np.frombuffer(pa.decompress(data, size, codec=CODEC, asbytes=True), np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Column:
     """Makes columns of the terms at some places."""
 

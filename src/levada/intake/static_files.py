@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from levada.errors import SourceError, UsageError, near
+from levada.frozen import frozen
 from levada.model.term import Kind
 from levada.sources.faults import is_panic, reason, shown
 from levada.sources.reference import document_id
@@ -35,7 +36,7 @@ CHUNK = 8_000_000
 _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticFile:
     """A file of static RDF: its format, and the graphs that it fills (None: the default graph).
 

@@ -10,9 +10,9 @@ a shape, so that queries that differ in constants are one operator and a table o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from levada.frozen import frozen
 from levada.model.term import Literal, Term
 
 
@@ -102,28 +102,28 @@ class AggregateFunction(StrEnum):
     GROUP_CONCAT = "GROUP_CONCAT"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var:
     """A variable by its name, without ``?``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const:
     """A constant term."""
 
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Param:
     """The i-th lifted constant of a shape."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A function or operator applied to arguments."""
 
@@ -131,7 +131,7 @@ class Call:
     args: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate:
     """An aggregate; ``arg`` None is ``COUNT(*)``, ``separator`` is that of GROUP_CONCAT."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from levada.frozen import frozen
 from levada.model.expression import Var
 from levada.model.term import Term
 from levada.model.time import Window
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TriplePattern:
     """Three positions, each a variable or a term. Blank nodes of the query text are variables named
     ``_:label``.
@@ -45,7 +45,7 @@ class Output(StrEnum):
     RELATION = "RELATION"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowOn:
     """A window of a query: its name (an IRI; CQL: the alias), its stream, its parameters.
 

@@ -11,8 +11,9 @@ Identity is syntactic: two terms are the same iff their canonical N-Triples text
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
+
+from levada.frozen import frozen
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -61,7 +62,7 @@ class Kind(IntEnum):
 NUMERIC = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iri:
     """An absolute IRI, without angle brackets."""
 
@@ -71,7 +72,7 @@ class Iri:
         return f"<{self.value}>"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blank:
     """A blank node by its label."""
 
@@ -81,7 +82,7 @@ class Blank:
         return f"_:{self.label}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal:
     """A literal: lexical form, datatype IRI, and language tag ("" if none; then the datatype is not
     rdf:langString).

@@ -36,12 +36,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.model.durations import shown_duration
 from levada.model.segments import starts_segment
 
@@ -119,7 +119,7 @@ def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
     return clocks or tuple(range(len(kinds)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """A window as a value: its kind and its parameters (ms; ``count``, and the step of a count
     window, in triples or rows).

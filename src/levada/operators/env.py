@@ -11,12 +11,13 @@ frozen; beside rows an operator leaves something in four places alone: the state
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.route import group_and_partition
 from levada.model.arrays import Bools, Places, Shorts
 from levada.model.frame import Frame
@@ -67,7 +68,7 @@ class Statics(NamedTuple):
 _NONE = Statics()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.

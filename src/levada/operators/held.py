@@ -14,10 +14,9 @@ Cost: some 5 ns a row of state and epoch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
@@ -29,7 +28,7 @@ from levada.windows.state.pieces import AGAIN, ALIKE, FOLLOWS, Piece, State
 At = tuple[int, int]  # a node and when a query begins
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """Who uses which members of a node since the same instant."""
 
@@ -37,7 +36,7 @@ class Use:
     queries: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uses:
     """What all queries use: by node and by when they begin."""
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from levada.algebra.nodes import Query
+from levada.frozen import frozen
 from levada.optimizer.rule import Context, Rule
 from levada.optimizer.rules.canonical_order import canonical_order
 from levada.optimizer.rules.drop_units import drop_units
@@ -52,7 +53,7 @@ OPTIONAL = frozenset(rule.name for rule in RULES if not rule.needed)
 """The names of the rules that can be switched off."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A rule as it ran: how long (s), and the query before and after; the same if unchanged."""
 
@@ -62,7 +63,7 @@ class Step:
     after: Query
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Mode:
     """How queries are optimized in this context."""
 

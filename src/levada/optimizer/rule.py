@@ -7,20 +7,20 @@ query itself, the same object, where it changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from levada.algebra.nodes import Query
 from levada.algebra.schema import Schema
+from levada.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """What rules know beside the query: ``schema`` is what entailment goes by (None: none)."""
 
     schema: Schema | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A rule. ``needed``: it says what the query means, and so cannot be switched off."""
 

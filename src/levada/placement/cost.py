@@ -8,11 +8,11 @@ loads by their mean. Sums are those of integers, so they are exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Ints, Longs
 from levada.placement.graph import Load, SendGraph, Unit
 
@@ -22,7 +22,7 @@ fewer tasks a machine say nothing.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Score:
     """Share and RSD, as fractions."""
 

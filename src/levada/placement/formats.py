@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.placement import graphml_file, json_file, metis_file
 from levada.placement.graph import SendGraph
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """``read``: text and name of a file to a graph; ``write``: the reverse."""
 

@@ -9,18 +9,18 @@ format that does not tell directions: then it is a column of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Ints, Longs
 
 Unit = Literal["rows", "bytes"]
 Load = Literal["rows", "bytes", "cpu"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendGraph:
     """``tasks``: their names; ``source``, ``target``: places in ``tasks``, an edge each; ``rows``
     and ``bytes``: what an edge carried; ``cpu``: seconds of each task; ``received``: rows of each

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Longs
 from levada.placement.graph import SendGraph
 from levada.placement.json_file import MOST, check_sum
@@ -51,7 +51,7 @@ def write(graph: SendGraph) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Head:
     """What the first line says."""
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Ints
 from levada.placement.cost import between
 from levada.placement.graph import SendGraph, add
@@ -112,7 +113,7 @@ def read(path: Path, graph: SendGraph, machines: int) -> tuple[Ints, int]:
     return place, int((place < 0).sum())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """What a placement file says: on how many machines, the machine of each task by its name, the
     share that is ``predicted`` to cross machines (-1: it does not say), and what each machine is to

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Ints
 from levada.placement.cost import floor_rsd
 from levada.placement.graph import Load, SendGraph, Unit
@@ -18,7 +17,7 @@ MOST = 4_096
 """Machines of a placement: their distances are a table."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """``unit``: in what messages are counted; ``load``: in what machines are compared; ``bound``:
     the greatest RSD; ``distance``: of machines, a table (None: 1 between any two). With ``before``

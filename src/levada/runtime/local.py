@@ -22,10 +22,10 @@ import importlib
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from levada.frozen import frozen
 from levada.runtime.places import Places
 
 Blob = bytes | memoryview
@@ -37,7 +37,7 @@ EPOCH = ("levada.runtime.task.tasks:intake", "levada.runtime.task.tasks:stage")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """The work of one epoch.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from levada.frozen import frozen
+
 NOWHERE = -1
 
 
@@ -36,7 +38,7 @@ class Tally:
         return self.executors[machine].rpartition("_")[2] if known else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """The machine of each payload, and of each partition in each stage (``NOWHERE``: any)."""
 

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
@@ -24,6 +23,7 @@ from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.suspended import read_suspended
 from levada.errors import LevadaError
+from levada.frozen import frozen
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.topology.catalog_file import read_catalog
 from levada.plan.topology.topology import Topology
@@ -36,7 +36,7 @@ SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at
 MOST = 2000  # queries of which a new text may read what they make
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A query as it was asked for. ``etag``: of text, dialect and options. ``since``: the first
     plan version that has it; 0: it is in none now.
@@ -63,7 +63,7 @@ class Text:
         return (self.dialect, self.text, there) == (asked.spoken, asked.text, said)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Now:
     """What there is. ``plans``: the queries of the newest plan; ``topology``: what they share."""
 

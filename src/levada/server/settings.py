@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.server.guard.allowance import AS_ALL
 from levada.server.guard.tokens import Token, Tokens, read_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """How much is taken. Sizes in bytes, times in seconds."""
 
@@ -55,7 +56,7 @@ class Limits:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """``read_only``: nothing is asked of the engine. ``tokens``: the file of their hashes; None
     where everybody on this machine may do everything. ``letters``: the folder of late elements and

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import HTTPConnection, Request
 
 from levada.errors import near
+from levada.frozen import frozen
 from levada.server.guard.tokens import Role
 from levada.server.problems import Problem
 
@@ -16,7 +16,7 @@ Endpoint = Callable[[Request], Awaitable[Any]]
 JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """A path and a method: who may (None: everybody), what it asks for beside (in the URL, in
     headers: ``heads``), ``refuses`` itself, takes, gives, answers; and what JSON that it answers

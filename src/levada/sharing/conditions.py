@@ -14,8 +14,8 @@ paper's relaxation, is priced, and the compensations drop it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.sharing.spans import Spans
 
 Atom = tuple[str, tuple[str, ...]]
@@ -27,7 +27,7 @@ MANY = 64
 both, and no longer the least."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Where:
     """A box, by attribute in order, and clauses that hold all."""
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from levada.frozen import frozen
 from levada.sharing.descriptor import Descriptor, below, part, rows, usable
 from levada.sharing.lattice import Lattice
 from levada.sharing.network import Network
@@ -31,7 +32,7 @@ User = tuple[str | int, int]
 """A query by name, or an operator by number, and which of its inputs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Demand:
     """What a user wants, at which node, until when (in seconds)."""
 

@@ -14,10 +14,11 @@ some of its sources, ``leaf`` of one of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from operator import is_
 
+from levada.frozen import frozen
 from levada.sharing.conditions import Clause, Where, where
 from levada.sharing.spans import Spans
 from levada.sharing.windows import ALWAYS, Instants, Windows
@@ -35,7 +36,7 @@ KEPT = 65_536
 """Parts that are remembered: a planner asks for the same ones again and again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Descriptor:
     """An operator's definition. ``group`` is None where rows are not aggregated."""
 
@@ -156,7 +157,7 @@ def had(operator: Descriptor, *, regroup: bool) -> frozenset[Aggregate]:
     return found | {("AVG", a) for a in sums}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What a bound must have if something below it contains a query. ``never``: no row satisfies
     the query's conditions, which any others contain.
@@ -169,7 +170,7 @@ class Wanted:
     never: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """At least as much as each of some definitions: of each attribute in their boxes, which are the
     same, of columns and windows.

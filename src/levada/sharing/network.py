@@ -10,17 +10,17 @@ searching "my region first, then farther" is a row of masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Ints
 
 ROUNDS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Network:
     """``delay`` in seconds from row to column, ``region`` by node, ``medoid`` by region."""
 

@@ -24,6 +24,7 @@ from itertools import combinations, islice
 from typing import Literal, get_args
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.sharing.dataflow import Dataflow, Demand, Operator, leaf, relay
 from levada.sharing.descriptor import Descriptor, below, part, plain, rows, stream_of, usable
 from levada.sharing.gather import gather
@@ -41,7 +42,7 @@ WIDEST = 8
 Part = frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """A query by name: its descriptor, the node where its results go, until when (in seconds)."""
 
@@ -51,7 +52,7 @@ class Query:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """How a part is had: from an ``operator`` that is there, or newly from ``inputs`` at ``node``.
     ``price``: what it adds now; ``cost``: over the query's life, as one number.

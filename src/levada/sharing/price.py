@@ -8,10 +8,10 @@ as queries live: a plan that is cheap while another query is there may be dear a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from levada.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """``network`` in bytes in transit, ``cpu`` in processors."""
 
@@ -28,7 +28,7 @@ class Price:
 NOTHING = Price()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Costs:
     """CPU-seconds: of a row that a source filters, of one that a join or grouping takes in, of one
     that it makes, of one that a compensation looks at. ``weight``: bytes in transit by processor.

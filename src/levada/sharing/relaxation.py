@@ -15,15 +15,16 @@ what is below them is shared.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
+from levada.frozen import frozen
 from levada.sharing.conditions import Where
 from levada.sharing.descriptor import Descriptor
 from levada.sharing.windows import Instants
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compensation:
     """What makes an operator's rows a query's; None or (): nothing to do.
 

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from levada.frozen import frozen
+
 Value = int | float | str
 Cut = tuple[Any, ...]
 Part = tuple[Cut, Cut]
@@ -34,7 +36,7 @@ def after(value: Value) -> Cut:
     return (1, isinstance(value, str), value, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spans:
     """Disjoint intervals in order; none is the empty set."""
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.sharing.conditions import Where
 from levada.sharing.descriptor import Descriptor, source_of, stream_of
 from levada.sharing.spans import Cut, Spans, points
@@ -29,7 +30,7 @@ FADING = 0.9
 """What an earlier measurement still counts for, each time that a new one comes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """How an attribute's values are spread: over ``distinct`` equally frequent ones, or evenly from
     ``low`` to ``high``; ``shares`` of those of which it is known. ``bytes`` of a value.
@@ -63,7 +64,7 @@ class Spread:
         return min(1.0, max(0.0, part))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamStatistics:
     """Rows a second, and the spread of each attribute."""
 

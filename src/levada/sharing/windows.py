@@ -12,12 +12,13 @@ One order for all: longer ranges, stream by stream, and more instants contain mo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from levada.frozen import frozen
 
 Progression = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instants:
     """Progressions in order, none within another."""
 
@@ -54,7 +55,7 @@ class Instants:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Windows:
     """``ranges`` in ms, one for each source in order, and when there are reports."""
 

@@ -10,10 +10,11 @@ is said by its place (``streams.password``). What is wrong with them is told bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.sinks.kafka import SCHEME as KAFKA
 from levada.sinks.kafka import KafkaTarget
 from levada.sinks.postgres import SCHEMES as POSTGRES
@@ -31,7 +32,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Destination:
     """A URL and what is said of it.
 

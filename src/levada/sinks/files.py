@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
@@ -26,6 +25,7 @@ from levada.emission.contents import contents
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
+from levada.frozen import frozen
 from levada.model.time import MIN
 from levada.sinks.atomic import sink_error, write_atomic
 
@@ -33,7 +33,7 @@ OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static|state)\.(" + "|".join(Format) + ")")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roll:
     """When a file is full: at ``bytes``, or at an ``age`` of its first result in ms (0: each epoch
     has its own files).
@@ -63,7 +63,7 @@ class Roll:
         return list(zip(starts, [*starts[1:], len(sizes)], strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileSink:
     """Publishes batches as files below ``out``; ``terms``: tables of texts in place of values.
     ``claimed``: the folder was claimed for the run, and is not made anew when it is gone.

@@ -10,13 +10,13 @@ They are in ``--out``, or in the checkpoint with ``--out -``. Names and atomicit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from levada.frozen import frozen
 from levada.sinks.atomic import write_atomic
 
 
@@ -27,7 +27,7 @@ class Letter(StrEnum):
     DEAD = "dead-letter"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LetterFiles:
     """Publishes letters below ``folder``."""
 

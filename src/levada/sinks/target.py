@@ -10,13 +10,13 @@ every other ``SinkError`` is for people.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
 from levada.emission.serialize import Batch
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.query import Form, Output
 from levada.model.time import MIN
 from levada.plan.sealed.plan import QueryPlan
@@ -35,7 +35,7 @@ class Position(msgspec.Struct, frozen=True):
     since: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """What an epoch gave of a query, and where a target is that has it."""
 

@@ -17,9 +17,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from levada.errors import SourceError
+from levada.frozen import frozen
 
 _UNFINISHED = (".tmp", ".part", ".crdownload")
 # ns: two changes in such a time may show as one; by where times are whole seconds
@@ -27,7 +27,7 @@ _COARSE, _FINE = 3_000_000_000, 100_000_000
 _TRUSTED = 30_000_000_000  # ns: so long a time of change is believed, whatever file system keeps it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A file: its name within the stream (a base name; for a glob the path) and its path."""
 

@@ -8,13 +8,14 @@ opened.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from levada.errors import FileFault, SourceError, near
+from levada.frozen import frozen
 from levada.sources.faults import faults_of, reason
 from levada.sources.listing import list_files
 from levada.streams.stream_config import StreamConfig
@@ -22,7 +23,7 @@ from levada.streams.stream_config import StreamConfig
 _TARGET = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """What the footer says: the first row of each row group (and the number of rows, last), and
     bytes a row.

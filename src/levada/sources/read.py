@@ -14,12 +14,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from levada.errors import FileFault, SourceError
+from levada.frozen import frozen
 from levada.kernels.text.bytes_ import parsing_room
 from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
 from levada.kernels.text.subjects import count_byte
@@ -41,7 +41,7 @@ _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(b"\r\n|[\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """The first record of a CSV file: its column names in order, and where the data begin."""
 
@@ -49,7 +49,7 @@ class Header:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CsvChunk:
     """Records of a CSV file: the bytes of a reference and the names of the columns."""
 
@@ -58,7 +58,7 @@ class CsvChunk:
     separator: str = ","
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonChunk:
     """Lines of JSON: the bytes of a reference."""
 

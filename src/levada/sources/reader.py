@@ -5,13 +5,13 @@ The kinds of references and their readers meet here and nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
 
+from levada.frozen import frozen
 from levada.model.arrays import Bytes
 from levada.model.time import MIN
 from levada.sources.feed.log import read_log
@@ -26,7 +26,7 @@ from levada.streams.stream_config import StreamConfig
 _R = TypeVar("_R", contravariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """What was read: the text of RDF, or the rows of a table; the reference to it; and which
     messages it is made of (None: it is one text).

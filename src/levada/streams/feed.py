@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.streams import kafka
 from levada.streams.beside import HEADER
 from levada.streams.password import password_at
@@ -48,7 +48,7 @@ _TOPIC = re.compile(r"topic(_[1-9][0-9]?)?")
 _LONGEST = 65_535  # bytes of a topic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FeedConfig:
     """A feed and how it is listened to. ``kind``: mqtt, sse or ws. ``topic``: MQTT's filter, else
     path and query. ``port`` 0: the scheme's own.

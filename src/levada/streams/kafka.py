@@ -16,10 +16,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.durations import parse_time
 from levada.streams.password import password_at, password_place
 
@@ -29,7 +29,7 @@ _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _SASL = ("plain", "scram-sha-256", "scram-sha-512")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KafkaConfig:
     """A topic and how it is read. ``start_time``: with ``start=time``, ms."""
 

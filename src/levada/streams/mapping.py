@@ -21,7 +21,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -29,6 +28,7 @@ from typing import Any, Literal
 import pyoxigraph as ox
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.term import RDF, XSD
 
 How = Literal["text", "value", "iri", "whole", "literal", "blank"]
@@ -49,7 +49,7 @@ _TERM = re.compile(
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A piece of a term: a text, or a column's value written in one of the ways."""
 
@@ -60,7 +60,7 @@ class Part:
 Term = tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowMapping:
     """A mapping file's content: names and types of columns, formulas by name, triples as terms."""
 

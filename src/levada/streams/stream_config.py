@@ -45,11 +45,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.durations import UNITS
 from levada.streams.beside import is_beside
 from levada.streams.feed import FeedConfig
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from levada.streams.mapping import RowMapping
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamConfig:
     """A stream of files: made by ``of``; the module head explains each field. None is "not set".
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyoxigraph as ox
 
+from levada.frozen import frozen
 from levada.model.time import MIN, Window
 
 OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM", "RELATION")
@@ -28,7 +29,7 @@ Answer = Bag | bool | None
 TripleTemplate = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """An element of an RDF stream: time (ms) and its triples, N-Triples texts without the dot."""
 
@@ -36,7 +37,7 @@ class Element:
     triples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """An element of a tuple stream: time (ms) and the values of its schema's columns, in order.
 
@@ -52,7 +53,7 @@ Streams = Mapping[str, Sequence[Element | Row]]
 Graphs = Mapping[str | None, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferenceQuery:
     """A SPARQL query over windows.
 
@@ -89,7 +90,7 @@ class ReferenceQuery:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferenceSql:
     """A CQL query: ``sql`` is evaluated by SQLite over one table per alias of ``windows``.
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Bools, Doubles, Longs
 
 JUMBO, QUEUE = 64, 32
@@ -67,7 +67,7 @@ class _State(NamedTuple):
     called: Bools  # [i] whether it is on the stack
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """Tuples to the consumer for each that the producer takes, bytes of a tuple."""
 
@@ -77,7 +77,7 @@ class Edge:
     size: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipeline:
     """ns a tuple of each operator, the streams, ns between places, bytes of a cache line."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.testing.question import Element, Item, Row, canonical
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stay:
     """An occurrence in a window: at the instants ``enter <= tau < leave``; ``ts`` is its time."""
 

@@ -14,11 +14,11 @@ something.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import Params, enter
 from levada.model.time import MAX, MIN, Times, Window, WindowKind, distinct, reporting
@@ -29,7 +29,7 @@ from levada.windows.intervals import watermark
 from levada.windows.report_bound import check_due, check_reports
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """Watermarks per stream (in the plan's order) before and after this epoch. ``ended``: the
     streams that are complete, where ``new`` stops short of that (None: it does not).
@@ -70,7 +70,7 @@ def _before(w: Times) -> Times:
     return np.where((w > MIN) & (w < MAX), w - 1, w)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reports:
     """The due reports of a schedule: ``times`` sorted; ``nonempty``: some window holds
     something at it. ``covered``: the instants [s, e) at which something is there.

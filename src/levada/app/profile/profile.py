@@ -10,10 +10,10 @@ stages are what runs apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.placement.replicas.graph import Graph, Operator, Stream
 from levada.placement.replicas.machine import Machine
 from levada.placement.replicas.models import EPOCHS, Model, estimate
@@ -25,7 +25,7 @@ LEAST = 1e-6
 """ns a row: a dataflow has no operator that costs nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """CPU time of an operator: ``fixed`` (us an epoch) and ``each`` (ns a row); ``quantiles``: ns a
     row in the epochs of each size, p5, p50, p95. ``rows``: for each element that is read.
@@ -43,7 +43,7 @@ class Cost:
         return self.fixed * 1e3 + self.each * self.rows * elements
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """From an operator to another: rows for each row that the first takes in, and bytes of one.
     ``rows``: for each element that is read.
@@ -56,7 +56,7 @@ class Edge:
     bytes: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Epoch:
     """CPU of an epoch of so many elements, ms: as it was in the mean, and as the lines have it."""
 
@@ -66,7 +66,7 @@ class Epoch:
     predicted: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """A profile; ``driver``: us an epoch and ns an element on the driver's side."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from levada.engine.placing.flows import FlowsStatus, stage_of
 from levada.engine.placing.measured import flow_order
+from levada.frozen import frozen
 from levada.runtime.graph.task_graph import OUTPUT
 
 MOST, CELL, LABEL, LINE = 24, 64, 300, 18
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
     predicted: float = -1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matrix:
     """``cells`` by sender and receiver; ``title`` ("": there is nothing to draw)."""
 

@@ -6,7 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -17,6 +17,7 @@ from levada.cli.place.quiet import quiet
 from levada.cli.place.topology import read
 from levada.engine.telling.summary import table
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.arrays import Ints
 from levada.placement import placement as placements
 from levada.placement.cost import Score, by_lot, distant, in_vain, score
@@ -30,7 +31,7 @@ ROOM = 1.05
 """Times the least RSD that was found, where that is more than what is usual."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """What was asked for, as the command line has it."""
 
@@ -47,7 +48,7 @@ class Wish:
     placer: str = "refined"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A placer's answer; ``distant``: what is sent times its distance, by all that is sent."""
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from levada.app.app_file import STDOUT, App
 from levada.cli.run import Mode, run_with
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.limits import SERVED
 from levada.runtime.store.remote.address import Address
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 NEEDED = ("starlette", "uvicorn", "httptools", "websockets")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """How to serve. ``keep``: how long results stay."""
 

@@ -8,13 +8,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from levada.engine.telling.summary import table
 from levada.errors import CheckpointError, UsageError
+from levada.frozen import frozen
 from levada.model.names import is_derived
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.requests import engine_runs, read_presence
@@ -23,7 +24,7 @@ DEPTH, MOST_FOLDERS = 4, 20_000
 FACTS = "levada.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A checkpoint. ``state``: running, stopped, ended, or damaged; ``age``: seconds since its last
     epoch; ``pid`` and ``host`` of the process that runs it.

@@ -23,6 +23,7 @@ import msgspec
 
 from levada.engine.delivery.delivery import ENDING, Delivery
 from levada.errors import CheckpointError, UsageError
+from levada.frozen import frozen
 from levada.model.query import Form, Output
 from levada.model.time import MAX
 from levada.runtime.driver.catalog import Registered
@@ -41,7 +42,7 @@ PAUSE = 1.0  # s
 KEEP = "256MB"  # what outputs may be behind, unless the engine is told
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """What the results of a query are like."""
 

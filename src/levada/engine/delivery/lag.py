@@ -5,16 +5,16 @@ engine runs on it, and when none does.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 from pathlib import Path
 
 from levada.engine.suspended import read_suspended
+from levada.frozen import frozen
 from levada.model.time import MAX
 from levada.runtime.store.deliveries import Delivered, read_deliveries
 from levada.runtime.store.published import Cursor, Entry
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputStatus:
     """An output: ``behind``: the reports that it has not had; ``oldest``: when the first of them
     was published (ms by the clock; None: there is none); ``why`` it is away; ``holds``: the intake

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from levada.engine.delivery.deliveries import Deliveries
 from levada.engine.registry import Registry
+from levada.frozen import frozen
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
@@ -15,7 +15,7 @@ Fits = Callable[[Registered, int], None]
 """Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inputs:
     """What an engine has been told; whether the results of a query that comes by a request can be
     written; and where results go.

@@ -8,10 +8,10 @@ All else is done on the loop's thread before the next epoch is decided.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from levada.engine.driving.streams import Streams
+from levada.frozen import frozen
 from levada.runtime.driver.publishing.beside import Rest
 from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
@@ -23,7 +23,7 @@ from levada.runtime.store.manifest import Manifest
 Tell = Callable[[Manifest], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Publishing:
     """Publishes epochs that ``executor`` has run; ``tell`` is called when one is out.
     ``promises``: a delay within which results are to come, so that nothing may wait beside.

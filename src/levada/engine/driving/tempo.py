@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.durations import parse_duration
 from levada.model.limits import Memory, QueryLimits
 from levada.runtime.balance.balancing import Balancing
@@ -21,7 +22,7 @@ SHARE = 4
 """What part of a delay lies between the starts of two epochs, unless somebody says more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tempo:
     """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
     ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from levada.errors import FileFault, LevadaError
+from levada.frozen import frozen
 from levada.intake.elements import elements_of
 from levada.intake.parse.ntriples import parse
 from levada.intake.tables.tuples import TupleColumn, tuples_of
@@ -36,7 +36,7 @@ SEED = 0
 TRIPLE = ("s", "p", "o")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstRows:
     """Rows in the order in which they stand: their times (ms), and of each column hashes; 0 is no
     value.

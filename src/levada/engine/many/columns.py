@@ -19,13 +19,13 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.term import XSD
 
 _HOLE = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
@@ -63,7 +63,7 @@ class UnfitError(ValueError):
     """A value that cannot stand where its column does; the message ends the sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Columned:
     """A text with columns in it: ``pieces`` around them, the ``columns``, how each is written."""
 

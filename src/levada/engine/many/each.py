@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from levada.algebra.options import QueryOptions
 from levada.engine.asked import Asked
 from levada.engine.many.columns import columned, columned_name, places_of, without_columns
 from levada.engine.many.tables import Rows, table_of
 from levada.errors import LevadaError, UsageError
+from levada.frozen import frozen
 from levada.model.names import check_query_name
 from levada.syntax.dialects.recognise import dialect_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Each:
     """What is asked of each row: a text and a name with columns in them (``name`` "": as queries
     that come without one are called, by ``free``).

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 from polars.exceptions import PolarsError
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 
 Rows = object
 """What ``register_each`` takes as its table: a frame of polars or pandas, a table of Arrow, a list
@@ -26,7 +26,7 @@ of mappings, a path.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """The columns of a table, and its rows as values of Python."""
 

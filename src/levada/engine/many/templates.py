@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from levada.algebra.nodes import Query
@@ -27,6 +27,7 @@ from levada.engine.known import Known
 from levada.engine.many.constants import Constants, constants_of, mark, term_of
 from levada.engine.prepare import Prepared, prepare
 from levada.errors import LevadaError
+from levada.frozen import frozen
 from levada.model.names import is_derived
 from levada.model.term import Literal, Term
 
@@ -41,7 +42,7 @@ class _Text(NamedTuple):
     constants: Constants
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Hole:
     """A hole: the ``places`` of its constant in the text, its ``kind``. ``sign``, ``datatype``: of
     a number, as the text means it.

@@ -13,10 +13,10 @@ process, is one call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from levada.frozen import frozen
 from levada.plan.sealed.plan import Plan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Carried, Manifest
@@ -25,7 +25,7 @@ State = Literal["fused", "same host", "network", "unknown"]
 SPREAD = "spread"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CarriedStatus:
     """Blobs between the tasks of a checkpoint's epochs: ``filed`` went by file on one host, with
     ``filed_bytes``; ``shuffled`` through Spark's shuffle, with ``shuffled_bytes``. ``missed``: jobs
@@ -41,7 +41,7 @@ class CarriedStatus:
     rest: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgeStatus:
     """An edge of the plan, its operators by their names: its ``state``, and how much of what its
     stages have sent went by file (-1: nobody has told).

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from levada.engine.placing.measured import flow_order
+from levada.frozen import frozen
 from levada.plan.sealed.plan import Plan
 from levada.runtime.graph import send_graph
 from levada.runtime.graph.send_graph import Links, Sent
@@ -28,7 +29,7 @@ SKEWED = 1.25
 READING = "reading"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """What one task has sent to another; ``share``: of all bytes."""
 
@@ -40,7 +41,7 @@ class Edge:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """What one executor has sent to another, or to itself; ``share``: of all rows between tasks,
     as it was and as the placement had ``predicted`` it (-1: it had not).
@@ -55,7 +56,7 @@ class Pair:
     predicted: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """What a task, or all tasks of an executor, had to do: CPU seconds, ``times`` the mean of its
     stage's tasks or of all executors; the rows that it got (one that reads: that it sent), and
@@ -69,7 +70,7 @@ class Load:
     part: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bottleneck:
     """The task that bounds the epochs; ``stage``: "reading", or such as "stage 1", that has
     ``tasks`` and so much of all CPU time (``part``); the ``operator`` of it that takes most, and
@@ -86,7 +87,7 @@ class Bottleneck:
     sentence: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlowsStatus:
     """What was sent in a ``slice`` of event time, the largest edges first; what tasks had to do, in
     the order of the flow; what bounds them. ``places``: executors by their names ([]: there was no

@@ -6,10 +6,10 @@ import math
 import os
 import re
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Ints
 from levada.placement import placement as placements
 from levada.placement.placement import finest, is_group
@@ -19,7 +19,7 @@ _WISH = re.compile(r"learn(?::(.*))?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """A placement as its file says it. ``groups``: the machine of each group, -1: nothing is said;
     ``machine``: of all other tasks by their names; ``predicted``: the share that is to cross
@@ -62,7 +62,7 @@ def read_wish(place: str | os.PathLike[str]) -> Wish | None:
     return Wish(str(path), found.machines, groups, others, found.predicted, found.between)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Learning:
     """The wish that a run learns its placement on so many machines."""
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from levada.emission.formats import SHAPES, Format, meant
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.runtime.driver.publishing.tables import StateFiles
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.sinks import Sink
 from levada.sinks.files import FileSink, claimed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Files:
     """Where a query's results go, and how."""
 

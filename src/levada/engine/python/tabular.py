@@ -9,7 +9,6 @@ and ``to_rdflib`` make Python objects, as they say.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,6 +18,7 @@ from levada.emission.tables import arrow_table
 from levada.emission.typed import Typed, typed_frame
 from levada.engine.python.notebook import frame_html
 from levada.engine.python.optional import pandas_module, rdflib_module
+from levada.frozen import frozen
 from levada.model.query import Form
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import rdflib.query
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Results as texts: ``report`` (ms; not in one report's), a relation's ``change``, then the
     variables (ASK: ``boolean``; CONSTRUCT: ``subject``, ``predicate``, ``object``).

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
+from levada.frozen import frozen
 from levada.runtime.balance.told import Balanced
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecisionStatus:
     """From ``epoch`` on so many ``groups`` are another partition's: ``what`` is a move from
     ``supplier`` to ``consumer``, or grow or shrink (both are -1), to so many ``partitions``; divide
@@ -31,7 +30,7 @@ class DecisionStatus:
     seen: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadStatus:
     """A partition in a round: its class, its mean occupancy (0 to 1); an epoch took so many
     ``seconds``, of which ``cpu``, for so many ``rows``.
@@ -45,7 +44,7 @@ class LoadStatus:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BalanceStatus:
     """Balance after the round that ended before ``epoch``. ``ratio``: the time of the busiest
     partition by the mean one. ``overloaded``: suppliers outnumber consumers, and there may be no

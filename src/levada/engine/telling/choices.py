@@ -5,11 +5,12 @@ last epoch and of all since the engine began; and what each part of the work cos
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 import msgspec
 
 from levada.engine.telling.degrees import DegreeStatus, degree_rows, degree_status, degree_told
+from levada.frozen import frozen
 from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.costs.admission import sentence
 from levada.runtime.store.manifest import Costs, Delayed, Lesson
@@ -19,7 +20,7 @@ SHOWN = 5
 PART = ("part", "a ms", "b ns a row", "rows an element", "predicted ms", "measured ms")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChoiceStatus:
     """How an epoch of so many ``elements`` ran: ``way`` is here (in the driver's process), one (as
     one task) or spread; the tasks that read; ms that were ``predicted`` for each way ({}: nothing
@@ -36,7 +37,7 @@ class ChoiceStatus:
     worked: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DelayStatus:
     """How results are to come within a ``delay`` (ms): epochs of so many ``rows``, whose elements
     are ``expected`` to wait so long at most (0: nothing is known yet); whether that ``keeps`` it.
@@ -48,7 +49,7 @@ class DelayStatus:
     keeps: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CostsStatus:
     """How epochs ran: the ``last`` one; of each way the epochs of the run, ms that were predicted
     and taken (``sums``); of the dearest ``parts`` of the work, operators by their names, a (ms a
@@ -68,7 +69,7 @@ class CostsStatus:
     degree: DegreeStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LessonStatus:
     """A step of a placement that is learned: from a ``slice`` of event time, at an epoch; the share
     of rows that crossed machines ``before``, as ``predicted`` and ``measured`` (-1: not known);

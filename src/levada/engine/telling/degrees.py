@@ -5,10 +5,10 @@ what was predicted for each number beside what was measured.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
+from levada.frozen import frozen
 from levada.runtime.store.manifest import Degree
 
 BY = {
@@ -21,7 +21,7 @@ BY = {
 SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResizedStatus:
     """From ``epoch`` on there are so many ``partitions``, ``before`` as many as that, and ``why``.
     ms of an epoch: as it ``was`` over those before, as ``expected`` over these, and as ``seen``
@@ -37,7 +37,7 @@ class ResizedStatus:
     seen: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DegreeStatus:
     """How many partitions there are, ``by`` whom: model, cores, load (balance), given, placement;
     of ``most`` (0: that is not known). What an epoch is ``predicted`` to take over each number, of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.plan.sealed.joins import AT_ONCE, CHANGED, IN_TURN, PAIRWISE, PARTITIONS
 from levada.plan.sealed.plan import Plan, whose
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormStatus:
     """A join of three and more parts of these ``queries``: as what it is joined (``form``), and how
     often that has ``changed``. ``one_step``, ``two_at_a_time``: what both cost in an epoch, of

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.dear import in_vain
 
@@ -19,7 +19,7 @@ MOST = 10_000
 At = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShareStatus:
     """An operator of several ``queries``, so many in all."""
 
@@ -67,7 +67,7 @@ def _inputs(plan: Plan, at: At) -> Iterator[At]:
     return zip(node.inputs, node.members[at[1]].inputs, strict=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelaxedStatus:
     """A relaxed join, of late: rows that it was ``given``, pairs that it has ``made``, those that
     some query ``wanted``, rows that queries had of them (``picked``); its work, by what its queries

@@ -17,11 +17,12 @@ What is shown is of the last epochs; nothing that runs is touched.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from levada.engine.telling.shares import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
+from levada.frozen import frozen
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
 from levada.plan.topology.kept.show import Kept, kept_once, show_kept
@@ -35,7 +36,7 @@ NAMED = 8
 """Queries of an operator that a text names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     """An operator of several queries: how many are one, of how many it would be apart; ``rows`` for
     each element of the streams and ``us`` of CPU, as measured (None: it was not, or is among the
@@ -52,7 +53,7 @@ class Operator:
     saved_us: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunTold:
     """What the queries of a checkpoint share after an epoch."""
 

@@ -4,15 +4,14 @@ Everything comes from the last manifest and its plan: the watermark of each stre
 elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
 so a file may go while it is read: then it is read again.
 
-The rule by which a report comes is that of docs/semantics.md#progress: report r is made when the
-least watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it
-(all others).
+Report r is made when the least watermark of the query's streams reaches r (windows on close with
+bounds ``[)``) or passes it (all others; docs/semantics.md#progress).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from levada.engine.telling.forms import FormStatus, forms
 from levada.engine.telling.shares import RelaxedStatus, ShareStatus, relaxed, shares
 from levada.engine.telling.summary import Ever, Progress, StreamCounts
 from levada.errors import CheckpointError
+from levada.frozen import frozen
 from levada.intake.loaded import Loaded
 from levada.model.names import is_derived, is_left, shown
 from levada.model.time import MAX, MIN, WindowKind, instant
@@ -44,7 +44,7 @@ from levada.runtime.store.totals.kept import solutions_of
 ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternStatus:
     """A pattern of a query over a stream, and how many triples matched it (None: not counted)."""
 
@@ -53,7 +53,7 @@ class PatternStatus:
     matched: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryStatus:
     """A query: results so far, watermark (ms), who holds it back, next report (ms; None: at a
     change), its end (ms; None: it has none), what it shares with others.
@@ -70,7 +70,7 @@ class QueryStatus:
     shares: tuple[ShareStatus, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacedStatus:
     """What became of a placement in a run: its file's ``name``; on how many ``machines``; how many
     tasks were ``wanted`` somewhere and how many ``missed`` it; bytes that came from other
@@ -92,7 +92,7 @@ class PlacedStatus:
     blobs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PinnedStatus:
     """To which processors the tasks of a run are bound: by the machine file of this ``name``, those
     of each place; tasks of partition p go to place p modulo the places.
@@ -102,7 +102,7 @@ class PinnedStatus:
     places: Mapping[str, Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExecutorsStatus:
     """The executors of a cluster that there were for the last epoch, and their ``cores``; of the
     stage ``tasks`` of the run that had run in the epoch before, too, how many ``stayed`` on that
@@ -115,7 +115,7 @@ class ExecutorsStatus:
     stayed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriverStatus:
     """An engine at work, or one that waits for its place, since the instant ``since`` of its own
     clock (ms).
@@ -126,7 +126,7 @@ class DriverStatus:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AwayStatus:
     """A ``stream`` whose source does not answer: ``since`` when (ms by the engine's clock), and
     ``why``.
@@ -137,7 +137,7 @@ class AwayStatus:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """A checkpoint after its last epoch. ``suspended``: why, of each such query. ``outputs``: how
     far they are behind. ``placed``: what became of the preferences of the last run that had a

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -19,12 +19,13 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.engine.telling.remarks import remarks
+from levada.frozen import frozen
 from levada.model.time import MAX, MIN, instant
 
 NOTHING_READ = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamCounts:
     """One stream: ``watermark`` in ms (``MIN`` before any element, ``MAX`` after the end).
 
@@ -47,7 +48,7 @@ class StreamCounts:
     nulls: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ever:
     """What all runs on a checkpoint have done together."""
 
@@ -56,7 +57,7 @@ class Ever:
     results: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """A moment of a run: what it has done so far, the streams' watermarks, who holds back, and what
     is awaited, if nothing else can go on. ``ever``: with the runs before; None: there were none.
@@ -103,7 +104,7 @@ class Progress:
         return " · ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """A whole run. ``queries`` maps each query to its results, ``streams`` each to its counts.
 

@@ -12,12 +12,12 @@ Cost: building 1 to 2 us a pattern, matching 8 to 120 ns a triple (``kernels.key
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.frozen import frozen
 from levada.intake.parse.ntriples import Triples
 from levada.kernels.keyed.match import RECORD, SHAPE, build_table, group_pairs, match_rows
 from levada.model.arrays import Bools, Longs
@@ -28,7 +28,7 @@ Pattern = tuple[str | None, str | None, str | None]
 SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE, PREDICATE_IS_OBJECT = 1, 2, 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternTable:
     """Distinct patterns as arrays (``kernels.keyed.match``); it pickles, and never changes."""
 

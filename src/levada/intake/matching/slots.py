@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.model import columns as col
 from levada.model.frame import Column
@@ -18,7 +18,7 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """Parsed triples with the event time (ms) of each, and the pool that their texts go to.
 
@@ -31,7 +31,7 @@ class Chunk:
     hits: Counter[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resources:
     """IRIs and blank nodes of the plan: their identities with their texts, and their kinds."""
 

@@ -17,10 +17,10 @@ whatever the number of members that have the other constants.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine, mix
@@ -30,7 +30,7 @@ from levada.model.segments import ranges
 from levada.plan.sealed import steps as s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Legs:
     """The matched rows of all patterns, each pattern's in order of the subject's number: row and
     subject at each place.

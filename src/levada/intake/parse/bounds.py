@@ -22,11 +22,11 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.nesting import CLOSES, OPENS, WIDTH, descend
 from levada.model.arrays import Bytes, Ints
 
@@ -56,7 +56,7 @@ class Malformed(Exception):  # noqa: N818
         return f", line {self.line}, column {self.column}" if self.line else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Automaton:
     """What ``kernels.nesting`` goes by: the kind of each byte, and the steps of each mode."""
 

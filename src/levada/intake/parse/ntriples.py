@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.intake.parse.cold import COLD, line_starts
 from levada.intake.parse.lines import Refused, Row, read_line
 from levada.intake.parse.literals import Facets, facets_of
@@ -130,7 +131,7 @@ def _new_columns(n: int) -> _Columns:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Setting:
     """How lines are read."""
 

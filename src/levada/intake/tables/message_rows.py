@@ -9,11 +9,11 @@ read leaves line ends in its place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from levada.frozen import frozen
 from levada.intake.admission import Dead
 from levada.intake.parse.messages import registry_or
 from levada.intake.tables.csv_rows import RawRows
@@ -29,7 +29,7 @@ MANY = "a message of several rows; say element=line to take them all"
 _LINE_ENDS = (10, 13)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """The messages of a chunk of rows; ``dead``: those that were set aside."""
 

@@ -19,12 +19,13 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO
 
 import polars as pl
 
 from levada.errors import SourceError, UsageError
+from levada.frozen import frozen
 from levada.intake.tables.row_times import field_times
 from levada.model.time import MIN
 from levada.sources.inflate import DAMAGED, is_packed, open_
@@ -50,7 +51,7 @@ _1990, _2100 = 631_152_000, 4_102_444_800  # s
 _UNSAID = re.compile(r"[:;,]|^\s*$")  # names that no schema= can hold
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sniffed:
     """What was found. ``types``: every column, in order; ``time`` None: no column has times.
     ``texts``: the first rows; ``notes``: sentences on what is not certain.

@@ -15,7 +15,6 @@ passes of Polars.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from levada.frozen import frozen
 from levada.intake.admission import (
     FUTURE,
     Dead,
@@ -64,7 +64,7 @@ SIGNS = ("+", "-")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TupleColumn:
     """A column by the facets of ``model.frame``: UNBOUND is no value. ``text``: strings only.
 
@@ -89,7 +89,7 @@ class TupleColumn:
         return np.zeros(len(self.kind)) if self.man is None else self.man.astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuples:
     """The ``n`` rows of a reference that go on, in order, and what became of the others (as
     ``intake.elements``).

@@ -19,10 +19,11 @@ none by member but arrays of numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import enter
 from levada.model import columns as col
@@ -39,7 +40,7 @@ Changes = tuple[Ints, Times, Times, Bools]
 """Of the windows' rows: the member, the instant, the weight, whether they leave by time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NonEmpty:
     """Of each member: how many rows its windows hold, when they changed last, how many of these
     rows leave by time; the instant behind which closes are put off (MAX: none are).
@@ -74,7 +75,7 @@ class NonEmpty:
         return Frame({"op": op.astype(np.int32), **columns}, len(op))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """The due reports with content (``nonempty``: ``op``, ``r``), each once, in order; what the
     windows hold after them.

@@ -18,10 +18,10 @@ reports, which is what it puts out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
@@ -141,7 +141,7 @@ def _changes(step: s.Snapshot, windows: Sequence[Frame | None]) -> Changes:
     return op, r, w, np.repeat(by_time, [f.n for f, _ in there])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lifetimes:
     """Changes of equal rows put together: from ``start`` until before ``until`` so many (``count``)
     stand that equal ``row``; the last ones are ``final``.

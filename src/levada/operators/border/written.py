@@ -10,11 +10,11 @@ its texts; rows of few texts are not looked at (``Written.most``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Bools, Longs
 from levada.model.expression import Var
 from levada.model.frame import Frame
@@ -34,7 +34,7 @@ BETWEEN = len("  .\n") + 1
 """Bytes of a triple beside its terms."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """How a node's members write a row: ``fixed`` bytes, and each slot so many ``times``; by
     member, of those that have rows. ``triples``: whether some member has a template.

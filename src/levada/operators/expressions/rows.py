@@ -9,11 +9,11 @@ scattered back. ``Result`` collects what both make of a column.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from levada.frozen import frozen
 from levada.model.arrays import Bytes, Doubles, Longs
 from levada.model.term import Kind, Term
 from levada.operators.expressions import numeric, printing
@@ -25,7 +25,7 @@ FALSE, TRUE, ERROR = 0, 1, 2
 """Three-valued truth, as uint8."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Rows (None: all) on which each argument has one kind, and the arguments at these rows."""
 

@@ -11,11 +11,11 @@ distinct values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from levada.frozen import frozen
 from levada.model.arrays import Longs
 from levada.model.expression import Function
 from levada.model.term import SPECIAL, Kind
@@ -27,7 +27,7 @@ from levada.terms.spent import Account, nobody
 Bodies = Sequence[pl.Expr]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Form:
     """What a function makes of the characters of its string arguments: a value of this kind."""
 

@@ -17,12 +17,12 @@ passes over it).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.sums import merge_int, net, round_int, sum_int, winners
 from levada.kernels.keyed.sums_dd import Sums, merge_dd, round_dd, sum_dd
 from levada.model import columns as col
@@ -39,7 +39,7 @@ from levada.terms.term_pool import Pool
 Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lookup:
     """What aggregates ask of terms: the rank of a slot's values, and texts."""
 
@@ -164,7 +164,7 @@ def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
     return m, d
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Partials:
     """Partials to be added up: those ``chosen`` (None: all) of a frame, for the groups by code."""
 

@@ -14,11 +14,11 @@ Cost: the changes, whatever the groups hold; values move between pieces of state
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.keyed.order import in_order
@@ -40,7 +40,7 @@ _FACETS = ("x", "y", "k", "d", "m", "c")
 _FIRST = 2  # values of a group that are read at first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Values:
     """The distinct values that are known of the groups that change, by group, each group's from the
     worst to the best.

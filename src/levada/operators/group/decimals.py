@@ -9,12 +9,12 @@ one (``large_sums``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.sums import net
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
@@ -36,7 +36,7 @@ Hard = Callable[[Frame, int, npt.NDArray[np.int64]], list[str]]
 _POWERS = np.array([10 ** (SCALE - scale) for scale in range(SCALE + 1)], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folded:
     """Decimals and HARD numbers by group: the limbs of the sums, and what limbs do not hold; the
     rows that are HARD integers; where (of all rows) a number is too long to have a value.
@@ -163,7 +163,7 @@ def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
     return exact
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """The exact parts of groups' sums: decimals in limbs, integers in two words, and what is in
     neither.

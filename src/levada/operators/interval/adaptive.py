@@ -18,7 +18,7 @@ nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import cast
@@ -26,6 +26,7 @@ from typing import cast
 import numpy as np
 
 from levada.errors import ExcessError
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
@@ -146,7 +147,7 @@ def _remember(state: State, node: Node, figures: Figures) -> None:
 # -- two at a time --
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Joined:
     """A join of two in the chain: of what, and where it is kept."""
 

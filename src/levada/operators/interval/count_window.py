@@ -18,11 +18,11 @@ continued. Cost: the rows that are new and those that they push out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.keyed.order import in_order
@@ -67,7 +67,7 @@ def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Fra
     return out if out.n else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sizes:
     """Of each member how many occurrences its window holds, and after how many it changes."""
 
@@ -103,7 +103,7 @@ class _Sizes:
         return up
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _New:
     """An epoch's rows by sequence, each one's in order: the ``sequence``, number ``q`` and time
     ``lo`` of each row.

@@ -16,12 +16,12 @@ Cost: by the new rows and the result, a probe per run; never by the window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.probe import pairs_of_some
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
@@ -47,7 +47,7 @@ from levada.windows.state.pieces import State
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """New rows of one side as a run, and the runs of before; ``settled``: both together, where rows
     take others back.

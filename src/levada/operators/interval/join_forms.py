@@ -19,11 +19,11 @@ Invariant: the choice follows from the epochs alone, so a replay makes the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles
 
 PROBE, CARRY, STORE = 100.0, 60.0, 500.0
@@ -35,7 +35,7 @@ FADE = 0.3
 MOST = 6  # inputs, of whose sets figures are kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figures:
     """What is known of a join. ``order``: as what it is joined, () for one step. ``epochs`` that
     were looked at. By set of inputs (bits): how many ``rows`` are new in an epoch in their join;

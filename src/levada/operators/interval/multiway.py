@@ -18,12 +18,12 @@ combinations of each step at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.arrays import Doubles, Ints, Longs, Words
 from levada.model.frame import Column, Frame, concat
@@ -49,7 +49,7 @@ Rows = npt.NDArray[np.intp]
 Node = PlanNode[s.MultiwayJoin] | PlanNode[s.LinkedJoin]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """Combinations of rows: their key, the instants that they have in common, and by input the
     numbers of their rows.
@@ -243,7 +243,7 @@ def put_together(node: Node, read: Sequence[ReadRows], n: int, at: int = 0) -> F
     return Frame(columns, n)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadRows:
     """Rows of an input by their numbers: of each run which ones, and where they go (``order``)."""
 

@@ -12,11 +12,11 @@ Cost: ``SAMPLE`` probes for each two inputs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.arrays import Doubles, Longs, Words
 from levada.model.frame import Frame
@@ -45,7 +45,7 @@ class Few(NamedTuple):
     e: Times
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """An input's runs, the new one last, and where the rows of each begin when all are counted
     through.

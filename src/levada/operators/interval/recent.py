@@ -14,10 +14,10 @@ put together. Cost: new rows, and the pairs that come out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
@@ -38,7 +38,7 @@ MOST_PAIRS = 1_000_000
 """Of one piece of the result, but for those of one row."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     """The rows of the sequences that go on, in order: those of before and the new ones, which stand
     at the places ``new``; where the sequence of each row begins (``first``), and the last row of

@@ -8,10 +8,10 @@ decides nothing. Cost: a hash probe a row and a sort by counting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
@@ -23,7 +23,7 @@ from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequences:
     """Rows by sequence, each one's in order: the sequence ``of`` each row; of each sequence its key
     ``k, h``, where it begins (``starts``) and how many rows it has (``size``).

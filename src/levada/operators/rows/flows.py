@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Longs
 from levada.model.frame import Frame
 from levada.plan.sealed import steps as s
@@ -19,7 +20,7 @@ MOST = 256
 """Members, those with most rows, that are told."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joining:
     """The nodes of a plan whose rows have windows, and are joined or come of a join."""
 

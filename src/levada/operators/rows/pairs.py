@@ -9,12 +9,12 @@ it has had much.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.errors import ExcessError
+from levada.frozen import frozen
 from levada.model.frame import Frame
 from levada.model.time import MAX
 from levada.operators.env import Env
@@ -28,7 +28,7 @@ MOST_PAIRS = 1_000_000  # of one piece of the result
 Rows = npt.NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pairs:
     """Pairs of row i of a left frame and row j of a right one."""
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -33,6 +33,7 @@ from levada.algebra import nodes as a
 from levada.algebra.sources import InGraph, InMerge, InWindow, Source
 from levada.algebra.tree import children, with_children
 from levada.algebra.variables import possible
+from levada.frozen import frozen
 from levada.model.expression import Aggregate, Call, Const, Expression, Function, Var, per_report
 from levada.model.query import TriplePattern
 from levada.model.term import equals_itself_alone
@@ -196,7 +197,7 @@ def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
     return own[0][0], replace(part, patterns=tuple(p for _, p in own))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Leaf:
     """What is put in order: its ``form`` without constants, its ``constants``, its variables with
     their places.

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numba
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Longs
 from levada.placement.hardware.layout import Layout, Pin
 
@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 """Seconds since some moment."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fetched:
     """``latency`` in ns a cache line and ``bandwidth`` in MB/s, from row to column; a place's own
     latency is 0. ``assumed``: a sentence for each figure that is none of a measurement.
@@ -40,7 +40,7 @@ class Fetched:
     assumed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gauge:
     """How to measure: ``size`` bytes, so many ``turns``; by a ``clock``, with ``pin``."""
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 
 By = Literal["node", "socket", "core"]
 MOST = 16
@@ -26,7 +27,7 @@ CLOCK, LINE = 2.0, 64  # GHz and bytes, where nothing says them
 _NODES, _CPUS = "devices/system/node", "devices/system/cpu"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """``processors`` of each place, by the kernel's numbers; ``cores``: how many of them can work
     at a time. ``distance``: relative, 10 is a node's own memory; None: nothing says it. ``clock``

@@ -18,11 +18,11 @@ or 2, and a plan's constraints are checked again when it is complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Bools, Doubles, Longs
 from levada.placement.replicas.compiled import compiled
 from levada.placement.replicas.models import Model, Work, demand, evaluate
@@ -31,7 +31,7 @@ from levada.placement.replicas.problem import Arrays, Problem
 SLACK = 1 + 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The best plan (counts; those given if none is better), its tuples/s, how many nodes were
     looked at, and whether these were all.

@@ -11,10 +11,12 @@ once take from each other, is a line over it (``trend``). Times are in ms. Cost:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from levada.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageLoad:
     """Of a stage in an epoch: ms of each partition's call whatever rows it gets, ms of all rows,
     and what part of these the fullest partition has.
@@ -25,7 +27,7 @@ class StageLoad:
     fullest: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """An epoch: ms of reading, and its stages."""
 

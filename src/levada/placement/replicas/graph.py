@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     """A step of a dataflow: cycles and bytes of memory traffic for each tuple that it takes in."""
 
@@ -26,7 +27,7 @@ class Operator:
     memory: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """From producer to consumer: tuples for each tuple that the producer takes, bytes of a
     tuple.

@@ -17,7 +17,6 @@ Servers A and B of BriskStream come with Levada (``shipped``).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ import numpy as np
 import yaml
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.arrays import Doubles
 
 NEEDED = ("clock", "line", "cores", "places", "latency", "bandwidth")
@@ -32,7 +32,7 @@ FIELDS = ("name", *NEEDED, "processors")
 _SHIPPED = Path(__file__).parent / "machines"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """``latency`` in ns, ``bandwidth`` in bytes/s, both from row to column; ``clock`` in GHz,
     ``line`` in bytes. ``processors`` of each place, by the kernel's numbers; (): not told.
@@ -81,7 +81,7 @@ def _document(path: Path) -> Any:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reader:
     """What is wrong is told with the file and the field."""
 

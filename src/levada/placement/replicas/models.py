@@ -22,11 +22,11 @@ much and falls with no rate that rises.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Longs
 from levada.placement.replicas.compiled import compiled
 from levada.placement.replicas.problem import Arrays, Problem
@@ -53,7 +53,7 @@ class Model(NamedTuple):
 MODELS = {"paper": Model(PAPER), "sustainable": Model(SUSTAINABLE), "epochs": Model(EPOCHS)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """Tuples/s that reach the sinks; tuples/s that a replica of each operator in each place takes
     in, and what part of its time it is busy with that.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.arrays import Bools, Doubles, Longs
 from levada.placement.replicas.graph import Graph
 from levada.placement.replicas.machine import Machine
@@ -46,7 +46,7 @@ class Arrays(NamedTuple):
     weight: Doubles  # [o] of a spout what comes to it by that; 0 of others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A graph, a machine, tuples/s that come to spouts."""
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 import numpy as np
 
 from levada.errors import UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Longs
 from levada.placement.replicas.branch import SLACK, Found, branch
 from levada.placement.replicas.compiled import compiled
@@ -36,7 +37,7 @@ ENOUGH = 1 + 1e-6
 """What gets so many times as much as it can take is a bottleneck."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """How to search. ``ratio``: replicas that are placed together; ``step``: whether replicas grow
     by what a bottleneck gets over what it takes (as printed), or to that many times as many.
@@ -53,7 +54,7 @@ class Search:
     clock: Callable[[], float] = field(default=lambda: 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Replicas, operators by places; tuples/s that the model says; whether it keeps the
     constraints.

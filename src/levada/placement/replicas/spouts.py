@@ -14,10 +14,10 @@ very many, has all spouts give in proportion to what comes to them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles, Longs
 from levada.placement.replicas.problem import Arrays
 
@@ -25,7 +25,7 @@ SECOND = 1e9
 PASSES, NEAR = 300, 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Operator:
     """``sources``, ``selectivity``, ``senders``: of each stream that it gets the producer, tuples
     for each that this takes in, its replicas; ``times``: s that the replicas of this one need for a

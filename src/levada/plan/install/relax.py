@@ -35,8 +35,9 @@ Cost: linear in the operators of the queries that have such joins; a walk for th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from levada.frozen import frozen
 from levada.model.expression import Expression, Function, show
 from levada.model.term import Term
 from levada.model.time import Window
@@ -64,7 +65,7 @@ WHOLE = (
 """What is below these is as it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wants:
     """What a query wants of a block, by columns of the relaxed join: the terms of its keys, its
     comparisons and what they tell rows by, conditions of other forms; its windows.
@@ -80,7 +81,7 @@ class Wants:
         return replace(self, windows=tuple([self.windows[at] for at in places]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """A join of a query, or what a GROUP BY of it reads; the same relaxed, and what the query wants
     of it. ``counted``: the join by numbers, if it is over a count window.

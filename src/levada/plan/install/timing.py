@@ -10,9 +10,10 @@ with others over several, its rows have times of it for each pattern (``by_leaf`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from levada.algebra.nodes import Query, Reporting
+from levada.frozen import frozen
 from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
 from levada.plan.physical.shared.by_leaf import window_of
@@ -42,7 +43,7 @@ def by_range(
     return RangedChanges(kinds, rows, window.step, (window.t0 + window.range) % window.step)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """The times of one query: ``start``, whether it shows empty reports (``show_empty``), and for
     members ``reread_graphs``.

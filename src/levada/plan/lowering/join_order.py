@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 from typing import TYPE_CHECKING
 
+from levada.frozen import frozen
 from levada.model.expression import Expression, Var, variables
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
@@ -37,7 +38,7 @@ MANY = 24
 """Parts, of which the order is chosen; of more it is that of the query by itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conjunction:
     """Parts that are joined, each with the filters of its variables; ``conditions``: those of
     several parts; ``tree``: the order, ``joined``: the rows of each tree in it (of more than

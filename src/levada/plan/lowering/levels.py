@@ -20,11 +20,11 @@ something at reports at which nothing matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from levada.algebra import nodes as a
 from levada.algebra.properties import Properties
+from levada.frozen import frozen
 from levada.model.query import Form, Output, WindowOn
 
 
@@ -42,7 +42,7 @@ def top(query: a.Query) -> tuple[int, ...]:
     return tuple(w for w in range(len(query.windows)) if w not in below)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelQuery:
     """What is asked of a level: its pattern and what of it is written at which reports of the
     windows ``own``; ``show_empty``: at empty ones, too. ``changing``: static data that it reads may
@@ -63,7 +63,7 @@ class LevelQuery:
         return not self.show_empty and self.reports == a.Reporting()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """A level as it is lowered: what is asked, and how it is kept.
 

@@ -13,12 +13,13 @@ done (``levada.optimizer``) costs more and means the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from levada.algebra import nodes as a
 from levada.algebra.properties import Analysis
 from levada.algebra.tree import children
+from levada.frozen import frozen
 from levada.model.expression import AggregateFunction, Call, Function, Var
 from levada.model.query import Form, Output
 from levada.plan.lowering.join_order import Orders
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from levada.plan.physical.forms.wanted import Wanted
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lowered:
     """The physical query: its root (an Emit), whether its reports need the times of all elements
     (``enumerated``), and whether empty ones are shown (``show_empty``). ``wanted``: of which form

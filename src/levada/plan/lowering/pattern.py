@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from levada.algebra import nodes as a
 from levada.algebra.properties import Analysis, Properties, adds_up
 from levada.algebra.tree import level
+from levada.frozen import frozen
 from levada.model.expression import Expression, Var, per_report, random, variables
 from levada.model.time import WindowKind
 from levada.plan.lowering.join_order import Orders, join_all
@@ -35,7 +36,7 @@ Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
 """The keys of a group, its aggregates, and their names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """What all levels of a query share: what its parts are, and the numbers of fresh variables and
     of what draws values; ``joins``: their form.
@@ -52,7 +53,7 @@ class Shared:
         return join_all(parts, conditions, self.joins, self.orders)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternLowering:
     """Lowers the nodes of one level of a query; ``derived``: what a query within it reports, as
     content of its window.

@@ -14,10 +14,11 @@ in the patterns.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from levada.algebra import nodes as a
 from levada.algebra.tree import children
+from levada.frozen import frozen
 from levada.model.expression import Call, Function, Var
 from levada.model.query import TriplePattern
 from levada.model.time import WindowKind
@@ -30,7 +31,7 @@ from levada.streams.stream_config import StreamConfig
 _SPO = TriplePattern(Var("s"), Var("p"), Var("o"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamFacts:
     """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the
     ``unique`` and ``closed`` promises.
@@ -69,7 +70,7 @@ def graphs_read(query: a.Query, node: a.Node) -> frozenset[str | None]:
     return frozenset(own).union(*(graphs_read(query, child) for child in children(node)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaves:
     """Makes the leaves of a query whose streams are known; ``replaceable``: the static graphs that
     may be replaced.

@@ -8,12 +8,11 @@ What a join of two is stands in ``operators``; these are put in its place (``mul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from levada.frozen import frozen
 from levada.plan.physical import traits as t
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MultiwayJoin(t.Pairing):
     """Rows of all inputs with equal keys whose intervals have an instant in common, put together in
     one step; but for the keys no two inputs share a variable. ``raw``: as of a join.
@@ -27,12 +26,12 @@ class MultiwayJoin(t.Pairing):
         return self.raw[i]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdaptiveJoin(MultiwayJoin):
     """The same, in one step or two at a time as costs less, which is found while it runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkedJoin(t.Pairing):
     """Rows of all inputs that agree on what they share, put together in one step. ``shared``: of
     each input the variables that others have, too; ``copied``: whose rows go to all partitions. The
@@ -49,24 +48,24 @@ class LinkedJoin(t.Pairing):
         return self.raw[i]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrange(t.Traits):
     """Static rows kept by ``keys``, which no row leaves unbound, for whoever joins with them."""
 
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrangeDistinct(Arrange):
     """The same for who asks only whether there are such: equal ones once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelaxedStatic(Arrange):
     """The same for relaxed joins, some of whose queries want other rows of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrangeStream(Arrange):
     """Rows of streams, likewise; ``raw`` ones are made a set on the way in."""
 
@@ -77,6 +76,6 @@ class ArrangeStream(Arrange):
         return self.raw
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelaxedStream(ArrangeStream):
     """The same for relaxed joins."""

@@ -6,16 +6,15 @@ They are parts of ``physical``, which says how they fit in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from levada.algebra.nodes import Alternative
+from levada.frozen import frozen
 from levada.model.query import TriplePattern
 from levada.model.term import Term
 from levada.plan.physical.traits import Counting, Netting, Passing, Plain, Traits
 from levada.plan.sealed.layout import NOTHING, Facet
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match(Plain):
     """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
     the default graph). ``lifted``: the positions whose variables stand for the terms that
@@ -28,7 +27,7 @@ class Match(Plain):
     lifted: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entailed(Plain):
     """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in
     ``nodes.Entailed``.
@@ -41,7 +40,7 @@ class Entailed(Plain):
     graphs: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Star(Plain):
     """Triple patterns of one subject over a stream whose elements are closed: joined inside the
     element, at the intake.
@@ -51,7 +50,7 @@ class Star(Plain):
     stream: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan(Plain):
     """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if
     rows have any.
@@ -63,14 +62,14 @@ class Scan(Plain):
     sign: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant(Plain):
     """VALUES: rows of terms."""
 
     rows: tuple[tuple[Term | None, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountWindow(Counting):
     """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in,
     -1 out.
@@ -85,7 +84,7 @@ class CountWindow(Counting):
     bag: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbered(Counting):
     """All triples (or rows) of a stream with their numbers, in the place of a ``CountWindow`` of
     any length. ``bag`` as there.
@@ -102,7 +101,7 @@ class Numbered(Counting):
         return Facet.ID | Facet.TEXT | Facet.NUM
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent(Traits):
     """Each row of a stream, at its instant, with each of the last ``count`` ones of its ``keys``,
     as they are then: what the windows ``now`` and ``window`` of it would give to a join.
@@ -122,7 +121,7 @@ class Recent(Traits):
         return self.sources[variables.index(name)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session(Passing):
     """The rows of a session window: as they come, weighted, or ``ended``, at its end.
 
@@ -144,7 +143,7 @@ class Session(Passing):
         return NOTHING if self.bag else Facet.ID
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubqueryWindow(Passing):
     """Report rows as content of a window: what a query within gave at r is there from r on.
 
@@ -157,7 +156,7 @@ class SubqueryWindow(Passing):
     weighted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticSubplan(Netting):
     """The answer of a part that reads static data alone, as static rows; ``reread_graphs``: the
     graphs at whose replacement it changes.
@@ -166,7 +165,7 @@ class StaticSubplan(Netting):
     reread_graphs: tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select(Traits):
     """A triple pattern over rows (s, p, o) of a ``CountWindow``, and the variables that they have
     beside these.

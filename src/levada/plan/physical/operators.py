@@ -22,10 +22,11 @@ alone answer is a level of its own below a Once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from levada.algebra.nodes import Reporting
+from levada.frozen import frozen
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.term import Term
@@ -60,7 +61,7 @@ from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.layout import NOTHING, Facet
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draw:
     """What RAND, UUID and BNODE derive from beside query and report: the solution before any BIND,
     the place in the query.
@@ -70,7 +71,7 @@ class Draw:
     place: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter(t.Traits):
     """Keeps rows whose condition is true."""
 
@@ -78,7 +79,7 @@ class Filter(t.Traits):
     draw: Draw | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extend(t.Traits):
     """Appends a computed variable."""
 
@@ -90,7 +91,7 @@ class Extend(t.Traits):
         return None if name == variables[-1] else name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rename(t.Plain):
     """Only these variables, in this order, under the names of the output (projection)."""
 
@@ -101,12 +102,12 @@ class Rename(t.Plain):
         return self.sources[variables.index(name)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union(t.SideBySide, t.Passing):
     """All rows of all inputs; what an input does not bind is unbound."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applied(t.Plain):
     """The operators of the input with these terms, and other names, in place of its patterns' own
     (``merge``, ``recorded``).
@@ -115,7 +116,7 @@ class Applied(t.Plain):
     terms: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occur(t.WholeRows):
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged
     (docs/architecture.md#a-querys-way). ``wide``: for windows of any length; ``relaxed``: picks
@@ -130,12 +131,12 @@ class Occur(t.WholeRows):
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hold(t.Passing):
     """Passes rows on as they are: where rows wait for a watermark before they meet others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join(t.Pairing):
     """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
 
@@ -156,7 +157,7 @@ class Join(t.Pairing):
         return self.raw[i]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report(t.Netting):
     """Each row once for every report at which it counts; ``instant``: it counts at one instant,
     which is a report.
@@ -166,7 +167,7 @@ class Report(t.Netting):
     instant: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AggregateSpec:
     """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT,
     GROUP_CONCAT's separator.
@@ -178,7 +179,7 @@ class AggregateSpec:
     separator: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panes(t.Grouping):
     """Groups of interval rows: partial aggregates per (group, interval), added at each report."""
 
@@ -187,7 +188,7 @@ class Panes(t.Grouping):
     enumerated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportJoin(t.Traits):
     """A join of report rows per report; rows are compatible where shared variables may be unbound.
 
@@ -207,7 +208,7 @@ class ReportJoin(t.Traits):
         return self.kind.pairs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closure(t.Traits):
     """Distinct pairs of variables that paths connect: ``many`` steps or at most one; some ``ends``.
 
@@ -221,7 +222,7 @@ class Closure(t.Traits):
     seed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RGroup(t.Grouping):
     """Groups of report rows. ``apart``: equal values of DISTINCT aggregates come from one task."""
 
@@ -231,12 +232,12 @@ class RGroup(t.Grouping):
     apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RExcept(t.SideBySide, t.WholeRows):
     """The bag difference of report rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deltas(t.Passing):
     """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1
     at that at which it ends. ``enumerated``: a replacement of static data shows at the next report.
@@ -245,7 +246,7 @@ class Deltas(t.Passing):
     enumerated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running(t.Grouping):
     """Groups kept by changes: the group's row before out, its row after in.
 
@@ -258,21 +259,21 @@ class Running(t.Grouping):
     enumerated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multiplicity(t.SideBySide, t.WholeRows):
     """Counts of equal rows kept by changes."""
 
     shown: Shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Net(t.WholeRows):
     """The changes of a report, equal rows netted: IStream, DStream, relation."""
 
     output: Output
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot(t.Traits):
     """What a result kept by changes (the first input) is at its reports; the other inputs are the
     windows that decide these.
@@ -289,19 +290,19 @@ class Snapshot(t.Traits):
     passes_slots: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing(t.WholeRows):
     """What is kept by changes as report rows: as it stands at each report, of which there is a
     list.
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RDistinct(t.WholeRows):
     """Equal report rows once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ROrder(t.Traits):
     """ORDER BY, OFFSET, LIMIT per report; ties by the terms' text."""
 
@@ -312,7 +313,7 @@ class ROrder(t.Traits):
     passes_slots: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes(t.Passing):
     """What began or ended at each report: IStream, DStream, relation. ``ranged``: a result as it
     is, of picks that may differ in ranges alone.
@@ -327,7 +328,7 @@ class Changes(t.Passing):
         return Facet.ID if weighted or self.output is not Output.ISTREAM else NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emit(t.Passing):
     """The result rows of a query."""
 
@@ -347,7 +348,7 @@ TIME = "#time"  # the column of a scan that is the event time
 HOME = ("",)  # partitioned by the operator itself: all rows of a query's operator in one place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Op:
     """One physical operator of one query.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from levada.frozen import frozen
 from levada.model.expression import Call, Const, Expression, Function
 from levada.model.term import Term
 from levada.plan.physical import traits as t
 from levada.plan.sealed.kinds import Order, subject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A variable that is one of these terms. ``source``: the inputs that lead from the pick to the
     pattern of which it was lifted, and the position there; () if it was one of a condition.
@@ -21,7 +20,7 @@ class Key:
     source: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """A variable against a constant; those of a variable below a join that tell its rows by the
     same ``order`` are one ``range``.
@@ -39,7 +38,7 @@ class Comparison:
         return Call(self.function, (subject(self.name, self.order), Const(self.term)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pick(t.Traits):
     """Of a join that others share, the rows that satisfy these and that count in the windows.
     ``rest``: conditions of any other form.
@@ -50,19 +49,19 @@ class Pick(t.Traits):
     rest: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByWindow(t.Passing):
     """Rows of a pick that have times of each leaf, as those of the query's own join: with times of
     each window (``shared/by_leaf``).
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instants(t.Plain):
     """When each number of a stream came: of numbered rows one for each instant."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Narrow(t.Passing):
     """Rows of a pick that are joined by their numbers, as those of the query's own count window;
     the second input says when numbers came.

@@ -17,10 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Ints, Shorts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heavy:
     """A group that is divided, and the partitions that share its work, its own one first."""
 
@@ -33,7 +34,7 @@ class Heavy:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Division:
     """The groups that are divided, and the nodes of the plan in which they are."""
 

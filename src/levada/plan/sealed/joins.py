@@ -11,9 +11,9 @@ there follows from how slots hang together (``shares``), so that no row stays th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from levada.frozen import frozen
 from levada.model.expression import Call, Expression, Function, Param, both
 from levada.model.time import WindowKind
 from levada.plan.sealed.kinds import JoinKind, Order, subject
@@ -32,7 +32,7 @@ an epoch, estimated).
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A slot that is one of these constants of the member, as terms. ``source``: the inputs that
     lead from the pick to a pattern, and the position there; () if it comes from a condition.
@@ -45,7 +45,7 @@ class Key:
     source: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """A comparison of a slot with a constant of the member; it belongs to a range, which tells rows
     by their ``order``.
@@ -63,7 +63,7 @@ class Comparison:
         return Call(self.function, (subject(str(self.slot), self.order), Param(self.param)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join(Traits):
     """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
     be unbound.
@@ -89,7 +89,7 @@ class Join(Traits):
         return tuple([places.index(w) for w in range(width)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrange(Traits):
     """Static rows kept by their key slots; ``kept`` input slots are what joins read."""
 
@@ -97,19 +97,19 @@ class Arrange(Traits):
     kept: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrangeDistinct(Arrange):
     """The same, equal ones once: for who asks only whether there are such."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelaxedStatic(Arrange):
     """The same for relaxed joins: rows that some pick above any of these wants, once each. Those
     that a newcomer wants come in its first epoch, and stay if they are not there.
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrangedJoin(Join):
     """A join whose side ``arranged`` are the rows of an ``Arrange``, which it reads where these are
     kept: their slots ``reads``. It has key slots on the other side alone.
@@ -119,7 +119,7 @@ class ArrangedJoin(Join):
     reads: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrangeStream(Arrange):
     """Rows of streams kept by their key slots, while they count in the members' windows; ``raw``
     ones are made a set.
@@ -132,19 +132,19 @@ class ArrangeStream(Arrange):
         return tuple(range(width))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelaxedStream(ArrangeStream):
     """The same for relaxed joins: rows that any pick above these wants, as long as one does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamJoin(ArrangedJoin):
     """The same over an ``ArrangeStream``: new rows of both sides meet what there is of the other,
     and those of the other side are kept here, by the member of the arrangement that they meet.
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MultiwayJoin(Traits):
     """The key slots of each input; where each output slot comes from (input, slot); per output
     window its index in each input, -1 where it is not there; which inputs are raw.
@@ -161,12 +161,12 @@ class MultiwayJoin(Traits):
         return tuple([places.index(w) for w in range(width)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdaptiveJoin(MultiwayJoin):
     """The same, in one step or two at a time as costs less, which is found while it runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkedJoin(Traits):
     """Inputs that are joined by different variables, in one step. ``shared``: of each input the
     (number, slot) of its variables that others have, too; ``out``, ``windows``, ``raw`` as of
@@ -211,7 +211,7 @@ def of_groups(step: object, frames: Sequence[T | None], given: Sequence[T]) -> S
     return [f for f, alike in zip(frames, step.copied, strict=True) if f is not None and not alike]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent(Traits):
     """Each row with the last ones of its key slots. Of each output slot: whether it is of a past
     row, and the slot there. ``window``: where the count window stands among those of the result.
@@ -226,7 +226,7 @@ class Recent(Traits):
         return (self.window,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbered(OwnWindows):
     """All rows of a stream with their numbers. Each ``stream`` and region (``site``) has numbers of
     its own, so that a node's rows and those above them have one axis.
@@ -237,12 +237,12 @@ class Numbered(OwnWindows):
     bag: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instants(OwnWindows):
     """Of rows with numbers the last one of each instant, without terms."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Narrow(OwnWindows):
     """Rows with numbers as those of the members' count windows, which come and go; the second input
     says when numbers came.
@@ -253,7 +253,7 @@ class Narrow(OwnWindows):
         return ((0,),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pick(OwnWindows):
     """Rows that are the member's by all keys, tests and the ``rest``, and that count in its
     windows; ``kept`` input slots form the output. ``tuples``: as in ``Extend``.
@@ -271,7 +271,7 @@ class Pick(OwnWindows):
         return both((*(test.condition for test in self.tests), *self.rest))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByWindow(Traits):
     """Rows with times of each window; ``places``: of each the windows of the input that are put
     together in it.
@@ -281,7 +281,7 @@ class ByWindow(Traits):
     rowwise: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RangedChanges(Ending):
     """What IStreams say of the rows of picks that differ in the range of their window alone: that
     of each element (``step`` 0), or windows that close at ``phase`` and each ``step`` (ms) from
@@ -294,7 +294,7 @@ class RangedChanges(Ending):
     phase: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportJoin(OwnWindows):
     """As ``Join``, over report rows; the condition sees left slots, then right slots. ``lasting``:
     right rows are of no report.
@@ -316,7 +316,7 @@ class ReportJoin(OwnWindows):
         return ((0,), (1,)) if self.kind.needs_partner else ((0,),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrangedReportJoin(ReportJoin):
     """The same over an ``Arrange``, whose slots ``reads`` it reads where these are kept; it has key
     slots on the left alone.

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from levada.frozen import frozen
 from levada.model.term import Term
 from levada.plan.sealed.traits import Traits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match(Traits):
     """Slot of each position s, p, o (-1: a constant of the member); ``kept`` are those that are
     read, in order. ``lifted``: the positions that are the terms that some pick above wants
@@ -48,7 +48,7 @@ class Way(NamedTuple):
     terms: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entailed(Traits):
     """As ``Match``, by the members' ways. ``spread`` slots: a value that is one of terms ``alike``
     stands for each of them.
@@ -62,7 +62,7 @@ class Entailed(Traits):
     alike: tuple[tuple[Term, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Star(Traits):
     """Patterns of one subject inside an element: slots of each leg's positions, and ``kept``, as in
     ``Match``.
@@ -91,7 +91,7 @@ class Star(Traits):
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan(Traits):
     """The column of each slot, and its type; ``sign``: that of weights, if rows have any."""
 
@@ -100,7 +100,7 @@ class Scan(Traits):
     sign: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant(Traits):
     """Rows of the member's terms, ``width`` wide."""
 

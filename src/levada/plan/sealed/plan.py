@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.model.arrays import Ints, Longs
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.time import MAX, Window
@@ -151,7 +152,7 @@ class PlanNode(Generic[S_co]):
         return new & self.alive
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manner:
     """What very many queries have in common; ``clock``: what says in place of its windows when a
     query reports. ``until``: the last instant at which it does. ``formers``: the Emits (node,
@@ -174,7 +175,7 @@ class Manner:
     order: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryPlan:
     """What emission, sinks and status must know of a query: its name, the last of its operators,
     and its ``manner``, which queries that came together share.

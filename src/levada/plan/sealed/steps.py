@@ -9,9 +9,9 @@ themselves (``traits``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from levada.frozen import frozen
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.time import WindowKind
@@ -60,7 +60,7 @@ from levada.plan.sealed.traits import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountWindow(OwnWindows):
     """A count window over all rows of a stream, of each value of the key slots."""
 
@@ -68,7 +68,7 @@ class CountWindow(OwnWindows):
     bag: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session(Listing, OwnWindows):
     """Rows of a session window, a set of triples or a bag; ends follow from all elements' times."""
 
@@ -79,14 +79,14 @@ class Session(Listing, OwnWindows):
     ends_by_time: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubqueryWindow(Lifting):
     """Report rows as rows of one window."""
 
     weighted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticSubplan(Lifting):
     """Timeless rows as rows of static data; ``weighted``: of data that may be replaced."""
 
@@ -94,7 +94,7 @@ class StaticSubplan(Lifting):
     due: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select(Traits):
     """As ``Match``, over slots 0, 1, 2 = s, p, o, and those that there are beside these."""
 
@@ -102,7 +102,7 @@ class Select(Traits):
     kept: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter(Traits):
     """Condition over slots and parameters. ``kept``, ``draw`` and ``tuples``: as in ``Extend``."""
 
@@ -113,7 +113,7 @@ class Filter(Traits):
     rowwise: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extend(Traits):
     """Appends the expression's value to the ``kept`` input slots (not at all if nobody reads it).
 
@@ -132,7 +132,7 @@ class Extend(Traits):
         return range(len(self.kept), slots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union(Traits):
     """Both inputs come with the output's layout."""
 
@@ -143,7 +143,7 @@ class Union(Traits):
         return (tuple(range(inputs)),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occur(OwnWindows):
     """Sets ``prev``. ``wide``: for the windows of all GROUP BYs that read the rows. ``relaxed``:
     picks share it, as they do a join; ``windows`` and ``places`` are as there.
@@ -155,12 +155,12 @@ class Occur(OwnWindows):
     relaxed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hold(OwnWindows):
     """Passes rows on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report(Scheduled, Listing):
     """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``:
     each at its start alone.
@@ -172,7 +172,7 @@ class Report(Scheduled, Listing):
     instant: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate:
     """Function, argument slot (-1: the row itself), DISTINCT, the separator of GROUP_CONCAT."""
 
@@ -182,7 +182,7 @@ class Aggregate:
     separator: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panes(Scheduled, Listing, Grouping):
     """Groups of interval rows by key slots; ``tuples`` as in ``Extend``."""
 
@@ -195,7 +195,7 @@ class Panes(Scheduled, Listing, Grouping):
     tuples: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RGroup(Reporting, Listing, Grouping):
     """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every
     report). ``apart``: the values that DISTINCT aggregates see once come from one task each.
@@ -211,12 +211,12 @@ class RGroup(Reporting, Listing, Grouping):
     due: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RExcept(LeftKept):
     """Both inputs come with the output's slots."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deltas(Ending, Listing):
     """Beginnings and ends of rows; if ``enumerated`` those of replaced data are at reports, too."""
 
@@ -226,7 +226,7 @@ class Deltas(Ending, Listing):
     by_changes: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running(Reporting, Listing, Grouping):
     """Groups by key slots, from changes. Without keys a second input says when the group is there,
     or, if reports are ``enumerated``, the windows, of these ``kinds``.
@@ -246,21 +246,21 @@ class Running(Reporting, Listing, Grouping):
         return self.enumerated
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multiplicity(Traits):
     """Counts of equal rows, from changes."""
 
     shown: Shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Net(Traits):
     """Equal changes of a report netted."""
 
     output: Output
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot(Reporting, Listing):
     """A result at its reports, from its changes and those of its windows.
 
@@ -277,7 +277,7 @@ class Snapshot(Reporting, Listing):
     due: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing(Reporting, Listing):
     """A result at the enumerated reports of these windows, from its changes."""
 
@@ -286,12 +286,12 @@ class Standing(Reporting, Listing):
     due: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RDistinct(Traits):
     """Equal rows of a report once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ROrder(Traits):
     """Sort keys over slots (expression, descending), offset, limit; ties by text."""
 
@@ -301,7 +301,7 @@ class ROrder(Traits):
     in_order: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closure(Traits):
     """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` ones are output.
 
@@ -320,7 +320,7 @@ class Closure(Traits):
         return () if zero else tuple((i,) for i in range(inputs))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes(Ending, Listing):
     """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels,
     nothing is kept.
@@ -333,7 +333,7 @@ class Changes(Ending, Listing):
     certain: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emit(Reporting, Listing):
     """Results; the text facets say what is shown. ``enumerated``: empty reports are shown, too;
     ``kinds`` are then the windows'.

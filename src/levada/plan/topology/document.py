@@ -16,11 +16,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.plan.topology.show import SharedEdge, SharedMember, SharedNode
 
 _STAGE = re.compile(r'"stage"\s*:\s*"topology"')
@@ -28,7 +28,7 @@ _GROUPING = re.compile(r"local|home|all|field\(\d+(,\d+)*\)")
 MOST = 1 << 53
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """``streams``: those that each node reads itself; ``rows`` that each edge carries, ``given``
     that each node gives to the output (None: it does not say); ``tasks`` of each stream, stage and
@@ -64,7 +64,7 @@ def read_document(path: Path) -> Document:
     return _Reader(str(path)).document(whole)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reader:
     path: str
 

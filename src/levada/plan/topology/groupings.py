@@ -16,9 +16,9 @@ what ``plan/physical/partitioning`` has decided, and what of its rows a task sen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from levada.frozen import frozen
 from levada.plan.sealed.sent.less import less
 from levada.plan.sealed.shapes import TO_ALL, Edge
 from levada.plan.topology.members import CatalogNode
@@ -27,7 +27,7 @@ from levada.plan.topology.topology import Topology
 Kind = Literal["local", "field", "home", "all"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Channel:
     """An edge: ``producer`` and ``consumer`` are numbers of nodes. ``slots``: of the consumer's
     input, by which rows are grouped (field). ``why``: a sentence without its dot.

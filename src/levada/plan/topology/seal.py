@@ -8,10 +8,11 @@ version costs by what is another in it (``plan/sealed/changed``), and by some pa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Bools, Longs
 from levada.model.time import MIN
 from levada.plan.sealed.changed.change import PlanChange, change_of
@@ -24,7 +25,7 @@ Nodes = Mapping[int, CatalogNode]
 _TIMED = ("windows", "streams", "start", "show_empty", "nonempty")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Columns:
     """The members of a node by columns: their starts, the members of each input that they read,
     the plan versions that they came with; empty places are as the first that is there.

@@ -22,8 +22,9 @@ query uses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from levada.frozen import frozen
 from levada.model.names import shown
 from levada.model.time import WindowKind
 from levada.plan.sealed.kinds import JoinKind
@@ -34,7 +35,7 @@ from levada.plan.topology.groupings import channels
 from levada.plan.topology.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedMember:
     """A member of a node: its number, what it adds to the node, the queries that use it."""
 
@@ -47,7 +48,7 @@ class SharedMember:
         return f"{self.number}{self.detail and ' '}{self.detail}: {', '.join(self.queries)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedNode:
     """A node: ``name`` is its step and, where there are several, a number; ``inputs`` are the names
     of others, with what rows are exchanged by.
@@ -66,7 +67,7 @@ class SharedNode:
         return " ".join([str(self.stage), self.name, *self.flags, self.layout]) + arrow
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedEdge:
     """An edge: the names of its nodes, how rows are grouped on it, and why."""
 

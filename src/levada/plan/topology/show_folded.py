@@ -14,10 +14,10 @@ in conditions on a number, from cells: slices of rows that the same members want
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shares import At
 from levada.plan.sealed.sliced.readers import Reader, readers_of
@@ -25,7 +25,7 @@ from levada.plan.topology.show import describe
 from levada.plan.topology.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """A GROUP BY: its functions and windows, and the queries that have it; ``of_slices``: whether
     its reports are put together from slices, which all of its function keep once; ``of_cells``:
@@ -39,7 +39,7 @@ class Fold:
     of_cells: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folded:
     """The operator whose rows are folded once, and for whom."""
 

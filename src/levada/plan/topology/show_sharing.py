@@ -27,8 +27,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from levada.frozen import frozen
 from levada.model.expression import Expression, show
 from levada.model.term import Literal, Term
 from levada.plan.install.locality.sites import Chosen
@@ -68,7 +69,7 @@ EQUAL_ROWS = "the rows of its GROUP BY are those of {}, with nothing different"
 OTHERWISE = "the same patterns and conditions, but other variables in common, or other windows"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """An operator of several queries."""
 
@@ -76,7 +77,7 @@ class Shared:
     queries: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picked:
     """What queries pick of a relaxed join: the rows with these terms, of which these comparisons
     and conditions are true, in these windows; "any" where they ask nothing that others ask.
@@ -86,7 +87,7 @@ class Picked:
     queries: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relaxed:
     """A relaxed join, or what GROUP BYs read: its name; in what its queries differ, each with how
     many there are; who picks what.
@@ -97,7 +98,7 @@ class Relaxed:
     picks: tuple[Picked, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """What queries share: how many operators they have, and would have apart. ``not_relaxed``: why,
     by query; ``candidates``: with whom these would share a join if it were a little

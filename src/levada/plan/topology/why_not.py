@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.model.expression import Expression, Var, show
 from levada.model.query import TriplePattern
 from levada.plan.install.lift import joins
@@ -49,7 +49,7 @@ COMPARED = {
 _NAME = re.compile(r"\?[\w.]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """Queries whose join is nearly that of another; what only its has, and what only theirs have:
     nothing if the same parts hang together otherwise.

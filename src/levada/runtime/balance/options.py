@@ -9,11 +9,12 @@ the preset ``windowed-joins`` has the paper's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.counts import check_count
 
 ON, OFF = "on", "off"
@@ -41,7 +42,7 @@ class By(StrEnum):
     MODEL = "model"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BalanceOptions:
     """``reorganize_every``: epochs between two reorganizations (t_r). ``supplier_threshold`` and
     ``consumer_threshold``: of a partition's mean occupancy, above which it gives and below which it

@@ -13,10 +13,10 @@ W27, W28, W54).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Doubles
 from levada.plan.sealed.group_table import GroupTable, divided, given
 from levada.runtime.balance.classes import Kind, classes
@@ -40,7 +40,7 @@ from levada.runtime.balance.told import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """What a reorganization leaves to the next: who gave and who took in it, and how many there
     have been without a supplier.
@@ -51,7 +51,7 @@ class Standing:
     quiet: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reorganized:
     """The ``table`` from now on (None: the same), what is told, and what the next one knows."""
 

@@ -4,16 +4,15 @@
     registered queries  --difference to the catalog-->  removals, additions
                         --seal-->  plan p + 1, from the next epoch
 
-The catalog of a plan version is a file beside it. It is loaded only when the open intention of a
-run before, if there was one, has been run with its own plan: so the last manifest always names the
-catalog to go on from, and a version that no epoch used may be written anew. A query that comes to a
-checkpoint with data starts behind the largest event time that its streams have seen.
+The catalog of a plan version is a file beside it, loaded when the open intention of a run before,
+if any, has been run with its plan: the last manifest names the one to go on from, and a version
+that no epoch used may be written anew. A query that comes to data starts behind their largest time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from hashlib import sha256
 
@@ -22,6 +21,7 @@ from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
 from levada.algebra.template import Row
 from levada.errors import CheckpointError
+from levada.frozen import frozen
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
 from levada.plan.install.sharing import Planning
@@ -42,7 +42,7 @@ from levada.runtime.store.manifest import Manifest
 from levada.streams.stream_config import StreamConfig
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Registered:
     """A query as it was registered, and where it stands. ``said``: its text, None where that is
     the one by its meaning.

@@ -8,13 +8,12 @@ done, so no result depends on it, and nothing of it has to last but the watermar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from levada.errors import ManyReportsError
+from levada.frozen import frozen
 from levada.model.time import MAX, MIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """``until``: the next epoch goes no further; ``width``: how much time such an epoch covers;
     ``end``: where the reports end that are too many, beyond which no limit is known to be needed.

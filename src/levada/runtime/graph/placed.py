@@ -7,8 +7,9 @@ anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from levada.frozen import frozen
 from levada.runtime.context import Done
 from levada.runtime.graph.task_graph import STATIC, reader, task
 from levada.runtime.local import Job
@@ -17,7 +18,7 @@ from levada.runtime.store.manifest import Lesson
 from levada.sources.reference import AnyReference
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """``name``: of the placement's file; ``machine``: of tasks by their names; ``partitions``: the
     machine of each partition, where its tasks are not placed by name. ``lessons``: what has been

@@ -20,6 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.keyed.route import partition_of
 from levada.model.names import shown
 from levada.operators.rows.edges import home_hash
@@ -55,7 +56,7 @@ def name_of(told: Done) -> str:
     return told.reader or task(told.stage, told.partition)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     """What is one in all of its tasks."""
 
@@ -63,7 +64,7 @@ class Operator:
     tasks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Channel:
     """Messages between two operators (by their places): those of an edge of the plan, or results.
 

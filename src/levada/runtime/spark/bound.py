@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from levada.errors import EngineError
+from levada.frozen import frozen
 
 Processors = tuple[tuple[int, ...], ...]
 """The numbers of each place's processors."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundTask:
     """A task, bound."""
 

@@ -34,10 +34,10 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from levada.errors import LostTaskError
+from levada.frozen import frozen
 from levada.runtime.homes import executor_here, host_here
 from levada.runtime.local import Blob
 
@@ -54,7 +54,7 @@ class BlobLostError(LostTaskError):
     """A blob's file is gone or short; running the epoch again makes it anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carrier:
     """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
     (None: all by value). ``hosts``: on a cluster, where each target's reader is to run ("": not

@@ -25,11 +25,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from levada.cache import cache_folder
 from levada.errors import JavaError
+from levada.frozen import frozen
 
 LEAST_VERSION = 17
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
@@ -44,7 +44,7 @@ exec {java} "$@"
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JavaHome:
     """A usable Java: ``path/bin/java`` runs. ``found`` says where it was found, for people."""
 

@@ -15,12 +15,12 @@ they ran tasks tell themselves (``runtime.graph.placed``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
+from levada.frozen import frozen
 from levada.runtime.places import NOWHERE, Places
 from levada.runtime.spark.carrier import location
 
@@ -29,7 +29,7 @@ MARK = b"."
 MOST_MADE = 64  # sources of marks that are kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Where:
     """The executors that a job's tasks prefer ("": none): as Spark names them in a location."""
 

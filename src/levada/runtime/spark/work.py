@@ -20,13 +20,14 @@ import pickle
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from pyspark import TaskContext
 from pyspark.serializers import FramedSerializer, NoOpSerializer, write_int, write_long
 
 from levada.errors import EngineError
+from levada.frozen import frozen
 from levada.runtime.context import cached_plan
 from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.carrier import Carrier, Sender, receive
@@ -93,7 +94,7 @@ def _settle() -> None:
         gc.freeze()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntakeTask:
     """Intake of the payloads of one split."""
 
@@ -111,7 +112,7 @@ class IntakeTask:
         return _address(sent, self.carrier, self.partitions, split, "intake")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageTask:
     """One stage of one partition, but the last."""
 
@@ -128,7 +129,7 @@ class StageTask:
         return _address(sent, self.carrier, self.partitions, split, str(self.stage))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastStageTask:
     """The last stage of one partition."""
 
@@ -145,7 +146,7 @@ class LastStageTask:
             yield outcome(target, blob)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FusedTask:
     """A whole job in one task; its payloads are the records."""
 

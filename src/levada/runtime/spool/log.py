@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from levada.frozen import frozen
 from levada.runtime.spool.folder import Batches
 from levada.sinks.atomic import write_atomic
 from levada.sources.feed.log import log_file, name_of, note_of, numbers_of
@@ -25,7 +25,7 @@ MOST = 1 << 30  # bytes that wait to be read
 LOOK = 0.5  # s between two looks at how many there are
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """What came. ``time``: when, ms; ``note``: the id after which one goes on once it is durable
     ("": it has none); ``receipt``: by what it is acknowledged; ``headers``: names and values.

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
@@ -25,6 +24,7 @@ import polars as pl
 import pyarrow as pa
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.term import XSD
 from levada.runtime.spool.lines import statement_lines
 from levada.streams.stream_config import StreamConfig
@@ -63,7 +63,7 @@ Row = Sequence[object] | Mapping[str, object] | str
 Rows = ArrowFrame | RdfGraph | Iterable[Row]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """What rows of a stream are: statements of ``columns`` (their last is the time), or tuples."""
 

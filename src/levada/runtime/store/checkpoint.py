@@ -25,7 +25,6 @@ import os
 import platform
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
@@ -33,6 +32,7 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError, unreadable
+from levada.frozen import frozen
 from levada.model.checked import ALTERED
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
@@ -77,7 +77,7 @@ class _Version(msgspec.Struct):
     format: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chain:
     """The versions of a plan that are written as what is new in them, after one that is whole:
     the last one, the bytes of the whole, how many there are, their bytes.

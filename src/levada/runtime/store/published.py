@@ -26,6 +26,7 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError, UsageError
+from levada.frozen import frozen
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
@@ -66,7 +67,7 @@ class Entry(msgspec.Struct, frozen=True):
         return self.epoch if report == TIMELESS else report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keep:
     """How much is kept: ``age`` in ms, ``size`` in bytes, ``reports``; None: without bound."""
 

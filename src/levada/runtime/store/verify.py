@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError, unreadable
+from levada.frozen import frozen
 from levada.model.checked import ALTERED
 from levada.plan.encoding.document import read_file
 from levada.plan.encoding.plans import read_groups, read_plan
@@ -62,7 +62,7 @@ SHARING = "sharing.json"  # what was chosen for queries that came (``store.journ
 SUSPENDED = "suspended.json"  # queries that ask for too much (``runtime.driver.suspended``)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What a look at a file gave: its bytes, and what is wrong with it ("": nothing)."""
 
@@ -71,7 +71,7 @@ class Found:
     wrong: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """What a look at a checkpoint gave. ``running``: an engine was at work on it."""
 

@@ -12,12 +12,12 @@ exceed ``MOST_PAIRS``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times, WindowKind
@@ -37,7 +37,7 @@ MOST_PAIRS = 1_000_000
 """How many pairs of a row and a report a step has at most, but for those of one report."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A part of an epoch's progress: up to the instant ``until``, at which no watermark is beyond
     it (MAX: as far as it comes).

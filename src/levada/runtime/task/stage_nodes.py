@@ -5,9 +5,9 @@ from them alone: found once a plan.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from levada.frozen import frozen
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -18,7 +18,7 @@ from levada.windows.intervals import latest_end
 from levada.windows.reports import only_closes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nodes:
     """The nodes of one stage, inputs before consumers; those that may act without rows.
 

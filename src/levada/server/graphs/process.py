@@ -10,10 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from levada.frozen import frozen
 from levada.server.problems import Problem
 from levada.server.settings import Limits
 
@@ -21,7 +21,7 @@ _SCRIPT = Path(__file__).with_name("work.py")
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")  # of the environment; no secret is
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """N-Triples of a graph (None: the default graph)."""
 
@@ -29,7 +29,7 @@ class Part:
     lines: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """A query. ``base``: what its relative IRIs are relative to. ``default``, ``named``: its
     dataset, None where the text says it, or nobody.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from levada.errors import UnsupportedError
+from levada.frozen import frozen
 from levada.server.graphs.dataset import check_there, graphs_there, parts
 from levada.server.graphs.describe import description
 from levada.server.graphs.process import Ask, answer
@@ -46,7 +46,7 @@ GRAPHS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What a request asks for: a text, and the dataset that the protocol names for it."""
 

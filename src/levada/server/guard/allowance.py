@@ -9,16 +9,15 @@ Who has no such words has what everybody has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 from levada.model.limits import check_limits, most_of, words_of_limits
 
 _SIZED = ("body", "text")
 _COUNTED = ("queries", "streams", "connections", "seconds")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowance:
     """Numbers, of which 0 is as the server has it; ``of_queries``: the limits of each query that
     the token adds, as ``levada.model.limits.QueryLimits`` reads them.

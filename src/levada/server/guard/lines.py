@@ -10,12 +10,13 @@ import resource
 from asyncio import TimerHandle
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from levada.frozen import frozen
 from levada.server.guard.handshake import fault_of
 
 LEAST = 16 << 10  # bytes of an answer that are read in this time, at least
@@ -28,7 +29,7 @@ _ANSWER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """``head``: bytes of a request's head, and of what may stand between two pieces of its body;
     ``seconds`` that the head may take, and in which an answer that waits is read on. ``refused``:

@@ -19,11 +19,11 @@ import secrets
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from levada.errors import LevadaError, UsageError, near
+from levada.frozen import frozen
 from levada.server.guard.allowance import AS_ALL, Allowance, parse_allowance
 
 PREFIX = "sha256:"
@@ -39,7 +39,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """One of the file."""
 
@@ -63,7 +63,7 @@ NOBODY = Token("", frozenset(), b"")
 """Who asks for the page, which is the same for all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tokens:
     """All of them."""
 

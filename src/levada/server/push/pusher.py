@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog
 from levada.server.problems import Problem
@@ -21,7 +21,7 @@ PART = 8  # a bound is gone beyond by at most one such part of it
 LARGEST = 8 << 20  # bytes of a file, unless one body is larger
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Body:
     """A body that is to be durable; ``complete``: as of ``PushLog.append``; ``rows``: its elements,
     None if nobody has looked; ``sent``: a digest of it as it was sent, where it has a key.

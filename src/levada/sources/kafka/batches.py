@@ -10,11 +10,12 @@ Source: KIP-98. Cost: some 10 us an answer, 20 us a packed batch; the rest is ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.messages.batches import (
     ATTRIBUTES,
     COUNT,
@@ -49,7 +50,7 @@ _FAULTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batches:
     """The batches of an answer that are to be seen, and the offset behind all of them. ``aborted``:
     producer and first offset of transactions, ascending.
@@ -105,7 +106,7 @@ def _aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> B
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Records:
     """Records in the order of their offsets: where their values lie (a length of -1 is null),
     offsets, times. ``more``: four numbers each, if they were asked for (``kernels.messages``).

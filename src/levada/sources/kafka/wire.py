@@ -10,17 +10,17 @@ Source: https://kafka.apache.org/protocol.html.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.arrays import Bytes
 
 CLIENT = "levada"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """A kind of request: its key and version."""
 

@@ -7,11 +7,12 @@ message, and in the right one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import polars as pl
 
+from levada.frozen import frozen
 from levada.model.arrays import Bytes, Longs
 from levada.sources.messages.beside import Beside
 
@@ -19,7 +20,7 @@ LONGEST_SHOWN = 4096
 """Bytes of a message that a dead letter shows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Messages:
     """n messages in the order of their offsets. ``starts``: n + 1 places in the text, the last one
     behind its end; ``offsets`` and ``times`` (ms) by message; ``nulls``: messages without a value,

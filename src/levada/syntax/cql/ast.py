@@ -7,15 +7,16 @@ linear in the text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from levada.errors import Span
+from levada.frozen import frozen
 
 _NOWHERE = Span(1, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column by its name, ``table`` is the alias before the dot or None."""
 
@@ -33,7 +34,7 @@ class LiteralType(StrEnum):
     BOOLEAN = "boolean"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A constant: its type and its text (a string's without quotes; booleans in lower case)."""
 
@@ -42,7 +43,7 @@ class Constant:
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """An operator (``or and not = <> < > <= >= + - * /``) on one or two operands, or ``in`` on a
     value and those that it may be.
@@ -53,7 +54,7 @@ class Operation:
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A function call; ``argument`` None is ``*``."""
 
@@ -66,7 +67,7 @@ class Call:
 Expression = Column | Constant | Operation | Call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Every:
     """``*`` or ``A.*`` in a select list."""
 
@@ -74,7 +75,7 @@ class Every:
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """A column of the result: an expression, its alias or None, and its text in the query."""
 
@@ -94,7 +95,7 @@ class WindowWord(StrEnum):
     NONE = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowSpec:
     """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count, of each value of
     the columns ``partition``.
@@ -126,7 +127,7 @@ class WindowSpec:
                 return "[Range Unbounded]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """What From reads under its alias (the name, if none is given): a stream, relation or view, or
     a query in brackets.
@@ -139,7 +140,7 @@ class Table:
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """One Select block."""
 
@@ -158,7 +159,7 @@ class Operator(StrEnum):
     EXCEPT = "Except"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Combination:
     """Union or Except of two tables, column by column; the left one names the columns."""
 
@@ -168,7 +169,7 @@ class Combination:
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """A whole query: ``output`` is "Istream", "Dstream", "Rstream" or None for a plain relation."""
 
@@ -184,7 +185,7 @@ class Statement:
         return self.body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """``Register Stream S (k Integer)``: a name, what it names, its columns with their types."""
 
@@ -194,7 +195,7 @@ class Schema:
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A named query, which others read under the columns that its schema names."""
 
@@ -202,7 +203,7 @@ class View:
     query: Statement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """A stream or relation that a script declares; ``source`` is the path that STREAM would read,
     "" if none is said.
@@ -212,7 +213,7 @@ class Declared:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A query of a script, which sees the first ``views`` views; ``dest``: the path that STREAM
     would write to, or "".
@@ -226,7 +227,7 @@ class Asked:
     places: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     """Several statements: what is declared, the views in order, the queries in order."""
 

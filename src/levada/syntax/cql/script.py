@@ -15,13 +15,14 @@ declared once; a view sees those before it, so there are no cycles.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from levada.errors import QueryError, QuerySyntaxError, Span
+from levada.frozen import frozen
 from levada.syntax.cql.ast import Asked, Declared, Schema, Script, Statement, View
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A statement or a line of a script: query, table, vquery, vtable, source or dest."""
 

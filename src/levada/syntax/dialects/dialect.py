@@ -7,11 +7,12 @@ behind the tree knows of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from levada.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Dialect:
     """``name`` as ``dialect=`` says it, ``title`` as people do, ``endings`` of its files.
 

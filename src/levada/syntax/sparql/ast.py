@@ -8,10 +8,11 @@ part in equality. (SPARQL 1.1, section 19.8.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from levada.errors import Span
+from levada.frozen import frozen
 from levada.model.term import Iri, Literal
 from levada.syntax.sparql.term_ast import (
     BlankNode,
@@ -58,7 +59,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Triple:
     """A triple pattern; the predicate may be a path."""
 
@@ -68,7 +69,7 @@ class Triple:
 
 
 # --- expressions (section 17)
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """An operator by its SPARQL spelling; ``||`` and ``&&`` take two or more operands, IN the value
     and then the list.
@@ -78,7 +79,7 @@ class Operation:
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BuiltIn:
     """A built-in function by its name in upper case."""
 
@@ -87,7 +88,7 @@ class BuiltIn:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionCall:
     """A function named by an IRI: a cast or an extension."""
 
@@ -97,7 +98,7 @@ class FunctionCall:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate:
     """An aggregate by its name in upper case; ``arg`` None is ``*``, ``separator`` is
     GROUP_CONCAT's.
@@ -110,7 +111,7 @@ class Aggregate:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exists:
     """``EXISTS {}`` and ``NOT EXISTS {}``."""
 
@@ -123,14 +124,14 @@ Expression = Var | Constant | Operation | BuiltIn | FunctionCall | Aggregate | E
 
 
 # --- graph patterns (section 5 to 13)
-@dataclass(frozen=True, slots=True)
+@frozen
 class Triples:
     """Triple patterns that follow each other without another element between them."""
 
     triples: tuple[Triple, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """``{ ... }``: its elements in order."""
 
@@ -138,7 +139,7 @@ class Group:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Optional:
     """``OPTIONAL {}``."""
 
@@ -146,14 +147,14 @@ class Optional:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     """``{} UNION {} ...``; at least two."""
 
     branches: tuple[Group, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Minus:
     """``MINUS {}``."""
 
@@ -161,7 +162,7 @@ class Minus:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Graph:
     """``GRAPH name {}``; with a variable it goes over these ``windows``, too, which FROM NAMED
     STREAM makes graphs.
@@ -173,7 +174,7 @@ class Graph:
     windows: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` goes over ``streams``; without
     a spec those of the windows.
@@ -186,7 +187,7 @@ class Window:
     spec: WindowSpec | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Service:
     """``SERVICE [SILENT] name {}``."""
 
@@ -196,7 +197,7 @@ class Service:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """``FILTER condition``."""
 
@@ -204,7 +205,7 @@ class Filter:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bind:
     """``BIND (expression AS variable)``."""
 
@@ -213,7 +214,7 @@ class Bind:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InlineData:
     """``VALUES``; None is UNDEF."""
 
@@ -222,7 +223,7 @@ class InlineData:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubSelect:
     """A query in braces."""
 
@@ -257,7 +258,7 @@ class Duplicates(StrEnum):
     REDUCED = "REDUCED"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Projected:
     """A variable of SELECT, or ``(expression AS variable)``."""
 
@@ -265,7 +266,7 @@ class Projected:
     expression: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """SELECT; ``projection`` None is ``*``."""
 
@@ -274,7 +275,7 @@ class Select:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Construct:
     """CONSTRUCT with its template (of the short form: its pattern)."""
 
@@ -282,14 +283,14 @@ class Construct:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """ASK."""
 
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Describe:
     """DESCRIBE; ``names`` None is ``*``."""
 
@@ -300,7 +301,7 @@ class Describe:
 Form = Select | Construct | Ask | Describe
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupKey:
     """A key of GROUP BY; ``variable`` is what AS names it, or None."""
 
@@ -308,7 +309,7 @@ class GroupKey:
     variable: Var | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderKey:
     """A key of ORDER BY."""
 
@@ -316,7 +317,7 @@ class OrderKey:
     descending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Modifiers:
     """GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET; empty or None where not given."""
 
@@ -327,7 +328,7 @@ class Modifiers:
     offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowClause:
     """``FROM NAMED WINDOW name ON stream [spec]``, or what means the same in another dialect.
 
@@ -342,7 +343,7 @@ class WindowClause:
     merged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class From:
     """``FROM graph`` and ``FROM NAMED graph``."""
 
@@ -351,7 +352,7 @@ class From:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Register:
     """``REGISTER RSTREAM name AS``; ``operator`` in upper case, of ``REGISTER QUERY`` and
     ``STREAM`` the dialect's.
@@ -362,7 +363,7 @@ class Register:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryUnit:
     """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the
     last BASE in force.

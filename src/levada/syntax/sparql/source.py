@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from levada.errors import QuerySyntaxError, Span
+from levada.frozen import frozen
 
 _HALF = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^uU])", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """``text`` as written and ``decoded`` as parsed; a shift is (decoded offset, original minus
     decoded from there on).

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from levada.errors import Span
+from levada.frozen import frozen
 from levada.model.term import Iri, Literal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var:
     """A variable by its name, without ``?``."""
 
@@ -18,7 +19,7 @@ class Var:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """An IRI or a literal."""
 
@@ -26,7 +27,7 @@ class Constant:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlankNode:
     """A blank node of the text. ``label`` of ``[]`` and of lists starts with a dot, which no
     written label does.
@@ -40,7 +41,7 @@ Name = Var | Constant
 Node = Var | Constant | BlankNode
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathSequence:
     """``a/b``."""
 
@@ -48,7 +49,7 @@ class PathSequence:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathAlternative:
     """``a|b``."""
 
@@ -56,7 +57,7 @@ class PathAlternative:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathInverse:
     """``^a``."""
 
@@ -64,7 +65,7 @@ class PathInverse:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathRepeat:
     """``a*``, ``a+``, ``a?``."""
 
@@ -73,7 +74,7 @@ class PathRepeat:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathNegated:
     """``!(a|^b)``: one step by any other predicate."""
 

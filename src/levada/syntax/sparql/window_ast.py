@@ -8,14 +8,14 @@ Lengths are milliseconds. ``ast`` shows these names as its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from levada.frozen import frozen
 from levada.model.durations import shown_duration
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """``[RANGE d STEP d]`` in milliseconds; without STEP the window slides with each element.
 
@@ -27,7 +27,7 @@ class Range:
     to: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastTriples:
     """``[TRIPLES n]``, ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it tumbles)."""
 
@@ -35,7 +35,7 @@ class LastTriples:
     step: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """``[SESSION d]``: elements less than ``gap`` milliseconds apart."""
 
@@ -72,7 +72,7 @@ def call(stream: str, spec: WindowSpec) -> str:
     return f"{stream}[{inner}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reporting:
     """When a text is evaluated, as far as it or its dialect says; an option goes before.
 

@@ -15,11 +15,11 @@ the row, as in SQL. Cost: linear in the expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pyoxigraph
 
 from levada.errors import QueryError, Span, UnknownNameError, near
+from levada.frozen import frozen
 from levada.model.expression import (
     Aggregate,
     AggregateFunction,
@@ -58,7 +58,7 @@ _GREATEST = 2**63 - 1  # its negative and one less is written as a difference, a
 _LOGIC = {"or": Function.OR, "and": Function.AND, "not": Function.NOT}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Typed:
     """An expression of the algebra and its CQL type."""
 
@@ -66,7 +66,7 @@ class Typed:
     type: LiteralType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translator:
     """Translates the expressions of one query.
 

@@ -23,13 +23,14 @@ relation has no window and no event time. Cost: linear in the text with its view
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from levada.algebra import nodes
 from levada.algebra.options import QueryOptions
 from levada.algebra.properties import Analysis
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
+from levada.frozen import frozen
 from levada.model.query import Output, WindowOn
 from levada.model.time import Window, WindowKind
 from levada.syntax.cql.ast import (
@@ -52,7 +53,7 @@ from levada.translation.cql.scope import Columns
 from levada.translation.cql.select import Leaf, Named, SelectBlock, one_group
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """A query: its rows (``node`` binds its columns), the windows that it reads, its output."""
 

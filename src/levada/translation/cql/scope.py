@@ -18,16 +18,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from levada.errors import QueryError, Span, UnknownNameError, near
+from levada.frozen import frozen
 from levada.syntax.cql.ast import Column, Constant, Every, Expression, Item, LiteralType, Operation
 
 EVENT_TIME = "ts"
 _TIMELIKE = re.compile(r"time|stamp|date|when|^ts", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnRef:
     """A column of the query's i-th table."""
 
@@ -35,7 +35,7 @@ class ColumnRef:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Columns:
     """What a table of From shows: its alias, its columns with their types, whether it has the event
     time beside them.

@@ -20,10 +20,10 @@ operators ``cql_expression``'s, what a table is ``cql_levels``'. Cost: linear in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from levada.algebra import nodes
 from levada.errors import QueryError, Span
+from levada.frozen import frozen
 from levada.model.expression import Aggregate, Expression, Var
 from levada.syntax.cql.ast import (
     Call,
@@ -53,7 +53,7 @@ from levada.translation.cql.scope import (
 Named = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """A table of From: what it shows, and the algebra of its used (column, variable) pairs."""
 

@@ -14,7 +14,7 @@ outer solution. Where that is not so, ``TooEarlyError`` names what it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from levada.algebra.nodes import (
@@ -36,6 +36,7 @@ from levada.algebra.nodes import (
 )
 from levada.algebra.tree import children
 from levada.algebra.variables import certain, expressions, mentioned, possible
+from levada.frozen import frozen
 from levada.model.expression import Var, variables
 
 _WORDS: dict[type[Node], str] = {
@@ -66,7 +67,7 @@ def domain(left: Node, names: frozenset[str]) -> Node:
     return Distinct(Project(left, tuple(sorted(names))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Early:
     """Binds what an inner pattern looks at.
 

@@ -7,7 +7,6 @@ DISTINCT, OFFSET and LIMIT.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from levada.algebra.nodes import (
     Distinct,
@@ -21,6 +20,7 @@ from levada.algebra.nodes import (
     Unit,
     Values,
 )
+from levada.frozen import frozen
 from levada.model.expression import Expression, Function
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.scope import in_scope, is_grouped, project
@@ -74,7 +74,7 @@ def level(
     return node, columns or ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Clause:
     """The expressions of a clause, and each EXISTS in them that is not in an aggregate."""
 
@@ -87,7 +87,7 @@ class _Clause:
         return _Clause([grouping.lift(value, here) for value in self.values], self.marks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Clauses:
     """A level's pattern, grouped if it groups, and the clauses above it; SELECT's by name."""
 

@@ -6,12 +6,11 @@ warning of Python's when the query is registered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from levada.errors import Span, pointed
+from levada.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryWarning:
     """One sentence, where in the query's text it is about something, and what to do.
 

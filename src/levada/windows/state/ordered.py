@@ -14,11 +14,11 @@ tally, which ends with the piece. Cost: the rows read; a row is taken once, rewr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.keyed.order import in_order
 from levada.model import columns as col
@@ -38,7 +38,7 @@ def _no_texts(rows: Frame) -> Mapping[str, Frame]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class First:
     """The first rows of some groups in all pieces: each with its group's place ``of`` and its
     piece; in order of these.

@@ -14,11 +14,11 @@ range, so that its buckets tell its keys apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from levada.frozen import frozen
 from levada.kernels.keyed.probe import Buckets, arrange, join_pairs
 from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs, Words
@@ -31,7 +31,7 @@ Rows = npt.NDArray[np.intp]
 KEY_BYTES = 44
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """A run as probes see it: its rows, its buckets, and the row at each place of these.
 

@@ -17,12 +17,12 @@ window. A hot leaf is cut by time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 
 import msgspec
 import numpy as np
 
+from levada.frozen import frozen
 from levada.kernels.keyed.keyed import bits_for, bucket_order
 from levada.kernels.keyed.probe import Buckets
 from levada.model import columns as col
@@ -61,7 +61,7 @@ LITTLE = 4096
 """Rows of an open run that are written anew for any that come."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Horizons:
     """The least instant that a new row can have: in this epoch (rows dead at ``now`` meet nobody),
     and after it.

@@ -12,10 +12,10 @@ rewritten some times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
@@ -26,7 +26,7 @@ from levada.windows.state.pieces import Piece, State
 from levada.windows.versions import taken_back
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settled:
     """A side with an epoch's rows: the ``pieces`` that stay as they are, and the others as runs:
     ``lasting``, of what is not known to end, and ``ended``.

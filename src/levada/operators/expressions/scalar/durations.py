@@ -8,8 +8,8 @@ four reference dates.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
 SECOND = 10**18
@@ -23,7 +23,7 @@ _LEXICAL = re.compile(
 _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Duration:
     """A duration of months and attoseconds; ``datatype`` is the local name of its type."""
 

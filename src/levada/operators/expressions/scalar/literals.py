@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model.term import LANG_STRING, STRING, XSD, Kind, Literal, Term, parse_term
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.durations import Duration
@@ -57,7 +57,7 @@ _DURATIONS = (durations.DURATION, durations.YEAR_MONTH, durations.DAY_TIME)
 EXACT_DIGITS = 10**18
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """The value of a string literal: its characters and language ("" if none)."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import polars as pl
 import regex as tries
 
+from levada.frozen import frozen
 from levada.model import limits
 from levada.operators.expressions.scalar import regex_syntax as syntax
 from levada.operators.expressions.scalar.numbers import ExpressionError
@@ -29,7 +29,7 @@ MOST_SECONDS = 1.0
 _REFERENCE = re.compile(r"\\([\\$])|\$([0-9]+)|([\\$])")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Regex:
     """A valid pattern. ``linear``: how Polars' engine has it, or None; ``starts_lines``: whether
     that says something else of a text that ends with a newline.

@@ -9,9 +9,10 @@ and are else not equal. Arithmetic with durations is the extension of SPARQL's o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from levada.frozen import frozen
 from levada.operators.expressions.scalar.durations import (
     DAY,
     DAY_TIME,
@@ -48,7 +49,7 @@ _PATTERNS = {name: re.compile(shape + _ZONE) for name, shape in _SHAPES.items()}
 _HAS_TIME = ("dateTime", "time")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timestamp:
     """A date or time. ``time`` is attoseconds of the day, ``offset`` the time zone in minutes
     (None: none).

@@ -10,10 +10,10 @@ Cost: an arrangement is the rows once more; most inputs have one, the middle of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.env import Env
@@ -31,7 +31,7 @@ Node = PlanNode[s.LinkedJoin]
 Way = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arranged:
     """An input: its arrangements, by which variables each is, and where the variables stand."""
 

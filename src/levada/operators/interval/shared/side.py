@@ -19,11 +19,12 @@ probe per run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import chain
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import Times
@@ -96,7 +97,7 @@ def _arranged(
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Met:
     """What a join meets in an epoch: the runs of the side that it keeps, ``new`` and ``old``, and
     those of the arrangement, ``there`` of before and those that have ``come``.

@@ -13,17 +13,17 @@ An operator of a query without a region is in all of them. Regions are the place
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from levada.errors import UsageError, near
+from levada.frozen import frozen
 
 ANY = "any"
 FAR = 1.0
 """What is between two regions where nothing says how far they are from each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Regions:
     """The regions of an engine; (): those that its streams name. ``delays``: from row to column;
     (): all are equally far from each other.

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from levada.frozen import frozen
 from levada.plan.install.install import Installer
 from levada.plan.install.locality.regions import Reach, Regions
 from levada.plan.install.relax import WHOLE, blocks
@@ -32,7 +33,7 @@ FEW = 16
 """Queries that are asked for what they have measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A site that was considered: how many ``parts`` of the query stand there, the price (None:
     nothing has been measured).
@@ -43,7 +44,7 @@ class Candidate:
     price: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """Where a query stands: its ``region`` as it said it, its ``site``, what was considered; how
     many of its parts stand in regions that are out of its reach.

@@ -14,9 +14,9 @@ put together first, and the rest follows as in the query alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from levada.frozen import frozen
 from levada.plan.install.orders.costs import Costs, cuts_of, mask_of
 from levada.plan.install.orders.keys import Keyed
 from levada.plan.lowering.join_order import Tree
@@ -32,7 +32,7 @@ class Way(NamedTuple):
     tree: Tree
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """What there is for one conjunction: the tree of a sub-join that runs, by bits of parts; how
     many queries of those that come want it.
@@ -42,7 +42,7 @@ class Seen:
     wanted: Callable[[int], int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """What is joined first, in which order (() if the query's own order stands); the whole order
     that was found, what it adds, and what the query's own would add.

@@ -20,6 +20,7 @@ from functools import cached_property
 from itertools import groupby, permutations, product
 from math import factorial, prod
 
+from levada.frozen import frozen
 from levada.model.expression import Expression, show, variables
 from levada.plan.install.common import Key
 from levada.plan.install.edges import look_through
@@ -34,7 +35,7 @@ ORDERS = 24
 _NAME = re.compile(r"\?([\w.]+)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A part of a conjunction: the number of what it is, and what it may have in common with
     others, in its order.
@@ -82,7 +83,7 @@ class Numbers:
         self.known = {key: number for key, number in self.known.items() if number in numbers}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubJoin:
     """The key of a sub-join, and its parts by their places in the conjunction, as the key has
     them.

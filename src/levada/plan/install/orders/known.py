@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from levada.frozen import frozen
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.choose import MOST, Chosen, Seen, choose
@@ -33,7 +34,7 @@ LARGE = 3
 """Parts of the sub-joins that are looked for in conjunctions of more than ``MOST`` parts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running:
     """A sub-join that runs: in which order, by places in its key; where."""
 
@@ -41,7 +42,7 @@ class Running:
     at: At
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A query that comes: its conjunctions in their own orders."""
 
@@ -50,7 +51,7 @@ class Asked:
     conjunctions: Sequence[Conjunction]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Followed:
     """What runs of a query's conjunction of this ``number``: where the rows of each part and
     sub-join are, by bits of parts.
@@ -62,7 +63,7 @@ class Followed:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Wishes:
     """The conjunctions of queries that come together; how many have a part, or ``wanted`` a
     sub-join of parts that others have, too. ``running``: whether a part runs.

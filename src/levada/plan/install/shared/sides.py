@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from levada.frozen import frozen
 from levada.model.time import Window
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common, Key
@@ -78,7 +79,7 @@ class _Join:
         self.held.append(number)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """A join of a query: as it was planned, with what became of its inputs; what keeps its sides,
     as far as that was looked for: it has numbers, so it is not to go before.

@@ -9,8 +9,8 @@ choice does not swing. At first it is two at a time unless another form is a ten
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.plan.physical.forms.costs import Cost, Problem, Two, one_step, two_at_a_time
 
 GAIN = 1.1  # so many times better than two at a time another form must be at first
@@ -20,7 +20,7 @@ TWO = ""
 """The form of joins of two; others are by a variable."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A form: the variable ``by`` which parts come together, or ``TWO``; how many parts go to all
     partitions, which joins of two exchange what was joined; what it costs.
@@ -39,7 +39,7 @@ class Candidate:
         return "replicated" if self.copied else "co-partitioned"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What was chosen, and all that it was chosen of, the cheapest first."""
 

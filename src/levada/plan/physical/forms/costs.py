@@ -23,6 +23,7 @@ from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
+from levada.frozen import frozen
 from levada.plan.physical.forms.figures import Values, agree
 
 RECEIVE, BYTE = 150.0, 1.0  # ns: a row that an exchange brings, and a byte of it
@@ -118,7 +119,7 @@ class Problem:
         return share * self.partitions if having else 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """For each second of event time: ``rows`` and ``bytes`` exchanged, ``cpu`` of all partitions
     and ``busiest`` times their number (us); and the bytes of ``state``.

@@ -6,9 +6,10 @@ by itself, then in the one that adds least to what runs and comes with them
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from levada.algebra.nodes import Query
+from levada.frozen import frozen
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.choose import Chosen
 from levada.plan.install.orders.known import Asked, Known
@@ -18,7 +19,7 @@ from levada.plan.physical.operators import Op
 from levada.plan.sealed.plan import Manner
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Newcomer:
     """A query that is to be fitted in: its last operator, the orders of its joins, and how it is
     lowered with others.
@@ -50,7 +51,7 @@ def in_manner(manner: Manner, orders: Orders) -> Manner:
     return replace(manner, order=order_of(orders.units)) if orders.units else manner
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """An order of joins that was looked at for a query: the parts in it, what it adds (ns for each
     element of the streams), and whether it was chosen.

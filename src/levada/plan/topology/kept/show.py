@@ -14,15 +14,15 @@ What is kept is told by the patterns that it is of. Cost: linear in the members.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.plan.sealed.joins import Arrange
 from levada.plan.sealed.shares import At
 from levada.plan.topology.show import describe
 from levada.plan.topology.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """Rows that are kept once: the operator that keeps them, the patterns that they are
     ``of``; the joins that read them, each with its queries.

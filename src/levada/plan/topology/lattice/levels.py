@@ -28,9 +28,9 @@ Cost: linear in the queries, for ``explain`` alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from levada.frozen import frozen
 from levada.model.names import shown
 from levada.model.term import Literal
 from levada.plan.install.common import Key
@@ -44,7 +44,7 @@ MOST = 5
 ALL, EACH = "all rows", "each in its own windows"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """What some queries have in common at a level (``kind``), and what is below it: these are told
     apart there.
@@ -56,7 +56,7 @@ class Level:
     below: tuple[Level, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Way:
     """A join's way from the top: of each level by what it is told apart, and its text."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from levada.frozen import frozen
 from levada.plan.install.orders.better import better
 from levada.plan.install.orders.known import Followed
 from levada.plan.lowering.join_order import Tree
@@ -28,7 +29,7 @@ PATIENCE = 10
 PICKS = "it picks from a join that others relax"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Better:
     """A query that is to go over: the orders of its conjunctions, the new one as a text, what it
     adds and what the old one does (ns for each element of the streams).

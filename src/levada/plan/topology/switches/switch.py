@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from levada.frozen import frozen
 from levada.model.time import instant
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Switch:
     """A query's second Emit (``node``, ``member``), muted. ``start``: from there on it counts;
     ``behind``: once all reports up to there are made it may take the place of the first (ms of

@@ -15,9 +15,9 @@ of the version, so a run that goes on has what the one before had.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from levada.algebra.nodes import Query
+from levada.frozen import frozen
 from levada.plan.install.batch import Batch
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.known import Followed
@@ -35,7 +35,7 @@ MOST_OF_A_QUERY = 64
 """Switches that one query may have: each is told to who reads results of long ago."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Begun:
     """A switch with what its operators join."""
 

@@ -24,6 +24,7 @@ import numpy as np
 from levada.emission.segments import batch_of, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.emission.together import together
+from levada.frozen import frozen
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.publishing.beside import is_worth
@@ -47,7 +48,7 @@ from levada.sinks.letters import Letter, LetterFiles
 SWEEP = 1024  # epochs between two looks for what attempts have left, where there is an index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader
     costs disk and not memory.

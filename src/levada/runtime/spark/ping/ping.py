@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from pyspark.sql import SparkSession
 
 from levada.errors import EngineError, LostTaskError, UsageError
+from levada.frozen import frozen
 from levada.model.arrays import Doubles
 from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.spark.ping.tasks import LARGE, MANY, SIZES, SendTask, Timed, TimeTask
@@ -39,7 +39,7 @@ WAIT = {"spark.locality.wait.process": "30s"}
 """What a session is to be started with: tasks wait for the executor that they are to measure."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """An executor; ``location`` is its name as Spark has it there."""
 
@@ -53,7 +53,7 @@ class Member:
         return self.location.removeprefix("executor_").rpartition("_")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pinged:
     """``latency`` in ns a small blob and ``bandwidth`` in bytes/s, from row to column, as the
     members stand; an executor's latency to itself is 0. ``clock`` in GHz, of the slowest.

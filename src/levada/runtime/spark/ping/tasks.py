@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from levada.frozen import frozen
 from levada.placement.hardware.layout import clock_of
 from levada.runtime.homes import executor_here
 from levada.runtime.spark.work import Parts, carrying_failures
@@ -39,7 +39,7 @@ class Timed(msgspec.Struct):
     came: dict[str, list[float]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendTask:
     """Sends one blob to each partition of its split."""
 
@@ -52,7 +52,7 @@ class SendTask:
             yield first + number, (head + bytes(size - _HEAD), b"")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeTask:
     """Reads all blobs, and tells when they came."""
 

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from levada.errors import CheckpointError
+from levada.frozen import frozen
 from levada.runtime.context import Done
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.names.inventory import Inventory, names_of, write_inventory
@@ -39,7 +40,7 @@ BEFORE, BESIDE = "before", "beside"
 NOTHING = frozenset[str]()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Since:
     """What has changed since an inventory; without one, all."""
 
@@ -70,7 +71,7 @@ class Since:
         return Since(self.inventory, files, left, of)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """What an epoch has changed: of each who needs files, those that are new to him and those that
     he needs no more; by how many more each is needed; what is named since, and what is not any

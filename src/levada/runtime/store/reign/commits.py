@@ -18,13 +18,13 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from levada.errors import CheckpointError, OvertakenError, unreadable
+from levada.frozen import frozen
 from levada.prepared import prepared
 from levada.runtime.store.durable import delete, unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
@@ -53,7 +53,7 @@ class Takeover(msgspec.Struct, frozen=True, tag="takeover", tag_field="kind"):
         return str(Driver(self.host, self.pid, self.wall))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Driver:
     """Who takes over; ``wall`` in ms."""
 

@@ -13,18 +13,18 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from levada.cache import cache_folder
 from levada.errors import UsageError
+from levada.frozen import frozen
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 HINT = "Say --checkpoint DIR, or --checkpoint s3://BUCKET/PREFIX."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """A checkpoint on an object store.
 

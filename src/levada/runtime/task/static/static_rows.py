@@ -12,10 +12,10 @@ has changed; a replacement reads both contents.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.intake.imprint import Wanted
 from levada.intake.matching.first_rows import match_
 from levada.intake.matching.patterns import Patterns, patterns_of
@@ -46,7 +46,7 @@ Find = Callable[[StaticFile], "Pieces | None"]
 """The imprint of a file; None: there is none of what it is now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pieces:
     """The imprint of a source: of each piece the file of imprints, its number in that, and the
     bytes of the source that it stands for.
@@ -55,7 +55,7 @@ class Pieces:
     of: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """A setup's files for the members that read them (by node); ``sign`` of their rows."""
 

@@ -18,10 +18,11 @@ what it has read, and who takes all groups of another one reads what it would re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs, Words
 from levada.model.frame import Column, Frame
@@ -37,7 +38,7 @@ MOSTLY, SAMPLE = 0.5, 1024
 """And where this part of its rows, by so many in its middle, is of the groups."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """The new rows of all inputs of an operator, with the first halves of their keys."""
 

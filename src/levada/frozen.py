@@ -127,7 +127,7 @@ def _unchanging(made: type[Any]) -> dict[str, Callable[..., Any]]:
         for one, to in zip(own, values, strict=True):
             object.__setattr__(self, one.name, to)
 
-    changes = {"__setattr__": set_, "__delattr__": delete}
+    changes: dict[str, Callable[..., Any]] = {"__setattr__": set_, "__delattr__": delete}
     return {**changes, "__getstate__": state, "__setstate__": set_state}
 
 

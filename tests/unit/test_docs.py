@@ -34,6 +34,7 @@ import typer
 import levada
 import levada.app.run
 from awaiting import PATIENCE, until
+from levada.app import app_file
 from levada.cli import main as cli
 from levada.demo.folder import empty_folder, fill
 from levada.demo.source import data_folder, read_tables
@@ -209,6 +210,17 @@ def test_every_option_of_the_command_line_is_documented() -> None:
         assert f"levada {name}" in text, f"docs/cli.md has no word on levada {name}"
         for option in (o for p in command.params for o in p.opts if o.startswith("--")):
             assert f"`{option}" in text, f"docs/cli.md has no word on {option} of levada {name}"
+
+
+def test_every_key_of_app_files_is_documented() -> None:
+    """In the table of sections, as ``key``."""
+    page = (ROOT / "docs" / "cli.md").read_text().split("## App files")[1]
+    for section, keys in (
+        ("queries", app_file._QUERY_VALUES),
+        ("options", app_file._OPTION_VALUES),
+    ):
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{section}` |")]
+        assert not [key for key in keys if f"`{key}`" not in row], section
 
 
 def modules() -> list[Any]:

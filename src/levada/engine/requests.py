@@ -32,7 +32,7 @@ from levada.engine.registry import Registry
 from levada.errors import LevadaError, UsageError
 from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
-from levada.model.time import MIN, instant
+from levada.model.time import MAX, MIN, instant
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import (
@@ -330,14 +330,15 @@ class Requests:
         return Answer(told, added=answer.added)
 
     def _from(self, name: str) -> str:
-        """From where on a query counts."""
+        """From where on a query counts, and up to where if it ends."""
         query = self._registry.queries.get(name)
         plan = None if query is None else query.lifetime.query
         if plan is None:
             return ""
         if not plan.streams:
             return ", and answered once"
-        return ", from the beginning" if plan.start <= MIN else f", from {instant(plan.start)} on"
+        first = "from the beginning" if plan.start <= MIN else f"from {instant(plan.start)} on"
+        return f", {first}" + (f", until {instant(plan.until)}" if plan.until < MAX else "")
 
     # -- for the plan --
 

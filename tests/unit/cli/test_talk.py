@@ -91,7 +91,7 @@ def test_a_second_terminal(
     assert capsys.readouterr().out.startswith("hot: dropped after epoch ")
     feed(folder, 1)
     said, told = tail.communicate(timeout=PATIENCE)
-    assert (tail.returncode, told) == (0, "levada: The queries have been dropped.\n")
+    assert (tail.returncode, told) == (0, "levada: The queries have left.\n")
     files = sorted((folder / "out" / "hot").glob("*.ndjson"))
     published = read_ndjson(line for path in files for line in path.read_text().splitlines())
     assert read_ndjson(said.splitlines()) == published

@@ -17,6 +17,7 @@ from levada.engine.telling.sharing import tell_run
 from levada.errors import CheckpointError, UsageError
 from levada.plan.sealed.steps import Join
 from levada.plan.topology.topology import Topology
+from levada.runtime.store.verify import verify
 from levada.testing.streams import lines, write_lines
 
 W = {"w": Clause("step", 4000, 2000)}
@@ -167,5 +168,25 @@ def test_what_a_run_shares_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert "relaxed, of late" in text and "other (west): stands in west" in text
     assert "takes its part of a join" in text and " us an element, saves " in text
+    assert not verify(tmp_path / "c").damaged, "the journal is whole"
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
         tell_run(tmp_path)
+
+
+def test_joins_below_a_relaxed_one_are_not_told_as_making_nothing(tmp_path: Path) -> None:
+    """Their pairs are picked by nobody, and so not counted."""
+    write_lines(
+        tmp_path / "s.nt", [at(i, f":s{i % 3} :p {i % 4} ; :q {i} ; :r 1") for i in range(9)]
+    )
+    wide = query("SELECT *", "WINDOW :w { ?s :p ?x . ?s :q ?z . ?s :r ?y }", windows=W).text
+    with engine_on(tmp_path, sharing="relax") as engine:
+        for i in range(3):
+            engine.register(wide.replace("?x", str(i)), name=f"q{i}")
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    told = tell_run(tmp_path / "c")
+    joined = [one.operator for one in told.shared if one.operator.startswith("Join")]
+    assert len(joined) == 2
+    (top,) = told.relaxed
+    assert top.made and top.join in joined
+    assert "of 3 queries" in told.log[-1][1]

@@ -151,7 +151,7 @@ def test_rows_that_are_none_and_files_with_too_many_fields(tmp_path: Path) -> No
         (TEXT, {"sensor": "a b", "most": 1}, "Row 2, column sensor: 'a b' cannot stand in an IRI"),
         (TEXT, {"sensor": "a", "most": None}, "Row 2, column most: there is no value"),
         (TEXT, {"sensor": "a", "most": "a b"}, "Row 2, column most: 'a b' is no term"),
-        (TEXT, {"sensor": "a", "most": [1]}, "Row 2, column most: [1] is no text, number"),
+        (TEXT, {"sensor": "a", "most": [1]}, "most: it is a list, and a column stands for one"),
         (TEXT, {"sensor": "a", "most": datetime.datetime(2026, 1, 2)}, "has no time zone"),
         (HEAD + "?x ?p {{mots}} } }", {"sensor": "a", "most": 1}, "no column mots. Did you mean"),
         (HEAD + "?x ?p 1 } }", {"sensor": "a", "most": 1}, "The text names no column"),

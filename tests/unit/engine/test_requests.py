@@ -83,6 +83,11 @@ def test_a_query_comes_and_goes(tmp_path: Path, feed: Callable[[int], None]) -> 
     with engine(tmp_path, always=TEXT) as running:
         caught_up(running, 8)
         assert add(tmp_path).told == ["q: added, from 1970-01-01T00:00:03.501Z on"]
+        ends = add(tmp_path, name="ends", lifetime=30_000).told
+        assert ends == [
+            "ends: added, from 1970-01-01T00:00:03.501Z on, until 1970-01-01T00:00:33.501Z"
+        ]
+        drop(tmp_path, "ends")
         assert running.queries() == ["always", "q"]
         assert drop(tmp_path).told[0].startswith("q: dropped after epoch ")
         assert running.queries() == ["always"]

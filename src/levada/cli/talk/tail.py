@@ -59,7 +59,7 @@ class Tail:
 
     @property
     def over(self) -> bool:
-        """Whether all queries that were named have been dropped."""
+        """Whether all queries that were named have left, by themselves or dropped."""
         there = self._reader.queries() if self._names else None
         return there is not None and self._names.isdisjoint(there)
 
@@ -81,7 +81,7 @@ def tail(
                 over = own.over
                 own.show()
                 if over or not (runs or wait):
-                    _say("The queries have been dropped." if over else "No engine runs now.")
+                    _say("The queries have left." if over else "No engine runs now.")
                     return
             else:
                 own.show()

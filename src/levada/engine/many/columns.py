@@ -23,6 +23,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from levada.errors import UsageError, near
 from levada.frozen import frozen
@@ -158,6 +159,8 @@ def _plain(value: Any) -> str:
             return value.isoformat()
         case None:
             raise UnfitError("there is no value")
+        case list() | tuple() | set() | np.ndarray() | pl.Series():
+            raise UnfitError("it is a list, and a column stands for one value")
         case _:
             raise UnfitError(f"{value!r} is no text, number or instant")
 
@@ -255,4 +258,9 @@ def _instant(value: datetime.datetime) -> str:
 def _hint(value: object, column: str) -> str:
     if isinstance(value, str):
         return f'Say <{{{{{column}}}}}> for an IRI, "{{{{{column}}}}}" for a text.'
+    if isinstance(value, list | tuple | set | np.ndarray | pl.Series):
+        return (
+            "Give each of its values a column, as in IN ({{first}}, {{second}}), or register_all "
+            "a text for each row."
+        )
     return ""

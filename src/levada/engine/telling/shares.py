@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from levada.frozen import frozen
+from levada.plan.sealed.joins import MADE
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.dear import in_vain
 
@@ -69,9 +70,10 @@ def _inputs(plan: Plan, at: At) -> Iterator[At]:
 
 @frozen
 class RelaxedStatus:
-    """A relaxed join, of late: rows that it was ``given``, pairs that it has ``made``, those that
-    some query ``wanted``, rows that queries had of them (``picked``); its work, by what its queries
-    would at least have without each other. Where that is large a newcomer has a join of its own.
+    """A relaxed join of which queries pick rows, of late: rows that it was ``given``, pairs that it
+    has ``made``, those that some query ``wanted``, rows that queries had of them (``picked``); its
+    work, by what its queries would at least have without each other. Where that is large a newcomer
+    has a join of its own.
     """
 
     join: str
@@ -85,10 +87,12 @@ class RelaxedStatus:
 def relaxed(met: Mapping[str, Sequence[int]]) -> Iterator[RelaxedStatus]:
     """What has been counted of each, by node and member.
 
-    >>> [one.join for one in relaxed({"7 0": [100, 900, 30, 100]})]
+    >>> [one.join for one in relaxed({"3 0": [600, 0, 0, 0], "7 0": [100, 900, 30, 100]})]
     ['Join 7']
     """
     for at, counts in met.items():
+        if not counts[MADE]:
+            continue  # pairs are counted where they are picked, and not below that
         node, member = at.split()
         name = f"Join {node}" + (f" ({member})" if member != "0" else "")
         given, made, wanted, picked = counts

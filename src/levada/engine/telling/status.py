@@ -299,11 +299,8 @@ def progress_of(
     """Where a run is that has gone on for so long and has given so many results; ``before``: what
     the runs before it had come to.
     """
-    # others wait for these
     given = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
     w = {n: s.watermark for n, s in given.items()}
-    open_ = {n: v for n, v in w.items() if v < MAX}
-    holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
     ever, past = _ever(manifest), Ever() if before is None else _ever(before)
     return Progress(
         ever.epochs - past.epochs,
@@ -311,7 +308,6 @@ def progress_of(
         results,
         seconds,
         w,
-        holder,
         ever=None if before is None else ever,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from levada.engine.delivery.deliveries import Deliveries
@@ -20,7 +21,9 @@ from levada.engine.telling.status import (
 )
 from levada.engine.telling.summary import Progress
 from levada.errors import UsageError
-from levada.model.names import shown
+from levada.model.names import is_derived, shown
+from levada.model.time import MAX
+from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.records import going_on
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.runtime.store.totals.kept import of_last
@@ -55,8 +58,9 @@ class Told:
             return Progress(0, 0, 0, 0.0, awaits=STARTING)
         driver = self._driver
         results, seconds = driver.publication.told.solutions, time.monotonic() - driver.began
-        found = progress_of(driver.last, driver.before, results, seconds)
-        return replace(found, awaits=driver.awaits)
+        found, plan = progress_of(driver.last, driver.before, results, seconds), driver.epochs.plan
+        holder = None if plan is None else _holder(found.watermarks, plan)
+        return replace(found, awaits=driver.awaits, holds_back=holder)
 
     def _solutions(self) -> dict[str, int]:
         """The results of each query in this run."""
@@ -119,3 +123,18 @@ class Told:
     def _begun(self) -> bool:
         """Whether it has been started, or closed."""
         return self._settled.is_set()
+
+
+def _holder(watermarks: Mapping[str, int], plan: Plan) -> str | None:
+    """The stream, of these from outside, that holds queries back most: the least of those that some
+    query reads together. Who reads what queries make waits for whatever these read.
+    """
+    read = [name for name in watermarks if name in plan.read]
+    held = set()
+    for streams in plan.together:
+        made = any(map(is_derived, streams))
+        own = [name for name in read if made or name in streams]
+        if len(own) > 1:
+            held.add(min(own, key=lambda name: watermarks[name]))
+    open_ = [name for name in read if name in held and watermarks[name] < MAX]
+    return min(open_, key=lambda name: watermarks[name], default=None)

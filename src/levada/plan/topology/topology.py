@@ -225,7 +225,8 @@ class Topology:
         why, version = self.relaxations.apart.get(query, ""), self.version + 1
         self.journal.came(version, query, why, self.sites.chosen.get(query))
         if partners := self.relaxations.partners(query):
-            self.journal.tell(version, f"{query} takes its part of a join with {partners} others")
+            told = f"{query} takes its part of a join of {partners + 1} queries"
+            self.journal.tell(version, told)
 
     def _refused(self, name: str, wants: Iterable[Wants], newcomer: Wants) -> str:
         """Why who wants this gets no part of the relaxed joins of the query of this name; "": it
@@ -259,7 +260,7 @@ class Topology:
             self._count(switch.node, switch.member, -1)
         self.orders.forget(name)
         if partners := self.relaxations.partners(name):
-            told = f"{name} leaves a join to {partners} others, which keeps what these want"
+            told = f"{name} leaves a join of {partners + 1} queries, which keeps what others want"
             self.journal.tell(self.version + 1, told)
         self.journal.left(name)
         self.relaxations.forget(name)

@@ -241,7 +241,7 @@ def check(root: Path, item: Item, tell: Tell = lambda size: None) -> None:
             OF_PLANS[item.kind](path)
         case "setup":
             read_file(path, Setup, SETUPS)
-        case "letters" | "suspended" | "outputs" | "deaths" | "table" | "graph":
+        case "letters" | "suspended" | "sharing" | "outputs" | "deaths" | "table" | "graph":
             read_sealed(path)
         case "requested":
             read_ledger(root)

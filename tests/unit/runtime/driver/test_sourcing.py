@@ -299,6 +299,26 @@ BOTH = query(
 )
 
 
+def test_a_stream_that_no_query_reads_holds_none_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does one that queries read alone."""
+    write_lines(tmp_path / "s.nt", ELEMENTS[:4])
+    for name in "tu":
+        write_lines(tmp_path / f"{name}.nt", [element(0, "a0 q 7")])
+    e = Engines(tmp_path, monkeypatch)
+    with e.engine:
+        for stream in (S, T, "http://e/u"):
+            e.engine.stream(stream, tmp_path / f"{stream[-1]}.nt")
+        register(e.engine, [STEPS])
+        e.engine.start()
+        e.until(lambda: e.read(S) == 4 and e.read(T) == 1)
+        assert e.engine.progress().holds_back is None
+        register(e.engine, [BOTH])
+        e.until(lambda: e.engine.progress().holds_back == T)
+        e.engine.stop()
+
+
 def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

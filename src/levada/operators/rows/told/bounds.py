@@ -19,6 +19,7 @@ from levada.model.arrays import Bools, Bytes, Doubles, Ints, Longs
 from levada.model.expression import Function
 from levada.model.frame import Frame
 from levada.model.term import Kind
+from levada.operators.expressions.values import Column
 from levada.operators.rows.compute import parameters
 from levada.operators.rows.edges import value
 from levada.operators.rows.told import texts
@@ -27,6 +28,8 @@ from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 
+_Compared = tuple[Function, Column]
+"""A comparison, with the constants of each row."""
 NO_TEXTS = pl.Series([], dtype=pl.Binary)
 END = 2.0**1000
 """Numbers are below; it stands for infinity itself. Instants are beyond."""
@@ -129,44 +132,44 @@ class _Edge(NamedTuple):
 
 def bounds_of(node: PlanNode[s.Pick], number: int) -> Bounds:
     """The interval of each member's range, and whether it says all."""
-    return within(node, [test for test in node.step.tests if test.range == number])
+    tests = [test for test in node.step.tests if test.range == number]
+    order = tests[0].order if tests else Order.VALUE
+    constants = node.known(parameters)
+    compared = [(test.function, constants[test.param]) for test in tests]
+    return within(compared, order, len(node.members))
 
 
-def within(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
-    """The interval of each member's constants in comparisons of one order."""
-    if tests and tests[0].order is not Order.VALUE:
-        return _of_texts(node, tests)
-    return _of_values(node, tests)
+def within(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
+    """The intervals of n rows of constants in comparisons of one order."""
+    return _of_values(compared, n) if order is Order.VALUE else _of_texts(compared, order, n)
 
 
-def _of_values(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
+def _of_values(compared: Sequence[_Compared], n: int) -> Bounds:
     """Infinity is no border, since what has none ends there. A range of numbers ends where instants
     begin, and the other way round; whose conditions are on both says nothing.
     """
-    n = len(node.members)
-    values = [Numbers.of(*node.known(parameters)[test.param].values()) for test in tests]
+    values = [Numbers.of(*constants.values()) for _, constants in compared]
     times = [own.d > END for own in values]
     time = times[0] if times else np.zeros(n, np.bool_)
-    low, high = np.where(time, END, -np.inf), np.where(time | (not tests), np.inf, END)
+    low, high = np.where(time, END, -np.inf), np.where(time | (not compared), np.inf, END)
     told = np.logical_and.reduce([np.ones(n, np.bool_), *(own == time for own in times)])
     edges = [
-        _Edge(test.function, own.d, own.exact & np.isfinite(own.d))
-        for test, own in zip(tests, values, strict=True)
+        _Edge(function, own.d, own.exact & np.isfinite(own.d))
+        for (function, _), own in zip(compared, values, strict=True)
     ]
     return _between(edges, Bounds(low, high, time, np.zeros(n, np.bool_), told))
 
 
-def _of_texts(node: PlanNode[s.Pick], tests: Sequence[s.Comparison]) -> Bounds:
+def _of_texts(compared: Sequence[_Compared], order: Order, n: int) -> Bounds:
     """What starts with a text is from it to whatever is behind all that does."""
-    n, constants = len(node.members), node.known(parameters)
     edges = list[tuple[Function, pl.Series]]()
-    for test in tests:
-        told = texts.Told.of(constants[test.param], test.order).texts
-        if test.function is Function.STRSTARTS:
+    for function, constants in compared:
+        told = texts.Told.of(constants, order).texts
+        if function is Function.STRSTARTS:
             edges.append((Function.GREATER_EQUAL, told))
             edges.append((Function.LESS, pl.select(told + pl.lit(texts.BEHIND)).to_series()))
         else:
-            edges.append((test.function, told))
+            edges.append((function, told))
     borders = _sorted([own.drop_nulls() for _, own in edges])
     placed = [_placed(function, own, borders) for function, own in edges]
     low, high, never = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, np.bool_)

@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.model.segments import ranges
 from levada.model.term import Kind
+from levada.operators.expressions.values import from_texts
 from levada.operators.rows.compute import parameters
 from levada.operators.rows.told.bounds import Axis, Bounds, bounds_of, within
 from levada.plan.sealed import steps as s
@@ -116,14 +118,15 @@ def points_of(node: PlanNode[s.Pick], i: int) -> Points | None:
 
 
 def _points(node: PlanNode[s.Pick], own: Listed, order: Order) -> Points:
-    """In an order; of equal values of a member one, so that no row is its twice."""
-    equal = (s.Comparison(0, own.slot, Function.EQUAL, i, order) for i in own.params)
-    each = Bounds.together([within(node, (test,)) for test in equal])
-    n = len(node.members)
+    """In an order; of equal values of a member one, so that no row is its twice. All constants are
+    read at once: each reading costs Polars' calls, however few they are.
+    """
+    n, parts = len(node.members), [node.known(parameters)[i] for i in own.params]
+    constants = from_texts(pl.concat([part.texts() for part in parts]))
+    each = within([(Function.EQUAL, constants)], order, constants.n)
     told: Bools = np.logical_and.reduce(each.told.reshape(-1, n), axis=0)
     if own.text:  # what STR() makes equals nothing else, though 5 has characters, too
-        kinds = [node.known(parameters)[i].kinds() == Kind.STRING for i in own.params]
-        told &= np.logical_and.reduce(kinds, axis=0)
+        told &= np.logical_and.reduce([part.kinds() == Kind.STRING for part in parts], axis=0)
     at = np.where(told, each.low.reshape(-1, n), -np.inf)
     by_value = np.argsort(at, axis=0, kind="stable")
     at = np.take_along_axis(at, by_value, axis=0)

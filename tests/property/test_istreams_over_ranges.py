@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from asking import STREAM, at
+from asking import STREAM, at, query
 from cases.sketches import Sketch
 from cases.windows import Clause
 from coming import PHASES, Coming, World, check, counters
@@ -23,6 +23,7 @@ from levada.model.frame import Frame
 from levada.model.limits import Memory
 from levada.operators.border.by_range import changes
 from levada.operators.border.by_range.ends import entries
+from levada.testing.question import Element
 
 pytestmark = pytest.mark.timeout(0)
 MANY = os.environ.get("LEVADA_CASES")
@@ -77,6 +78,28 @@ def test_each_says_what_it_says_alone(random_seed: int, grid: int) -> None:
         coming = [drawn(draw, step, options, i) for i in range(12 if MANY else 8)]
         mixed = ("relax", draw.choice(("off", "exact", "relax")), "relax", "relax")
         check(coming, world(draw), counters(), draw.randrange(8), mixed)
+
+
+def test_who_stands_for_all_goes_while_rows_wait() -> None:
+    """Those of one stream, beside others over a stream that is far ahead."""
+
+    def over(stream: str, name: str, length: int, goes: int = PHASES) -> Coming:
+        clause = Clause("step", length, 2000)
+        group = "WINDOW :w { ?x :p ?y . ?x :q ?z }"
+        windows = {"w": (f"http://e/{stream}", clause)}
+        asked = query("SELECT ?x", group, name=name, windows=windows, output="ISTREAM")
+        return Coming(asked, goes=goes)
+
+    def told(first: int) -> list[Element]:
+        words = (":p :y", ":q :z")
+        return [at(first + 700 * i, f":x{i % 3} {word}") for i in range(12) for word in words]
+
+    coming = [
+        over("s", "s2", 2000), over("s", "s4", 4000),
+        over("t", "t2", 2000), over("t", "t4", 4000, 1), over("t", "t6", 6000, 2),
+    ]  # fmt: skip
+    streams = {"http://e/s": told(50_000), "http://e/t": told(0)}
+    check(coming, World(streams, dict.fromkeys(streams, (10, 18))), counters())
 
 
 def lotted(lot: int, memory: str) -> Callable[[Engine], None]:

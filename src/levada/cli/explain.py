@@ -246,7 +246,8 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def tree(value: Any) -> Any:
-    """A tree of dataclasses as JSON-able values: each an object with its class under "type".
+    """A tree of dataclasses and structs as JSON-able values: each an object with its class under
+    "type".
 
     >>> from levada.algebra.nodes import InWindow
     >>> tree((InWindow(0), None))
@@ -261,6 +262,8 @@ def tree(value: Any) -> Any:
             "type": type(value).__name__,
             **{part.name: tree(getattr(value, part.name)) for part in fields(value)},
         }
+    if isinstance(value, msgspec.Struct):
+        return {"type": type(value).__name__, **tree(msgspec.structs.asdict(value))}
     if isinstance(value, (tuple, list)):
         return [tree(item) for item in value]
     if isinstance(value, dict):

@@ -64,6 +64,19 @@ def test_queries_that_share_are_told_with_who_uses_what(
     ]
 
 
+def test_what_joins_of_three_patterns_share_as_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their orders are told, too."""
+    group = "?s :v ?v . ?s :u ?u . ?u :t ?t"
+    Path("three.rq").write_text(QUERY.replace("{ ?s :v ?v }", f"{{ {group} }}"))
+    Path("other.rq").write_text(QUERY.replace("{ ?s :v ?v }", f"{{ {group} FILTER(?t > 1) }}"))
+    found = json.loads(shown(capsys, "three.rq", "other.rq", "--sharing", "relax", "--json"))
+    looked = found["orders"]["three"]
+    assert looked[0]["type"] == "Looked" and "?s <http://e/v> ?v" in looked[0]["order"]
+    assert any(one["chosen"] for one in looked)
+
+
 def test_the_topology_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(shown(capsys, "hot.rq", "wide.rq", "--stage", "topology", "--json"))
     assert (found["stage"], found["queries"]) == ("topology", ["hot", "wide"])

@@ -9,7 +9,7 @@ one. Where nothing can cancel (``certain``) rows pass at their start and are not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
 from levada.windows.state.pieces import Piece, State, due_together
 from levada.windows.zset import consolidate, expand
+
+Renew = Callable[[Frame], Frame]
 
 
 def changes(node: PlanNode[s.Changes], inputs: Inputs, env: Env) -> Frame | None:
@@ -146,9 +148,16 @@ def _ends_at_next_report(rows: Frame, calendar: Calendar) -> Frame:
     return rows.with_(**{col.END: end})
 
 
-def due_rows(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
+def as_kept(rows: Frame) -> Frame:
+    """Rows of a state as they are."""
+    return rows
+
+
+def due_rows(
+    state: State, key: str, column: str, calendar: Calendar, *, renew: Renew = as_kept
+) -> list[Frame]:  # fmt: skip
     """The rows of before whose instant in this column is due; only pieces with such rows, and only
-    these rows, are looked at.
+    these rows, are looked at. ``renew``: whose they are now.
     """
     low, high = calendar.low, calendar.high
     least, greatest = int(low.min()), int(high.max())
@@ -157,7 +166,7 @@ def due_rows(state: State, key: str, column: str, calendar: Calendar) -> list[Fr
         if piece.low <= greatest:
             rows = state.frame(piece)
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
-            some = state.own(piece, rows.slice(int(first), int(last)))
+            some = renew(state.own(piece, rows.slice(int(first), int(last))))
             state.touched += some.n
             found.append(
                 some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))
@@ -180,7 +189,9 @@ def _ending(
     remember_by(state, key, col.END, later, calendar.made)
 
 
-def remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
+def remember_by(
+    state: State, key: str, column: str, rows: list[Frame], high: Times, *, renew: Renew = as_kept
+) -> None:  # fmt: skip
     """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones
     together (``due_together``).
     """
@@ -189,7 +200,7 @@ def remember_by(state: State, key: str, column: str, rows: list[Frame], high: Ti
     if some:
         pieces.append(_sort(state, column, concat(some)))
     if (start := due_together(pieces)) < len(pieces):
-        every = concat([state.whole(p) for p in pieces[start:]])
+        every = renew(concat([state.whole(p) for p in pieces[start:]]))
         left = every.where(every[column] > high[every["op"]])
         pieces = [*pieces[:start], *([_sort(state, column, left)] if left.n else [])]
     state.replace(key, pieces)

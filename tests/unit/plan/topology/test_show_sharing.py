@@ -156,6 +156,35 @@ def test_the_lattice_has_all_joins_and_shows_the_first_of_many() -> None:
     assert "      and 3 more conditions, of 3 queries" in lines
 
 
+def test_the_lattice_says_of_a_join_what_all_its_queries_have() -> None:
+    """Not the condition of whoever came first; the window of each pattern, and of numbers alone."""
+    pair = "?x :p ?y . ?x :q ?z"
+    groups = {"over": f"{CLAUSE} {pair} FILTER(?y > 3)", "all": f"{CLAUSE} {pair}"}
+    counts = {f"n{n}": f"[TRIPLES {n}] {pair}" for n in (4, 5)}
+    (top,) = told(Sharing.RELAX, groups | counts)[1].lattice
+    text = "join of (- <http://e/p> -), (- <http://e/q> -)"
+    assert [(join.text, join.queries) for join in top.below] == [
+        (text, ("over", "all")),
+        (text, ("n4", "n5")),
+    ]
+    (numbered,) = top.below[1].below
+    assert [one.text for one in numbered.below] == ["[ROWS 4]", "[ROWS 5]"]
+    apart = (
+        "PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT6S] "
+        "FROM NAMED WINDOW :u ON :s [RANGE PT4S] "
+        "WHERE { WINDOW :w { ?x :q ?z . ?z :r ?t } WINDOW :u { ?x :p ?y } }"
+    )
+    found = Topology({STREAM: StreamFacts()}, (), Sharing.RELAX)
+    query = optimize(translate(parse(apart), text=apart))
+    found.add("apart", query, MIN)
+    (top,) = tell(found, {"apart": lower(query, found.facts).root}).lattice
+    (join,) = top.below
+    windows = join.below[0].below[0].text.split("] [")
+    patterns = [word for word in "pqr" if f"/{word}>" in join.text]
+    order = sorted(patterns, key=lambda word: join.text.index(f"/{word}>"))
+    assert ["4" in one for one in windows] == [word == "p" for word in order]
+
+
 def test_group_bys_that_differ_in_texts_fold_rows_together() -> None:
     conditions = ('STRSTARTS(STR(?v), "1")', 'STRSTARTS(STR(?v), "2")', 'STR(?v) < "3"')
     groups = {f"q{i}": f"{CLAUSE} ?x :p ?v FILTER({one})" for i, one in enumerate(conditions)}

@@ -1,5 +1,6 @@
-"""Queries whose ranges overlap, and IStreams over windows of other ranges, killed before changes of
-the disk: their rows wait once for reports of all, and are shown by cell, whoever goes on.
+"""Queries whose ranges overlap, IStreams over windows of other ranges, and queries that read their
+patterns in one window or in two and list values, killed before changes of the disk: their rows are
+kept once for all, and are shown by cell, whoever goes on.
 
 Before every change with ``LEVADA_CASES``, else before some: a run takes a third of a second.
 """
@@ -25,9 +26,19 @@ WHERE {{{{ WINDOW :w {{{{ ?a :p ?v . ?a :q ?z FILTER(?v > {{0}}) }}}} }}}}"""
 ISTREAM = f"""PREFIX : <http://e/> REGISTER ISTREAM :o AS
 SELECT ?a ?z FROM NAMED WINDOW :w ON <{S}> [RANGE PT{{0}}S]
 WHERE {{{{ WINDOW :w {{{{ ?a :p ?v . ?a :q ?z }}}} }}}}"""
+APART = f"""PREFIX : <http://e/>
+SELECT ?a ?v ?z FROM NAMED WINDOW :w ON <{S}> [RANGE PT{{0}}S]
+FROM NAMED WINDOW :u ON <{S}> {step(1500, 500).rspql}
+WHERE {{{{ WINDOW :w {{{{ ?a :p ?v }}}} WINDOW :u {{{{ ?a :q ?z }}}}
+FILTER(?v IN (0, {{0}}, 3)) }}}}"""
+LISTED = TEXT.replace("?v > {0}", "?v IN (1, {0}, 3)")
 ASKED = {
     "conditions": [Asked(TEXT.format(i), f"above-{i}") for i in (-1, 0, 1, 2)],
     "ranges": [Asked(ISTREAM.format(i / 2), f"of-{i}") for i in (1, 2, 3, 6)],
+    "windows": [
+        *(Asked(APART.format(i), f"apart-{i}") for i in (1, 2)),
+        *(Asked(LISTED.format(i), f"one-{i}") for i in (0, 2)),
+    ],
 }
 STRIDE = 1 if "LEVADA_CASES" in os.environ else 45
 

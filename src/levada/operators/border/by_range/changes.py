@@ -20,6 +20,7 @@ new for all.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -77,16 +78,19 @@ def _begun(
     node: PlanNode[s.RangedChanges], frame: Frame | None, env: Env, calendar: Calendar,
     families: Families,
 ) -> Frame:  # fmt: skip
-    """The rows that have begun by the due reports, with their keys; the others wait."""
-    ahead = f"{node.id}.ahead"
-    begun = [_renewed(rows, families) for rows in due_rows(env.state, ahead, col.BEGIN, calendar)]
+    """The rows that have begun by the due reports, with their keys; the others wait. Who stood for
+    all when they came may have gone: what is due then is no matter of his, whose place may look
+    like a member over another stream.
+    """
+    ahead, renew = f"{node.id}.ahead", partial(_renewed, families=families)
+    begun = due_rows(env.state, ahead, col.BEGIN, calendar, renew=renew)
     waiting = []
     if frame is not None and frame.n:
         new = _spans(node, frame, families)
         due = new[col.BEGIN] <= calendar.high[new["op"]]
         begun.append(new.where(due))
         waiting.append(new.where(~due & (new[col.BEGIN] < MAX)))
-    remember_by(env.state, ahead, col.BEGIN, waiting, calendar.high)
+    remember_by(env.state, ahead, col.BEGIN, waiting, calendar.high, renew=renew)
     begun = [rows for rows in begun if rows.n]
     if not begun:
         return Frame({}, 0)

@@ -13,11 +13,12 @@ higher is common to all that is below it, so a newcomer's join is found by a way
           ..
 
     sources       the streams, and whether static data
-    joins         the relaxed join, by the texts of its patterns and conditions; or what GROUP BYs
-                  read. Two of the same text hang together by other variables
+    joins         the relaxed join, by the texts of its patterns, and of the conditions that all
+                  of its queries have; or what GROUP BYs read. Two of the same text hang together by
+                  other variables
     conditions    the terms, comparisons and conditions that were taken out of it
-    windows       those of its patterns, in their order; rows that are grouped are told apart by
-                  none
+    windows       that of all its patterns, or one for each, in their order; rows that are grouped
+                  are told apart by none
 
 Columns are no level: those of a join are the union of what its queries read. Whether a join is one
 with its neighbours follows from the mode and from who was there (``show_sharing``).
@@ -27,12 +28,16 @@ Cost: linear in the queries, for ``explain`` alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import islice
+from operator import and_
 
 from levada.frozen import frozen
 from levada.model.names import shown
 from levada.model.term import Literal
+from levada.model.time import WindowKind
 from levada.plan.install.common import Key
 from levada.plan.install.relax import Block, Wants
 from levada.plan.install.shared.relaxations import Relaxations
@@ -58,10 +63,12 @@ class Level:
 
 @frozen
 class _Way:
-    """A join's way from the top: of each level by what it is told apart, and its text."""
+    """A join's way from the top: of each level by what it is told apart, and the parts of its
+    text.
+    """
 
     query: str
-    steps: tuple[tuple[object, str], ...]
+    steps: tuple[tuple[object, tuple[str, ...]], ...]
 
 
 KINDS = ("sources", "joins", "conditions", "windows")
@@ -84,18 +91,45 @@ def _below(ways: Sequence[_Way], level: int) -> Iterator[Level]:
         apart.setdefault(way.steps[level][0], []).append(way)
     for own in apart.values():
         queries = tuple(dict.fromkeys(way.query for way in own))
-        text = own[0].steps[level][1]
+        text = _text(level, [way.steps[level][1] for way in own])
         yield Level(KINDS[level], text, queries, tuple(_below(own, level + 1)))
 
 
-def _steps(key: Key, block: Block) -> Iterator[tuple[object, str]]:
-    streams = ", ".join(dict.fromkeys(map(shown, _streams(block.relaxed)))) or "static data"
+def _text(level: int, ways: Sequence[tuple[str, ...]]) -> str:
+    """The parts that all ways have: what one lacks is none of their join."""
+    first = ways[0]
+    common = reduce(and_, map(Counter, ways)) if any(way != first for way in ways) else None
+    told = first if common is None else tuple(_taken(first, common))
+    if KINDS[level] == "windows":
+        return " ".join(told)
+    if KINDS[level] == "joins":
+        return f"{told[0]} {', '.join(told[1:])}"
+    return ", ".join(told)
+
+
+def _taken(told: Iterable[str], common: Counter[str]) -> Iterator[str]:
+    for part in told:
+        if common[part]:
+            common[part] -= 1
+            yield part
+
+
+def _steps(key: Key, block: Block) -> Iterator[tuple[object, tuple[str, ...]]]:
+    streams = tuple(dict.fromkeys(map(shown, _streams(block.relaxed)))) or ("static data",)
     yield streams, streams
     what = "join of" if block.joined else "rows grouped of"
-    yield key, f"{what} {', '.join(parts(block))}"
+    yield key, (what, *parts(block))
     wants = block.wants
-    yield (wants.terms, wants.tests, wants.rest), ", ".join(_conditions(wants)) or ALL
-    yield wants.windows, " ".join(window.describe() for window in wants.windows) or EACH
+    yield (wants.terms, wants.tests, wants.rest), tuple(_conditions(wants)) or (ALL,)
+    yield wants.windows, tuple(_windows(block)) or (EACH,)
+
+
+def _windows(block: Block) -> Iterator[str]:
+    """The window of all patterns, or that of each; of a count window by numbers that of these."""
+    own = block.wants.windows
+    if len(own) > 1 and block.leaves:
+        own = tuple([own[at] for at in block.leaves])
+    yield from (w.describe() for w in own if w.kind is not WindowKind.COUNT or w.count)
 
 
 def _streams(op: Op) -> Iterator[str]:

@@ -251,7 +251,11 @@ def as_expected(reports: Iterable[Got]) -> list[Report]:
 
 
 def feed(engine: Engine, path: Path, elements: Sequence[Element]) -> None:
-    """Appends elements and waits until they are read."""
+    """Appends elements and waits until they are read. One that has begun a moment ago on a checkpoint
+    does not know at once what was read before.
+    """
+    if path.stat().st_size:
+        until_engine(engine, engine._records)
     before = sum(r.elements for r in engine._records().values())
     with path.open("a") as file:
         file.writelines(f"{line}\n" for line in lines(elements))

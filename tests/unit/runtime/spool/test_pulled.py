@@ -56,11 +56,14 @@ class Events(http.server.ThreadingHTTPServer):
         if self.over.is_set():
             return
         self.over.set()
+        self.hang_up()
+        self.shutdown()
+        self.server_close()
+
+    def hang_up(self) -> None:
         for each in self.open:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-        self.shutdown()
-        self.server_close()
 
     @property
     def path(self) -> str:
@@ -213,9 +216,11 @@ def test_a_token_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None:
     """As where a file of secrets is replaced just when the connection breaks."""
     server, file = Events(), tmp_path / "token"
     file.write_text("one\n")
-    server.events, server.most = [statement(k) for k in range(5)], 5
+    server.events = [statement(k) for k in range(5)]
     with listening(server.path, password=f"file:{file}") as (engine, _):
+        until(lambda: elements(engine) == 5)
         file.unlink()
+        server.hang_up()
         until(lambda: "cannot be read" in engine.progress().awaits)
         server.events += [statement(k) for k in range(5, 9)]
         file.write_text("other\n")

@@ -216,7 +216,9 @@ def frozen(row: Solution) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((name, _normal(name, term)) for name, term in row.items()))
 
 
-PLAIN = frozenset(("?x", "?y", "?z", "?v", "?u", "?s", "?t", "?d", "?m", "?h", "?k", "?f", "?o"))
+PLAIN = frozenset(
+    ("?x", "?y", "?z", "?v", "?u", "?s", "?t", "?d", "?m", "?h", "?k", "?f", "?o", "?j", "?i")
+)
 """Names that patterns give terms of the data, as they are written there."""
 
 

@@ -46,7 +46,7 @@ SIZES = (4, 6, 8, 8, 10, 12)
 
 
 SHARES = {
-    "ranges": (0.0, 0.9, 0.4, 0.02), "divided": (0.6, 0.5, 0.6, 0.4), "all": (0.4, 0.6, 0.85, 0.7),
+    "ranges": (0.0, 0.9, 0.1, 0.02), "divided": (0.6, 0.5, 0.6, 0.4), "all": (0.4, 0.6, 0.85, 0.7),
     "lists": (0.05, 0.4, 1.0, 0.95), "relax": (0.1, 0.5, 1.0, 0.95), "tuples": (0.0, 0.0, 0.0, 0.0),
 }  # fmt: skip
 """How often patterns are in several windows, IStreams, under conditions, with other constants."""
@@ -131,7 +131,7 @@ class World:
     def constants(self) -> tuple[Triple, ...]:
         """The patterns; a constant in the place of some variable in some."""
         form, found = self.form, list(self.patterns)
-        if form.random() < 0.15:
+        if form.random() < (0.04 if self.kind == "ranges" else 0.15):
             at, place = form.randrange(len(found)), form.choice("so")
             of_list = found[at].p == J and place == "o"
             term = self.lists.term() if of_list else self.lists.rng.choice(NODES[:2])
@@ -170,7 +170,7 @@ class World:
     def more(self, windows: Sequence[str]) -> Group:
         """Seldom something above the join."""
         form, window = self.form, self.rng.choice(windows)
-        if form.random() > 0.08:
+        if form.random() > (0.03 if self.kind == "ranges" else 0.08):
             return ()
         inner: Group = (In(window, (form.choice((Triple("?x", R, "?s"), J1, Q1)),)),)
         if form.random() < 0.4:
@@ -183,7 +183,7 @@ class World:
         if not names:
             return Select((Item("?n", Call("count", ("*",))),), group)
         kind = form.random()
-        if kind < 0.08:
+        if kind < (0.03 if self.kind == "ranges" else 0.08):
             return counting(aggregate(form, group, [n for n in names if n in "?x?y?z"] or names))
         if kind >= 0.7:
             names = form.sample(names, form.randrange(1, len(names) + 1))

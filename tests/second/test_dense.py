@@ -23,8 +23,8 @@ from second.drive import differences, run
 from second.small import smaller
 
 CASES = int(os.environ.get("LEVADA_CASES", "0"))
-FEW = 16
-"""Of CI, which are short ones: two of each kind."""
+FEW = 8
+"""Of CI, which are short ones: one of each kind (``draw_dense.KINDS``)."""
 NEEDED = ("ranges of one operator", "one window and several", "told by points", "relaxed join",
           "CQL")  # fmt: skip
 pytestmark = pytest.mark.timeout(0)

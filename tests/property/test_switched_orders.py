@@ -158,5 +158,4 @@ def test_of_several_conjunctions_the_right_one_goes_over() -> None:
     told = (":a :p 1", ":b :q :a", ":a :p 3", ":c :q :a", ":b :p 2", ":a :q :b")
     stream = [at(200 * i, told[i % len(told)]) for i in range(36)]
     world = World({S: stream}, {S: (12, 24)})
-    orders = {"orders": Lots(87), "looks": 1, "epoch_rows": 2}
-    check([one], world, {"exact": Counter()}, **orders)
+    check([one], world, {"exact": Counter()}, orders=Lots(87), looks=1, epoch_rows=2)

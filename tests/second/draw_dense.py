@@ -10,7 +10,7 @@ from random import Random
 
 from second import draw
 from second.case import PHASES, Case, Coming, Running, Said
-from second.cql import SCHEMAS
+from second.cql import SCHEMAS, Relation
 from second.draw_lists import Lists
 from second.draw_query import aggregate, made
 from second.draw_tables import LENGTHS, relations, row
@@ -275,12 +275,11 @@ def case(seed: int) -> Case:
         lot=rng.choice((None, *[rng.randrange(1 << 30)] * 2)),
         epoch_rows=rng.choice((1, 4, 9, 9, 20, 1000)),
     )  # fmt: skip
-    asked = (
-        relations(rng, of) if tuples
-        else [draw.tried(rng, found, world.query, 3) for _ in range(of)]
-    )  # fmt: skip
-    asked = [replace(one, name=f"q{i}") for i, one in enumerate(asked)]
-    coming = draw.comings(rng, asked, found)
+    asked: list[Query | Relation] = [*relations(rng, of)] if tuples else []
+    while len(asked) < of:
+        asked.append(draw.tried(rng, found, world.query, 3))
+    named = [replace(one, name=f"q{i}") for i, one in enumerate(asked)]
+    coming = draw.comings(rng, named, found)
     return replace(found, coming=settled(rng, coming), options=options(rng))
 
 

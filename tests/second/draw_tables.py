@@ -17,7 +17,7 @@ LENGTHS = (250, 500, 1000, 1500, 2000, 2250, 3000, 4000, 5000, 7500)
 INTEGERS = (0, 1, 2, 3, -1, 2**53, 2**53 + 1)
 DOUBLES = (0.0, -0.0, 1.0, 2.5, 3.0, 0.1, 9007199254740992.0)
 WORDS = ("a", "b", "1", "")
-OF = {"k": INTEGERS, "w": INTEGERS, "v": DOUBLES, "s": WORDS}
+OF: dict[str, tuple[Value, ...]] = {"k": INTEGERS, "w": INTEGERS, "v": DOUBLES, "s": WORDS}
 
 
 def row(rng: Random, stream: str) -> tuple[tuple[str, Value], ...]:
@@ -82,7 +82,9 @@ def columned(rng: Random, streams: Sequence[str], form: int) -> Of:
     at = 0 if rng.random() < 0.7 else rng.randrange(len(streams))
     name = rng.choice([c for c in SCHEMAS[streams[at]] if c != "s" or rng.random() < 0.3])
     of = column(f"T{at}.{name}")
-    few = OF[name] if name == "s" else rng.choice((OF[name][:4], OF[name], (*INTEGERS, *DOUBLES)))
+    few = OF[name]
+    if name != "s":
+        few = rng.choice((OF[name][:4], OF[name], (*INTEGERS, *DOUBLES)))
 
     def some(n: int) -> tuple[Of, ...]:
         return tuple(Of("is", of=rng.choice(few)) for _ in range(n))

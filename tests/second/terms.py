@@ -158,10 +158,10 @@ def rank(term: str | None) -> tuple[int, int, Fraction | float | str]:
     if term is None:
         return (0, 0, 0)
     kind, of = value(term)
-    if kind in RANKS:
-        return (3, 0, float(of)) if of == of else (3, -1, 0)
     if isinstance(of, Time):
         return (3, 1, of.of)
+    if kind in RANKS:
+        return (3, 0, float(of)) if of == of else (3, -1, 0)
     return ({"blank": 1, "iri": 2}.get(kind, 3), 2, of)
 
 

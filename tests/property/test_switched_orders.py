@@ -22,10 +22,11 @@ from test_arrangements_of_streams import joined
 from test_orders_of_joins import sets
 from test_shared_is_alone import latenesses
 
-from asking import S, T
+from asking import S, T, at, query
 from cases.elements import elements
 from cases.sketches import STREAM
 from cases.vocabulary import STATIC
+from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings
 from levada.algebra.nodes import Query
 from levada.plan.topology.switches.under_way import Begun
@@ -144,3 +145,17 @@ def test_queries_that_go_over_to_what_others_keep_say_what_each_says_alone(
     each()
     print(f"{dict(done)} of {shared}")
     assert (done["anew"] and done["done"]) or (SETS < 20 and "CI" not in os.environ)
+
+
+def test_of_several_conjunctions_the_right_one_goes_over() -> None:
+    """One of a single pattern stands before the one of three that may go over."""
+    windows = {"w": Clause("step", 1000, 500), "w2": Clause("step", 4000, 500)}
+    group = (
+        "WINDOW :w { ?y :p ?u FILTER(4.5 != ?u) FILTER(?u != 3) } "
+        "WINDOW :w2 { ?y :p ?u . ?x :q ?y }"
+    )
+    one = Coming(query("SELECT ?y ?u ?x", group, windows=windows))
+    told = (":a :p 1", ":b :q :a", ":a :p 3", ":c :q :a", ":b :p 2", ":a :q :b")
+    stream = [at(200 * i, told[i % len(told)]) for i in range(36)]
+    world = World({S: stream}, {S: (12, 24)})
+    check([one], world, {"exact": Counter()}, orders=Lots(87), looks=1, epoch_rows=2)

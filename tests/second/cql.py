@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import fsum
 from typing import TypeAlias
 
 from second.looks import content, differences, instants
@@ -181,10 +182,21 @@ def _groups(one: Choice, rows: list[Row]) -> list[Row]:
     ]
 
 
+def _sum(own: list[Value]) -> int | float | None:
+    """Of doubles it is rounded once; of integers one beyond 64 bits has no value."""
+    if any(isinstance(v, float) for v in own):
+        return fsum(own)  # type: ignore[arg-type]
+    return _within(sum(own))  # type: ignore[arg-type]
+
+
+def _within(of: int) -> int | None:
+    return of if -(2**63) <= of < 2**63 else None
+
+
 AGGREGATES: dict[str, Callable[[list[Value]], Value]] = {
     "count": lambda own: len([v for v in own if v is not None]),
-    "sum": lambda own: None if None in own else sum(own),  # type: ignore[arg-type]
-    "avg": lambda own: None if None in own else float(sum(own)) / len(own),  # type: ignore[arg-type]
+    "sum": lambda own: None if None in own else _sum(own),
+    "avg": lambda own: None if None in own else float(_sum(own) or 0) / len(own),
     "min": lambda own: None if None in own else min(own),  # type: ignore[type-var]
     "max": lambda own: None if None in own else max(own),  # type: ignore[type-var]
 }
@@ -238,7 +250,8 @@ def _compared(op: str, left: Value, right: Value) -> Value:
         return None
     if isinstance(left, float) or isinstance(right, float):
         left, right = float(left), float(right)
-    return OPERATORS[op](left, right)
+    found = OPERATORS[op](left, right)
+    return found if isinstance(found, bool | float | str | None) else _within(found)
 
 
 OPERATORS: dict[str, Callable[..., Value]] = {

@@ -180,7 +180,7 @@ def _aggregate(op: str, of: Expression, rows: Sequence[Solution]) -> str:
 
 def _divided(total: str, n: int) -> str:
     kind, of = value(total)
-    assert not isinstance(of, str)
+    assert isinstance(of, Fraction | float)
     if kind == "double":
         return number("double", float(of) / n)
     return number("decimal", Fraction(of) / n)

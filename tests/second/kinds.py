@@ -44,6 +44,8 @@ def of_plan(topology: Topology, sharing: str) -> set[str]:
         found.add(next((name for kind, name in STEPS.items() if isinstance(step, kind)), ""))
         if isinstance(step, s.ByWindow) or _has_twice(step):
             found.add("one window and several")
+        if isinstance(step, s.RangedChanges) and len(node.members.index) > 1:
+            found.add("ranges of one operator")
         if isinstance(step, s.Join) and step.relaxed:
             found.add("family" if sharing == "containment" else "relaxed join")
         if isinstance(step, s.Pick):

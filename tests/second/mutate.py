@@ -30,6 +30,9 @@ def mutated(rng: Random, near: bool, query: Query) -> Query:
     """A query with one, two or three things changed; ``near``: such as leave its shape."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         query = rng.choice(NEAR if near else CHANGES)(rng, query)
+    closes = any(w.kind in ("step", "paststep", "session") for _, w in query.windows)
+    if query.dialect == "cqels" and query.policy == "close" and not closes:
+        return replace(query, policy="change")  # who asks for closes needs such a window
     return query
 
 

@@ -26,6 +26,7 @@ from second.queries import (
     Values,
 )
 from second.terms import RANKS, BadError, normal, rank, value
+from second.times import Time
 
 Three = tuple[str, str, str]
 
@@ -216,7 +217,9 @@ def frozen(row: Solution) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((name, _normal(name, term)) for name, term in row.items()))
 
 
-PLAIN = frozenset(("?x", "?y", "?z", "?v", "?u", "?s", "?t", "?d", "?m", "?h", "?k", "?f", "?o"))
+PLAIN = frozenset(
+    ("?x", "?y", "?z", "?v", "?u", "?s", "?t", "?d", "?m", "?h", "?k", "?f", "?o", "?j", "?i")
+)
 """Names that patterns give terms of the data, as they are written there."""
 
 
@@ -224,6 +227,6 @@ def _normal(name: str, term: str) -> object:
     if name in PLAIN:
         return term
     kind, of = value(term)
-    if name not in ("?lo", "?hi") or kind not in RANKS:
+    if name not in ("?lo", "?hi") or kind not in RANKS or isinstance(of, Time):
         return normal(term)
     return ("number", float(of) if of == of else "NaN")

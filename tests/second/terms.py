@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from second.times import Time, compared, time
+
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RANKS = {"integer": 0, "decimal": 1, "double": 2}
+DIGITS = r"(\d+(\.\d*)?|\.\d+)"
+NUMERALS = {
+    "integer": re.compile(r"[+-]?\d+"),
+    "decimal": re.compile(rf"[+-]?{DIGITS}"),
+    "double": re.compile(rf"[+-]?{DIGITS}([eE][+-]?\d+)?|-?INF|NaN"),
+}
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\^\^<([^>]*)>|@(\S+))?$')
 
 
@@ -18,12 +25,12 @@ class BadError(Exception):
 
 
 class Value(NamedTuple):
-    """What a term stands for. ``kind``: integer, decimal, double, string, boolean, instant, iri,
-    blank, or other: a literal without a value.
+    """What a term stands for. ``kind``: integer, decimal, double, string, lang, boolean, dateTime,
+    date, iri, blank, or other: a literal without a value.
     """
 
     kind: str
-    of: Fraction | float | str | bool
+    of: Fraction | float | str | bool | Time
 
 
 @lru_cache(maxsize=65536)
@@ -37,21 +44,28 @@ def value(term: str) -> Value:
     assert found is not None, f"a term: {term}"
     text, datatype, language = found.groups()
     if language is not None:
-        return Value("other", term)
+        return Value("lang", term)
     kind = "string" if datatype is None else datatype.removeprefix(XSD)
     if kind == "string":
         return Value("string", re.sub(r"\\(.)", r"\1", text))
-    if kind in ("integer", "decimal"):
-        return Value(kind, Fraction(text))
-    if kind == "byte":
-        return Value("integer", Fraction(text)) if -129 < int(text) < 128 else Value("other", term)
-    if kind == "double":
-        return Value(kind, float(text.replace("INF", "inf")))
-    if kind == "boolean":
+    if kind == "boolean" and text in ("true", "false", "0", "1"):
         return Value(kind, text in ("true", "1"))
-    if kind == "dateTime":
-        return Value("instant", Fraction(str(datetime.fromisoformat(text).timestamp())))
-    return Value("other", term)
+    if kind in ("dateTime", "date"):
+        of = time(kind, text)
+        return Value("other", term) if of is None else Value(kind, of)
+    return _numeral(kind, text) or Value("other", term)
+
+
+def _numeral(kind: str, text: str) -> Value | None:
+    """What digits stand for, if they do. Of floats there are such as are the same as doubles."""
+    own = {"byte": "integer", "int": "integer", "float": "double"}.get(kind, kind)
+    if own not in NUMERALS or not NUMERALS[own].fullmatch(text):
+        return None
+    if own == "double":
+        return Value(own, float(text.replace("INF", "inf")))
+    if kind == "byte" and not -129 < int(text) < 128:
+        return None
+    return Value(own, Fraction(text))
 
 
 def number(kind: str, of: Fraction | float) -> str:
@@ -85,7 +99,7 @@ def string(of: str) -> str:
 
 def promoted(left: Value, right: Value) -> tuple[Fraction | float, Fraction | float]:
     """Two numbers as they are compared and computed: exact, or both as doubles."""
-    assert not isinstance(left.of, str) and not isinstance(right.of, str)
+    assert not isinstance(left.of, str | Time) and not isinstance(right.of, str | Time)
     if "double" in (left.kind, right.kind):
         return float(left.of), float(right.of)
     return left.of, right.of
@@ -97,15 +111,18 @@ def equal(left: str, right: str) -> bool:
     if one.kind in RANKS and two.kind in RANKS:
         a, b = promoted(one, two)
         return a == b
+    if isinstance(one.of, Time) and isinstance(two.of, Time) and one.kind == two.kind:
+        return _order(one.of, two.of) == 0
     if one.kind == two.kind and one.kind != "other":
         return one.of == two.of
     if left == right:
         return True
-    if "iri" in (one.kind, two.kind) or "blank" in (one.kind, two.kind):
+    if {"iri", "blank", "lang"} & {one.kind, two.kind}:
         return False
-    if "other" in (one.kind, two.kind):
+    kinds = {one.kind, two.kind}
+    if "other" in kinds or ("date" in kinds and kinds & {*RANKS}):
         raise BadError
-    return False  # a number, a string, a boolean, an instant: values of other kinds
+    return False  # a number, a string, a boolean, a dateTime: values of other kinds
 
 
 def less(left: str, right: str) -> bool:
@@ -116,7 +133,16 @@ def less(left: str, right: str) -> bool:
         return a < b
     if one.kind != two.kind or one.kind in ("iri", "blank", "other"):
         raise BadError
+    if isinstance(one.of, Time) and isinstance(two.of, Time):
+        return _order(one.of, two.of) < 0
     return one.of < two.of  # type: ignore[operator]
+
+
+def _order(one: Time, two: Time) -> int:
+    found = compared(one, two)
+    if found is None:
+        raise BadError
+    return found
 
 
 def truth(term: str) -> bool:
@@ -132,9 +158,11 @@ def rank(term: str | None) -> tuple[int, int, Fraction | float | str]:
     if term is None:
         return (0, 0, 0)
     kind, of = value(term)
+    if isinstance(of, Time):
+        return (3, 1, of.of)
     if kind in RANKS:
         return (3, 0, float(of)) if of == of else (3, -1, 0)
-    return ({"blank": 1, "iri": 2}.get(kind, 3), 1 if kind == "instant" else 2, of)
+    return ({"blank": 1, "iri": 2}.get(kind, 3), 2, of)
 
 
 def normal(term: str) -> object:

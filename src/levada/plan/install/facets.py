@@ -23,7 +23,8 @@ from levada.model.expression import (
     Var,
     random,
 )
-from levada.model.term import XSD, Literal
+from levada.model.term import Literal
+from levada.plan.install.told.numerals import is_number
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
@@ -50,11 +51,6 @@ _SUMS = {_F.ADD, _F.SUBTRACT, _F.PLUS, _F.MINUS}
 _COMPARE = {_F.EQUAL, _F.NOT_EQUAL, _F.LESS, _F.GREATER, _F.LESS_EQUAL, _F.GREATER_EQUAL}
 _LOGIC = {_F.AND, _F.OR, _F.NOT}
 _KIND = {_F.BOUND, _F.IS_IRI, _F.IS_BLANK, _F.IS_LITERAL, _F.IS_NUMERIC}
-_NUMBERS = {
-    XSD + t for t in ("integer", "decimal", "double", "float", "int", "long", "short", "byte")
-}
-
-
 _VALUE = {"integer": Facet.INT, "double": Facet.DBL}
 
 
@@ -99,7 +95,7 @@ def _numeric(args: tuple[Expression, ...], needs: Needs) -> None:
 def _is_number(expression: Expression) -> bool:
     """Whether the value, if there is one, is a number for certain."""
     if isinstance(expression, Const) and isinstance(expression.term, Literal):
-        return expression.term.datatype in _NUMBERS
+        return is_number(expression.term)
     if not isinstance(expression, Call) or expression.function not in _ARITHMETIC:
         return False
     return expression.function not in _SUMS or any(map(_is_number, expression.args))

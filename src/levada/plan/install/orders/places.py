@@ -29,7 +29,7 @@ def followed(
     """
     became: dict[int, Op] = {}
     _walk(root, installed, became)
-    for conjunction in conjunctions:
+    for number, conjunction in enumerate(conjunctions):
         if not 1 < len(conjunction.parts) <= MANY:
             continue
         ops = {1 << i: part for i, part in enumerate(conjunction.parts)}
@@ -40,7 +40,7 @@ def followed(
             for mask, op in there.items()
             if id(op) in installer.numbers
         }
-        yield Followed(installer, conjunction, {}), numbers
+        yield Followed(installer, conjunction, {}, number), numbers
 
 
 def placed(

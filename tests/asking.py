@@ -251,8 +251,8 @@ def as_expected(reports: Iterable[Got]) -> list[Report]:
 
 
 def feed(engine: Engine, path: Path, elements: Sequence[Element]) -> None:
-    """Appends elements and waits until they are read. One that has begun a moment ago on a checkpoint
-    does not know at once what was read before.
+    """Appends elements and waits until they are read. An engine that has begun a moment ago on a
+    checkpoint does not know at once what was read before.
     """
     if path.stat().st_size:
         until_engine(engine, engine._records)

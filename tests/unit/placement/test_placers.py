@@ -209,9 +209,9 @@ def test_the_search_is_the_same_as_plain_python() -> None:
     )
 
 
-def test_the_room_knows_errors_and_the_model_alone() -> None:
+def test_the_room_knows_errors_values_and_the_model_alone() -> None:
     for file in Path(levada.placement.__path__[0]).glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             if name.startswith("levada."):
-                assert name.split(".")[1] in {"errors", "model", "placement"}, file
+                assert name.split(".")[1] in {"errors", "frozen", "model", "placement"}, file

@@ -17,13 +17,12 @@ from random import Random
 
 import pytest
 
-from second import draw
+from second import draw, judge
 from second.case import Case, Coming, Running, expected
 from second.draw_query import aggregate, shaped, window
 from second.drive import differences, run
 from second.queries import RDF_STREAMS, Filter, In, Item, Query, Select, Triple, Window
 from second.reports import Report
-from second.small import smaller
 from second.words import NODES, A, N, P, Q, condition
 
 CASES = int(os.environ.get("LEVADA_CASES", "0"))
@@ -111,14 +110,6 @@ def difference(case: Case) -> str:
     return ""
 
 
-def differs(case: Case) -> bool:
-    """Whether a case that was made smaller differs; one that cannot be run is another one."""
-    try:
-        return bool(difference(case))
-    except Exception:
-        return False
-
-
 def told(case: Case) -> int:
     """How many reports are right."""
     return sum(len(own.reports) for own in expected(case).values() if own is not None)
@@ -135,9 +126,5 @@ def cases(random_seed: int) -> Iterator[Case]:
 
 def test_where_epochs_cut_a_stream_changes_nothing(random_seed: int) -> None:
     for case in cases(random_seed):
-        found = difference(case)
-        if found:
-            small = smaller(case, differs)
-            pytest.fail(
-                f"LEVADA_CASE={case.seed}: {found}\n\nmade small:\n{small}\n{difference(small)}"
-            )
+        if found := difference(case):
+            judge.fail(case.seed, case, found, difference)

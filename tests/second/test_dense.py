@@ -17,10 +17,8 @@ from unittest.mock import patch
 import pytest
 
 from levada.operators.rows.told import lists
-from second import draw, draw_dense
-from second.case import Case, expected
-from second.drive import differences, run
-from second.small import smaller
+from second import draw, draw_dense, judge
+from second.case import Case
 
 CASES = int(os.environ.get("LEVADA_CASES", "0"))
 FEW = 8
@@ -45,37 +43,18 @@ def pointed(found: set[str]) -> Iterator[None]:
         yield
 
 
-def difference(case: Case, kinds: Counter[str] | None = None) -> str:
-    """What an engine says otherwise than the oracle; ``kinds`` are counted."""
+def difference(case: Case, kinds: Counter[str]) -> str:
+    """As of any case; whether its lists are points of an index is counted, too."""
     found = set[str]()
     with pointed(found):
-        ran = run(case)
-    if kinds is not None:
-        kinds.update(ran.kinds | found)
-    return differences(case, expected(case), ran.reports, ran.suspended)
-
-
-def differs(case: Case) -> bool:
-    """Whether a case that was made smaller differs; one that cannot be run is another one."""
-    try:
-        return bool(difference(case))
-    except Exception:
-        return False
+        said = judge.difference(case, kinds)
+    kinds.update(found)
+    return said
 
 
 def test_what_shares_one_join_says_what_the_page_says(random_seed: int) -> None:
-    first = random_seed * draw.MILLION
-    seeds = range(first, first + (CASES or FEW))
-    if "LEVADA_CASE" in os.environ:
-        seeds = range(int(os.environ["LEVADA_CASE"]), int(os.environ["LEVADA_CASE"]) + 1)
-    print(f"cases {seeds.start} to {seeds.stop - 1}")
-    kinds = Counter[str]()
-    for seed in seeds:
-        case = draw_dense.case(seed)
-        found = difference(case, kinds)
-        if found:
-            small = smaller(case, differs)
-            pytest.fail(f"LEVADA_CASE={seed}: {found}\n\nmade small:\n{small}\n{difference(small)}")
-    print("".join(f"{n:6} {kind}\n" for kind, n in kinds.most_common()))
-    rare = [kind for kind in NEEDED if kinds[kind] <= CASES // 20]
-    assert CASES < 100 or not rare, f"of {len(seeds)} cases few or none have {rare}"
+    own = judge.seeds(random_seed * draw.MILLION, CASES or FEW)
+    kinds = judge.judged(own, draw_dense.case, difference)
+    judge.show(kinds)
+    rare = judge.rare(kinds, NEEDED, CASES)
+    assert CASES < 100 or not rare, f"of {len(own)} cases few or none have {rare}"

@@ -7,15 +7,14 @@ repeated alone by ``LEVADA_CASE=seed``.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from second import draw
+from second import draw, judge
 from second.case import PHASES, Case, expected
-from second.drive import differences, run
+from second.drive import differences
 from second.small import smaller
 
 CASES = int(os.environ.get("LEVADA_CASES", "0"))
@@ -33,56 +32,24 @@ RARER = ("one window and several", "divided group", "switch of orders")
 pytestmark = pytest.mark.timeout(0)
 
 
-def difference(case: Case, kinds: Counter[str] | None = None) -> str:
-    """What an engine says otherwise than the oracle; ``kinds`` are counted."""
-    ran = run(case)
-    if kinds is not None:
-        kinds.update(ran.kinds)
-    return differences(case, expected(case), ran.reports, ran.suspended)
-
-
-def differs(case: Case) -> bool:
-    """Whether a case that was made smaller differs; one that cannot be run is another one."""
-    try:
-        return bool(difference(case))
-    except Exception:
-        return False
-
-
-def judged(seeds: range) -> Counter[str]:
-    """Judges these cases; how many of them had which kinds."""
-    print(f"cases {seeds.start} to {seeds.stop - 1}")
-    kinds: Counter[str] = Counter()
-    for seed in seeds:
-        case = draw.case(seed)
-        found = difference(case, kinds)
-        if found:
-            small = smaller(case, differs)
-            pytest.fail(f"LEVADA_CASE={seed}: {found}\n\nmade small:\n{small}\n{difference(small)}")
-    return kinds
-
-
 def test_queries_that_come_and_go_say_what_the_page_says(random_seed: int) -> None:
-    first = random_seed * draw.MILLION
-    seeds = range(first, first + (CASES or FEW))
-    if "LEVADA_CASE" in os.environ:
-        seeds = range(int(os.environ["LEVADA_CASE"]), int(os.environ["LEVADA_CASE"]) + 1)
-    kinds = judged(seeds)
-    print("".join(f"{n:6} {kind}\n" for kind, n in kinds.most_common()))
+    own = judge.seeds(random_seed * draw.MILLION, CASES or FEW)
+    kinds = judge.judged(own, draw.case)
+    judge.show(kinds)
     needed: Sequence[str] = ()
     if CASES >= MANY:
         needed = (*NEEDED, *RARER)
-    elif "CI" in os.environ and len(seeds) == FEW:
+    elif "CI" in os.environ and len(own) == FEW:
         needed = NEEDED
-    rare = [kind for kind in needed if kinds[kind] <= CASES // 20]
-    assert not rare, f"of {len(seeds)} cases few or none have {rare}"
+    rare = judge.rare(kinds, needed, CASES)
+    assert not rare, f"of {len(own)} cases few or none have {rare}"
 
 
 @pytest.mark.skipif(CASES > 0 or "LEVADA_CASE" in os.environ, reason="There are others.")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_more_that_come_and_go(part: int, random_seed: int) -> None:
     first = random_seed * draw.MILLION + FEW + part * MORE
-    assert judged(range(first, first + MORE))
+    assert judge.judged(range(first, first + MORE), draw.case)
 
 
 def test_what_is_missing_or_otherwise_is_told() -> None:

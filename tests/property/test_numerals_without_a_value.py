@@ -1,5 +1,6 @@
 """A literal whose datatype is of numbers and that is none (``"x"^^xsd:integer``) equals the same
 term and no other (SPARQL 1.1, 17.4.1.7), also where nobody shows its text; and it is in no range.
+One of more than a thousand characters is none, either.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import pytest
 from asking import STREAM, at, query
 from coming import MODES, Coming, World, run
 
-TERMS = ('"x"^^xsd:integer', '"300"^^xsd:byte', '""^^xsd:decimal', '"1x"^^xsd:float')
+LONG = f'"{"9" * 1001}"^^xsd:integer'
+TERMS = ('"x"^^xsd:integer', '"300"^^xsd:byte', '""^^xsd:decimal', '"1x"^^xsd:float', LONG)
 BODIES = (
     "WINDOW :w {{ ?x :p ?v FILTER({}) }}",
     "WINDOW :w {{ ?x :p ?v . ?x :q ?y FILTER({}) }}",

@@ -20,6 +20,11 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
+MOST_CHARACTERS = 1000
+"""A literal of more characters that is no string has no value; a longer number is an error as a
+result (docs/semantics.md#results).
+"""
+
 SPECIAL = '["\\\\\x00-\x1f\x7f\ufffe\uffff]'
 """What a canonical text writes otherwise than as it is, as a regular expression."""
 _SPECIAL = re.compile(SPECIAL)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levada.model.term import XSD, Kind
+from levada.model.term import MOST_CHARACTERS, XSD, Kind
 from levada.model.time import MAX, MIN
 
 
@@ -71,6 +71,8 @@ def facets_of(lexical: str, datatype: str) -> Facets:
     if not datatype.startswith(XSD):
         return _OTHER
     name = datatype.removeprefix(XSD)
+    if len(lexical) > MOST_CHARACTERS and name != "string":
+        return _OTHER
     if name in _RANGES:
         return _integer(lexical, name)
     match name:

@@ -17,7 +17,7 @@ import numpy as np
 
 from levada.kernels import fused, part
 from levada.kernels.text.bytes_ import DIGIT, View, W, byte, first_bytes, is_in, routine, word
-from levada.model.term import XSD, Kind
+from levada.model.term import MOST_CHARACTERS, XSD, Kind
 
 PENDING = 255  # a kind that never leaves intake
 
@@ -343,7 +343,9 @@ def date_time(view: View, start: int, stop: int) -> tuple[int, int]:
 
 @routine
 def value_of(view: View, start: int, stop: int, code: int) -> Facets:
-    """The facets of a literal by the code of its datatype."""
+    """The facets of a literal, which is no string, by the code of its datatype."""
+    if stop - start > MOST_CHARACTERS:
+        return OTHER_, 0.0, 0, 0
     kind = KINDS[code]
     if kind == INTEGER_:
         return integer(view, start, stop, code)

@@ -22,12 +22,12 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.model.arrays import Bytes, Doubles, Longs
-from levada.model.term import STRING, Blank, Iri, Kind, Literal, Term
+from levada.model.term import MOST_CHARACTERS, STRING, Blank, Iri, Kind, Literal, Term
 from levada.operators.expressions import printing
 from levada.operators.expressions.rows import blocks, combinations
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.literals import Text, value_of
-from levada.operators.expressions.scalar.numbers import EXACT, MOST_CHARACTERS, double
+from levada.operators.expressions.scalar.numbers import EXACT, double
 from levada.operators.expressions.values import Column
 
 _UNBOUND, _BLANK, _IRI, _NUMBER, _BOOLEAN, _TIME = range(6)

@@ -88,6 +88,12 @@ TYPES = (
         ("1970-01-01T00:00:00+14:01", "dateTime", (Kind.OTHER, 0.0, 0, 0)),
         ("1970-01-01", "date", (Kind.OTHER, 0.0, 0, 0)),
         ("x", "string", (Kind.STRING, 0.0, 0, 0)),
+        ("9" * 1000, "integer", (Kind.HARD_NUMBER, math.inf, 0, 0)),
+        ("9" * 1001, "integer", (Kind.OTHER, 0.0, 0, 0)),
+        ("0" * 1001, "byte", (Kind.OTHER, 0.0, 0, 0)),
+        ("1." + "0" * 1000, "decimal", (Kind.OTHER, 0.0, 0, 0)),
+        ("0" * 1001, "double", (Kind.OTHER, 0.0, 0, 0)),
+        ("x" * 1001, "string", (Kind.STRING, 0.0, 0, 0)),
     ],
 )
 def test_by_hand(lexical: str, name: str, expected: tuple[Kind, float, int, int]) -> None:

@@ -20,11 +20,19 @@ from functools import lru_cache
 import numpy as np
 
 from levada.frozen import frozen
-from levada.model.term import LANG_STRING, STRING, XSD, Kind, Literal, Term, parse_term
+from levada.model.term import (
+    LANG_STRING,
+    MOST_CHARACTERS,
+    STRING,
+    XSD,
+    Kind,
+    Literal,
+    Term,
+    parse_term,
+)
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.durations import Duration
 from levada.operators.expressions.scalar.numbers import (
-    MOST_CHARACTERS,
     Number,
     Single,
     double,

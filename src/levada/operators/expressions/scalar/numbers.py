@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 
-FRACTION_DIGITS = 18
-MOST_CHARACTERS = 1000
-"""A longer number is an error as a result, and a literal of unknown value in the input."""
+from levada.model.term import MOST_CHARACTERS
 
+FRACTION_DIGITS = 18
 EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
 """Of sums, differences and products of numbers of so many characters no digit is lost."""
 

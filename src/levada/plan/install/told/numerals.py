@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from levada.model.term import XSD, Literal
+from levada.model.term import MOST_CHARACTERS, XSD, Literal
 
 _DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _DOUBLE = rf"{_DECIMAL}([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
@@ -17,8 +17,6 @@ _FORMS = {
     "decimal": re.compile(_DECIMAL),
     **dict.fromkeys(("double", "float"), re.compile(_DOUBLE)),
 }
-_MOST = 1000
-"""Characters of a number (docs/semantics.md#results)."""
 
 
 def is_number(of: Literal) -> bool:
@@ -29,7 +27,7 @@ def is_number(of: Literal) -> bool:
     """
     datatype = of.datatype.removeprefix(XSD) if of.datatype.startswith(XSD) else ""
     form = _FORMS.get(datatype)
-    if form is None or len(of.lexical) > _MOST or not form.fullmatch(of.lexical):
+    if form is None or len(of.lexical) > MOST_CHARACTERS or not form.fullmatch(of.lexical):
         return False
     bits = _BITS.get(datatype)
     return bits is None or -(1 << bits - 1) <= int(of.lexical) < 1 << bits - 1

@@ -29,6 +29,7 @@ from levada.errors import UsageError, near
 from levada.frozen import frozen
 from levada.model.term import XSD
 
+_LISTS = (list, tuple, set, np.ndarray, pl.Series)
 _HOLE = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
 _TOKEN = re.compile(
     r"""(?P<iri><(?:[^<>"{}|^`\\\s]|\{\{\s*\w+\s*\}\})*>)
@@ -159,7 +160,7 @@ def _plain(value: Any) -> str:
             return value.isoformat()
         case None:
             raise UnfitError("there is no value")
-        case list() | tuple() | set() | np.ndarray() | pl.Series():
+        case _ if isinstance(value, _LISTS):
             raise UnfitError("it is a list, and a column stands for one value")
         case _:
             raise UnfitError(f"{value!r} is no text, number or instant")
@@ -258,7 +259,7 @@ def _instant(value: datetime.datetime) -> str:
 def _hint(value: object, column: str) -> str:
     if isinstance(value, str):
         return f'Say <{{{{{column}}}}}> for an IRI, "{{{{{column}}}}}" for a text.'
-    if isinstance(value, list | tuple | set | np.ndarray | pl.Series):
+    if isinstance(value, _LISTS):
         return (
             "Give each of its values a column, as in IN ({{first}}, {{second}}), or register_all "
             "a text for each row."

@@ -24,7 +24,7 @@ T = TypeVar("T")
 def frozen(cls: type[T]) -> type[T]:
     """A class whose instances are frozen values with slots, equal where all fields are.
 
-    One that inherits fields is made by ``dataclasses``.
+    One that inherits fields is made by ``dataclasses``; there is no ``InitVar``.
 
     >>> @frozen
     ... class Span:
@@ -37,6 +37,9 @@ def frozen(cls: type[T]) -> type[T]:
         return dataclass(frozen=True, slots=True)(cls)
     if not cls.__doc__:  # else its signature is looked for, which is dear
         cls.__doc__ = f"{cls.__name__}({', '.join(get_annotations(cls))})"
+    assert not any("InitVar" in str(kind) for kind in get_annotations(cls).values()), (
+        f"{cls.__name__} is no frozen class: what is said at first is a field, or nowhere"
+    )
     said = dict(cls.__dict__)
     made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     made.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # for what inherits
@@ -49,7 +52,7 @@ def frozen(cls: type[T]) -> type[T]:
 
 def _init(made: type[Any]) -> Callable[..., None]:
     """Sets each slot by its descriptor; what has no argument gets its default."""
-    own: tuple[Field[Any], ...] = fields(made)
+    own = sorted(fields(made), key=lambda one: one.kw_only is True)
     names: dict[str, Any] = {"_MISSING": MISSING}
     heads, lines = ["self"], []
     for one in own:

@@ -6,7 +6,15 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from dataclasses import (
+    FrozenInstanceError,
+    InitVar,
+    dataclass,
+    field,
+    fields,
+    is_dataclass,
+    replace,
+)
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -41,6 +49,11 @@ def classes(made: Decorator) -> dict[str, type[Any]]:
         def __post_init__(self) -> None:
             object.__setattr__(self, "later", self.a + 1)
 
+    class Named:
+        first: int = field(default=5, kw_only=True)
+        second: int
+        third: int = field(kw_only=True, default_factory=int)
+
     class Alone:
         one: object
 
@@ -65,7 +78,7 @@ def classes(made: Decorator) -> dict[str, type[Any]]:
     class Of(Generic[T]):
         a: T
 
-    found = {c.__name__: made(c) for c in (Plain, Fields, Alone, Nothing, Equal, Hashed, Of)}
+    found = {c.__name__: made(c) for c in (Plain, Fields, Named, Alone, Nothing, Equal, Hashed, Of)}
 
     class Inherits(found["Plain"]):  # type: ignore[misc, valid-type]
         c: int = 3
@@ -76,7 +89,7 @@ def classes(made: Decorator) -> dict[str, type[Any]]:
 OURS, THEIRS = classes(frozen), classes(STANDARD)
 ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "Plain": [(1,), (1, "b"), (2, "c")], "Fields": [(1,), (1, [1]), (1, [], 5), (1, [], 1, 9)],
-    "Alone": [(1,), ((),), (None,)], "Nothing": [()], "Equal": [(1,), (2,)],
+    "Named": [(1,), (2,)], "Alone": [(1,), ((),), (None,)], "Nothing": [()], "Equal": [(1,), (2,)],
     "Hashed": [(1,), (2,)], "Of": [(1,), ("a",)], "Inherits": [(1,), (1, "b", 4)],
 }  # fmt: skip
 
@@ -118,6 +131,14 @@ def test_wrong_arguments_are_refused() -> None:
                 made(*given, **named)
     with pytest.raises(TypeError, match="positional"):
         OURS["Fields"](1, [], 1, 9, 3, 4)
+
+
+def test_what_is_no_field_is_refused() -> None:
+    class Wrong:
+        a: InitVar[int]
+
+    with pytest.raises(AssertionError, match="Wrong is no frozen class"):
+        frozen(Wrong)
 
 
 def test_what_has_no_argument_is_made_anew() -> None:

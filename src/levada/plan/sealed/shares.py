@@ -71,6 +71,20 @@ class Standing:
     sides: tuple[Side, ...]
     places: tuple[int, ...]
 
+    def kinds(self) -> tuple[list[tuple[Window, ...]], Longs]:
+        """The windows that its picks have, each kind once for each of its own members; and these."""
+        kinds, of_member = self.pick.known(window_kinds)
+        codes = np.unique(self.own * len(kinds) + of_member[self.members])
+        own, kind = np.divmod(codes, len(kinds))
+        return [kinds[each] for each in kind.tolist()], own
+
+
+def window_kinds(node: PlanNode) -> tuple[list[tuple[Window, ...]], Longs]:
+    """The windows that members of a node have, each kind once, and the number of each one's."""
+    numbers: dict[tuple[Window, ...], int] = {}
+    of = [numbers.setdefault(own, len(numbers)) for own in node.members.windows]
+    return list(numbers), np.broadcast_to(np.array(of, np.int64), (len(node.members),))
+
 
 LOOSE = frozenset(
     (
@@ -117,15 +131,18 @@ class Shares:
         return {number: tuple(each) for number, each in found.items()}
 
     @cached_property
-    def above(self) -> Mapping[At, tuple[tuple[At, tuple[int, ...]], ...]]:
-        """The picks above each member of a relaxed join, and where its windows are among theirs."""
-        found: dict[At, dict[tuple[At, tuple[int, ...]], None]] = {}
-        for each in self.standing.values():
-            for one in each:
-                for own, member in zip(one.own.tolist(), one.members.tolist(), strict=True):
-                    pick = (one.pick.id, member), one.places
-                    found.setdefault((one.node, own), {})[pick] = None
-        return {at: tuple(picks) for at, picks in found.items()}
+    def above(self) -> Mapping[At, tuple[tuple[Window, ...], ...]]:
+        """The windows that picks above each member of a relaxed join have in the place of its own:
+        each kind once.
+        """
+        found: dict[At, dict[tuple[Window, ...], None]] = {}
+        every = [one for each in self.standing.values() for one in each if one.places]
+        for one in every:
+            kinds, own = one.kinds()
+            shown = [tuple([kind[place] for place in one.places]) for kind in kinds]
+            for member, kind in zip(own.tolist(), shown, strict=True):
+                found.setdefault((one.node, member), {})[kind] = None
+        return {at: tuple(kinds) for at, kinds in found.items()}
 
     @cached_property
     def wanted(self) -> Terms:
@@ -159,10 +176,7 @@ class Shares:
 
     def windows(self, node: int, member: int, window: int) -> dict[Window, None]:
         """What the picks above a relaxed join have in the place of one of its windows."""
-        found: dict[Window, None] = {}
-        for (at, own), places in self.above.get((node, member), ()):
-            found[self.plan.nodes[at].members.windows_at(own)[places[window]]] = None
-        return found
+        return dict.fromkeys([kind[window] for kind in self.above.get((node, member), ())])
 
 
 def shares_of(plan: Plan) -> Shares:

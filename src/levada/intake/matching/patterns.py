@@ -17,17 +17,14 @@ import numpy.typing as npt
 from levada.intake.matching.entailed import Ways
 from levada.intake.matching.match import PatternTable, distinct_records, records_of
 from levada.model.arrays import Ints, Longs
-from levada.model.term import Term
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.patterns import MOST_COUNTED, pattern_text
 from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.relaxed.terms import NOTHING, Terms, Wanted
 
 # constants and equal positions of a pattern: its number
 Index = dict[tuple[tuple[str | None, ...], int], int]
-Wanted = Mapping[tuple[int, int], Sequence[Sequence[Term]]]
-_NOTHING: Wanted = {}
 MANY = 2048  # members; patterns of so many are not counted one by one
-FULL = 2048  # places of a node that takes no new members in a version to come
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,12 @@ class Patterns:
     entailed: tuple[Ways, ...]
     texts: tuple[str, ...]
     lasting: Patterns | None = None
+
+    def each(self) -> Iterator[Patterns]:
+        """These, and those that last."""
+        yield self
+        if self.lasting is not None:
+            yield from self.lasting.each()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,31 +75,32 @@ def patterns_of(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: Wanted = _NOTHING,
+    wanted: Wanted = NOTHING,
 ) -> Patterns | None:
     """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none.
     ``wanted``: the terms that relaxed ones stand for.
 
-    Where members are very many, they are taken by columns. Those of large nodes are a table of
-    their own, which is kept as long as these have the same members, in whichever version of the
-    plan: so a version costs what is another in it, and a triple is looked up twice.
+    Where members are very many, they are taken by columns. Those of full nodes are a table of their
+    own, which is kept as long as these have the same members, in whichever version of the plan, and
+    so are those of the terms that last: so a version costs what is another in it, and a triple is
+    looked up twice.
     """
-    if all(map(_plain, nodes, chosen)):
-        large = tuple(
-            [_Large(m, c) for n, c in zip(nodes, chosen, strict=True) if (m := _large(n, c))]
-        )
-        if large and (lasting := _lasting(large, seed)).table.n > MOST_COUNTED:
-            return _beside(lasting, large, nodes, chosen, seed)
-        if sum(map(np.count_nonzero, chosen)) > MANY:
-            many = _many(nodes, chosen, seed)
-            if many.table.n > MOST_COUNTED:
-                return many
-    return _one_by_one(nodes, chosen, seed, wanted)
+    large = tuple([_Large(m, c) for n, c in zip(nodes, chosen, strict=True) if (m := _large(n, c))])
+    if large and (lasting := _lasting(large, seed)).table.n > MOST_COUNTED:
+        return _beside(lasting, large, nodes, chosen, seed, wanted)
+    if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
+        return _with_terms(nodes, chosen, seed, wanted)
+    if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MANY:
+        many = _many(nodes, chosen, seed)
+        if many.table.n > MOST_COUNTED:
+            return many
+    return _one_by_one(nodes, chosen, seed, wanted.every.rest)
 
 
 def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | None:
-    """The node, if it is large and some of its members are chosen."""
-    return node.of(s.Match) if len(mask) >= FULL and mask.any() else None
+    """The node, if it is full, stands for no terms, and some of its members are chosen."""
+    match = node.of(s.Match)
+    return match if match and node.is_full and not match.step.lifted and mask.any() else None
 
 
 def _beside(
@@ -105,19 +109,63 @@ def _beside(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
+    wanted: Wanted,
 ) -> Patterns:
-    """The patterns of large nodes with those of the others, none of which are counted."""
+    """The patterns of full nodes with those of the others, none of which are counted."""
     now = {one.node.id: one.node for one in large}
-    same = tuple([(now[node.id], own, members) for node, own, members in lasting.nodes])
-    lasting = replace(lasting, nodes=same)
+    lasting = _of_now(lasting, now)
     small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
-    rest = patterns_of([n for n, _ in small], [c for _, c in small], seed) if small else None
-    return lasting if rest is None else replace(rest, texts=(), lasting=lasting)
+    rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
+    return _behind(rest, lasting)
+
+
+def _behind(rest: Patterns | None, lasting: Patterns) -> Patterns:
+    """What lasts behind the others."""
+    if rest is None:
+        return lasting
+    if rest.lasting is not None:
+        lasting = _behind(rest.lasting, lasting)
+    return replace(rest, texts=(), lasting=lasting)
+
+
+def _of_now(lasting: Patterns, nodes: Mapping[int, PlanNode[s.Match]]) -> Patterns:
+    """The same patterns for the nodes of this version."""
+    same = tuple([(nodes[node.id], own, members) for node, own, members in lasting.nodes])
+    return replace(lasting, nodes=same)
+
+
+def _with_terms(
+    nodes: Sequence[PlanNode],
+    chosen: Sequence[npt.NDArray[np.bool_]],
+    seed: int,
+    wanted: Wanted,
+) -> Patterns | None:
+    """The patterns of terms that last, and all others."""
+    own = {
+        m.id: (m, c)
+        for n, c in zip(nodes, chosen, strict=True)
+        if (m := n.of(s.Match)) is not None and m.step.lifted and c.any()
+    }
+    rest = _one_by_one(nodes, chosen, seed, wanted.rest)
+    if not own:
+        return rest
+    first, _ = next(iter(own.values()))
+    follows = (wanted.lasting, [(m.members, c.tobytes()) for m, c in own.values()])
+    lasting = first.kept(
+        f"terms {seed}",
+        follows,
+        lambda: _one_by_one(
+            [m for m, _ in own.values()], [c for _, c in own.values()], seed, wanted.lasting
+        ),
+    )
+    if lasting is None:
+        return rest
+    return _behind(rest, _of_now(replace(lasting, texts=()), {n: m for n, (m, _) in own.items()}))
 
 
 @lru_cache(maxsize=16)
 def _lasting(large: tuple[_Large, ...], seed: int) -> Patterns:
-    """The patterns of large nodes, found once while these have the same members."""
+    """The patterns of full nodes, found once while these have the same members."""
     return _many([one.node for one in large], [one.chosen for one in large], seed)
 
 
@@ -125,7 +173,7 @@ def _one_by_one(
     nodes: Sequence[PlanNode],
     chosen: Sequence[npt.NDArray[np.bool_]],
     seed: int,
-    wanted: Wanted,
+    wanted: Terms,
 ) -> Patterns | None:
     """The patterns of chosen members, one after the other."""
     index: Index = {}
@@ -205,7 +253,7 @@ def _records(node: PlanNode[s.Match], seed: int) -> npt.NDArray[np.int64]:
     return records_of([(a, b, c) for a, b, c in texts], [code] * len(texts), seed)
 
 
-def _constants(node: PlanNode, member: int, wanted: Wanted) -> Iterator[list[str | None]]:
+def _constants(node: PlanNode, member: int, wanted: Terms) -> Iterator[list[str | None]]:
     """The texts of the constants of a member's patterns: once, or for each term that a relaxed one
     stands for.
     """

@@ -37,8 +37,9 @@ from levada.operators.rows.told import lists
 from levada.operators.rows.told.bounds import Axis
 from levada.operators.rows.wanting import Asked, Entries, Finder, entries
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import PlanNode
-from levada.plan.sealed.shares import At, Shares, Standing, longest
+from levada.plan.sealed.plan import At, PlanNode
+from levada.plan.sealed.relaxed.standing import Standing
+from levada.plan.sealed.shares import Shares, longest
 from levada.terms.term_pool import Pool
 from levada.windows import numbers
 

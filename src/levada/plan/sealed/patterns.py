@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from levada.model.term import Term
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shares import picked
+from levada.plan.sealed.relaxed.terms import picked
 
 # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
 MOST_COUNTED = 256

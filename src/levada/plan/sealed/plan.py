@@ -41,6 +41,10 @@ else:
     S_co = TypeVar("S_co", covariant=True)
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
+At = tuple[int, int]
+"""A node and a member of it."""
+FULL = 2048
+"""Places of a node that takes no new members in a version to come."""
 _STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
 _FORMERS = attrgetter("manner.formers")
 
@@ -103,6 +107,20 @@ class PlanNode(Generic[S_co]):
         if key not in self._known:
             self._known[key] = make(self, *args)
         return cast(Fact, self._known[key])
+
+    def kept(self, place: str, follows: tuple[Any, ...], make: Callable[[], Fact]) -> Fact:
+        """``make()``, worked out once for all versions of the plan in which this node has the same
+        members, and all else that it ``follows`` from is equal; the last one at each ``place``.
+        """
+        key = (PlanNode.kept, (place,))
+        if key not in self._known or self._known[key][0] != follows:
+            self._known[key] = follows, make()
+        return cast(Fact, self._known[key][1])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no new members in a version to come."""
+        return len(self.alive) >= FULL
 
     @cached_property
     def _known(self) -> dict[tuple[object, tuple[object, ...]], Any]:

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.plan.sealed.joins import GIVEN, MADE, PICKED, Pick
-from levada.plan.sealed.plan import QueryPlan
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At, QueryPlan
 from levada.plan.sealed.steps import Report
 from levada.plan.topology.members import CatalogNode
 

@@ -21,9 +21,9 @@ import numpy as np
 from levada.model.arrays import Bools
 from levada.plan.sealed.members.growing import Growing
 from levada.plan.sealed.members.table import MemberTable
+from levada.plan.sealed.plan import FULL
 from levada.plan.sealed.shapes import Member, Shape
 
-FULL = 2048  # places that a node of before has, which takes no new members
 EMPTY = 512  # empty places that are not worth a new node
 SHARE = 4  # nor so many for each living member
 

@@ -30,9 +30,8 @@ from levada.plan.install.orders.known import Followed
 from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.install.sharing import Sharing
 from levada.plan.sealed.joins import Arrange
-from levada.plan.sealed.plan import QueryPlan
+from levada.plan.sealed.plan import At, QueryPlan
 from levada.plan.sealed.shapes import Member, Shape
-from levada.plan.sealed.shares import At
 from levada.plan.topology.kept.again import find_kept, note_kept
 from levada.plan.topology.topology import Topology
 

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from levada.frozen import frozen
-from levada.plan.sealed.plan import Plan
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At, Plan
 from levada.plan.sealed.sliced.readers import Reader, readers_of
 from levada.plan.topology.show import describe
 from levada.plan.topology.topology import Topology

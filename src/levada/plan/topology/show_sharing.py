@@ -37,8 +37,8 @@ from levada.plan.install.sharing import Sharing
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick, RelaxedStream
 from levada.plan.sealed.kinds import Order
+from levada.plan.sealed.plan import At
 from levada.plan.sealed.shapes import Member
-from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.journal import Looked, show_orders
 from levada.plan.topology.dear import picked_from
 from levada.plan.topology.kept.show import Kept, kept_once, show_kept

@@ -38,7 +38,8 @@ from levada.operators.rows.pairs import Pairs, batched
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import PlanNode
-from levada.plan.sealed.shares import Shares, is_alone
+from levada.plan.sealed.relaxed.standing import is_alone
+from levada.plan.sealed.shares import Shares
 from levada.plan.sealed.window_table import WindowTable
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import by_weight, outer, quarter

@@ -17,7 +17,7 @@ from levada.plan.install.orders.costs import Costs, cuts_of
 from levada.plan.install.orders.keys import Keyed, SubJoin
 from levada.plan.install.orders.known import Followed, Known
 from levada.plan.lowering.join_order import Tree
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 
 SHARE, LEAST = 0.8, 20.0
 

@@ -24,7 +24,7 @@ from levada.plan.install.orders.choose import MOST, Chosen, Seen, choose
 from levada.plan.install.orders.costs import Costs, Cut, cuts_of
 from levada.plan.install.orders.keys import Keyed, Numbers, SubJoin, places_of
 from levada.plan.lowering.join_order import MANY, Conjunction, Tree
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 
 Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
 """The units of a query's conjunction, by its number."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 
 LEAST = 1000
 """Elements, below which nothing is said."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from levada.model.time import Window
 from levada.plan.install.relax import Wants
 from levada.plan.sealed.joins import GIVEN
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 
 
 @dataclass(slots=True)

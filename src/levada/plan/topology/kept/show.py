@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from levada.frozen import frozen
 from levada.plan.sealed.joins import Arrange
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 from levada.plan.topology.show import describe
 from levada.plan.topology.topology import Topology
 

@@ -20,7 +20,7 @@ from levada.plan.lowering.lower import lower
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 from levada.plan.topology.topology import Topology
 
 

@@ -19,8 +19,8 @@ from levada.plan.install.orders.places import followed, placed
 from levada.plan.lowering.join_order import Orders, units_of
 from levada.plan.physical.operators import Op
 from levada.plan.physical.shared.arranged import with_arrangements
+from levada.plan.sealed.plan import At
 from levada.plan.sealed.shapes import Shape
-from levada.plan.sealed.shares import At
 from levada.plan.topology.choices.newcomers import Newcomer
 from levada.plan.topology.switches.instant import behind
 from levada.plan.topology.switches.switch import Switch

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from levada.plan.sealed.plan import QueryPlan
+from levada.plan.sealed.plan import At, QueryPlan
 from levada.plan.sealed.shapes import Member
-from levada.plan.sealed.shares import At
 from levada.plan.topology.switches.instant import behind
 from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology

@@ -19,7 +19,7 @@ from levada.frozen import frozen
 from levada.plan.install.orders.better import better
 from levada.plan.install.orders.known import Followed
 from levada.plan.lowering.join_order import Tree
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 from levada.plan.topology.choices.newcomers import shown
 from levada.plan.topology.switches.under_way import doomed, picks
 from levada.plan.topology.topology import Topology

@@ -26,7 +26,7 @@ from levada.plan.lowering.join_order import Orders, Tree, order_of
 from levada.plan.lowering.lower import lower
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.joins import Pick
-from levada.plan.sealed.shares import At
+from levada.plan.sealed.plan import At
 from levada.plan.topology.switches.instant import behind
 from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology

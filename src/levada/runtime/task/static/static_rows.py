@@ -139,7 +139,7 @@ def matching(
 
 def _wanted(tables: Sequence[Patterns]) -> Wanted:
     """What these patterns want of imprints."""
-    every = [t for table in tables for t in (table, table.lasting) if t is not None]
+    every = [t for table in tables for t in table.each()]
     records = np.concatenate([t.table.patterns for t in every] or [np.zeros((0, RECORD), np.int64)])
     bound = (records[:, SHAPE] & _PREDICATE) != 0
     layouts = [n.layout for t in every for n, _, _ in t.nodes]

@@ -87,7 +87,10 @@ def patterns_of(
     """
     large = tuple([_Large(m, c) for n, c in zip(nodes, chosen, strict=True) if (m := _large(n, c))])
     if large and (lasting := _lasting(large, seed)).table.n > MOST_COUNTED:
-        return _beside(lasting, large, nodes, chosen, seed, wanted)
+        now = {one.node.id: one.node for one in large}
+        small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
+        rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
+        return _behind(rest, _of_now(lasting, now))
     if sum(map(len, wanted.lasting.values())) > MOST_COUNTED:
         return _with_terms(nodes, chosen, seed, wanted)
     if all(map(_plain, nodes, chosen)) and sum(map(np.count_nonzero, chosen)) > MANY:
@@ -103,24 +106,8 @@ def _large(node: PlanNode, mask: npt.NDArray[np.bool_]) -> PlanNode[s.Match] | N
     return match if match and node.is_full and not match.step.lifted and mask.any() else None
 
 
-def _beside(
-    lasting: Patterns,
-    large: Sequence[_Large],
-    nodes: Sequence[PlanNode],
-    chosen: Sequence[npt.NDArray[np.bool_]],
-    seed: int,
-    wanted: Wanted,
-) -> Patterns:
-    """The patterns of full nodes with those of the others, none of which are counted."""
-    now = {one.node.id: one.node for one in large}
-    lasting = _of_now(lasting, now)
-    small = [(n, c) for n, c in zip(nodes, chosen, strict=True) if n.id not in now]
-    rest = patterns_of([n for n, _ in small], [c for _, c in small], seed, wanted)
-    return _behind(rest, lasting)
-
-
 def _behind(rest: Patterns | None, lasting: Patterns) -> Patterns:
-    """What lasts behind the others."""
+    """What lasts behind the others, none of which are counted then."""
     if rest is None:
         return lasting
     if rest.lasting is not None:

@@ -30,9 +30,8 @@ from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env
 from levada.operators.excess import most_of
 from levada.operators.rows.edges import along, once
+from levada.operators.rows.forms import Form, Told, many, numbered, owner_at, told_by
 from levada.operators.rows.pick import wanted_by
-from levada.operators.rows.sift import Form, Told, told_by
-from levada.operators.rows.wanting import Finder
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
@@ -53,12 +52,11 @@ def is_picked(plan: Plan, node: PlanNode) -> bool:
 class Readers:
     """Who wants what of the rows for a report. The members of it that read the ``i``-th member
     below are ``members[offsets[i] : offsets[i + 1]]``, by their classes; ``class_of``: that of each
-    owner. ``owners``: how many want each leaf, as ``told``.
+    owner.
     """
 
     told: tuple[Told, ...]
-    owners: tuple[tuple[Longs, Longs], ...]
-    picks: tuple[tuple[int, int], ...]
+    forms: tuple[Form, ...]
     class_of: Longs
     offsets: Longs
     members: Ints
@@ -84,20 +82,21 @@ class Readers:
     def each(self, rows: Frame, pool: Pool) -> Longs:
         """How many picks want each row, as far as indexes tell."""
         found = np.zeros(rows.n, np.int64)
-        for told, owners in zip(self.told, self.owners, strict=True):
-            for leaves, of in zip(told.finders[0].leaves(rows, pool), owners, strict=True):
+        for told in self.told:
+            finder = told.finders[0]
+            for leaves, of in zip(finder.leaves(rows, pool), finder.counts, strict=True):
                 there = leaves >= 0
                 found[there] += of[leaves[there]]
         return found
 
     def most(self, node: PlanNode, rows: Frame, limits: QueryLimits, pool: Pool) -> ExcessError:
         """The error of the pick that wants most of these rows, which are too many."""
-        found = np.zeros(len(self.picks), np.int64)
+        found = np.zeros(many(self.forms), np.int64)
         for told in self.told:
             _, owner, _ = told.finders[0].found(rows, pool)
             found += np.bincount(owner, minlength=len(found))
         error = most_of(node, np.bincount(rows["op"]), limits)
-        error.node, error.member = self.picks[int(found.argmax())]
+        error.node, error.member = owner_at(self.forms, int(found.argmax()))
         return error
 
 
@@ -167,22 +166,11 @@ def _readers(node: PlanNode[s.Report], shares: Shares, seed: int) -> Readers:
     np.cumsum(np.bincount(below[living], minlength=len(offsets) - 1), out=offsets[1:])
     class_of = np.zeros(len(node.members), np.int64)
     class_of[order] = place_in_segment(starts_segment(below[order]))
-    forms, classes, first = list[Form](), [np.empty(0, np.int64)], 0
-    picks = list[tuple[int, int]]()
-    for one in shares.standing.get(node.id, ()):
+    forms, classes = list[Form](), [np.empty(0, np.int64)]
+    for first, one in numbered(node, shares):
         joined = replace(one, own=below[one.own].astype(np.int64))
         forms.append(Form.of_side(joined, 0, first))
         classes.append(class_of[one.own])
-        picks += [(one.pick.id, member) for member in one.members.tolist()]
-        first += len(one.members)
     of = np.concatenate(classes)
     told = tuple(told_by(forms, seed, np.left_shift(1, np.minimum(of, CLASSES))))
-    owners = tuple([_owners(each.finders[0]) for each in told])
-    return Readers(told, owners, tuple(picks), of, offsets, order)
-
-
-def _owners(finder: Finder) -> tuple[Longs, Longs]:
-    """How many want each leaf, of both indexes of a finder."""
-    none = np.empty(0, np.int64)
-    numbered = none if finder.numbered is None else finder.numbered.owners()
-    return numbered, finder.plain.owners()
+    return Readers(told, tuple(forms), of, offsets, order)

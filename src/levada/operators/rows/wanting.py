@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -233,7 +233,7 @@ class Index:
         return found[self.size :]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Finder:
     """What is wanted by slots: of ``keys``, and where rows are on an ``axis`` (if any), which is
     looked for by segments where it is exact and by the keys alone where it is not. ``borders``: the
@@ -296,6 +296,12 @@ class Finder:
                 owners.append(index.owner[of])
                 sure.append(index.told[of] if index is self.numbered else np.zeros(len(of), bool))
         return np.concatenate(rows), np.concatenate(owners), np.concatenate(sure)
+
+    @cached_property
+    def counts(self) -> tuple[Longs, Longs]:
+        """How many want each leaf, of both."""
+        none = np.empty(0, np.int64)
+        return none if self.numbered is None else self.numbered.owners(), self.plain.owners()
 
     def spread(self, masks: Longs) -> tuple[Longs, Longs]:
         """``Index.spread`` of both."""

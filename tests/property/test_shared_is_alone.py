@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -26,6 +28,11 @@ from cases.elements import elements, rows
 from cases.sketches import STREAM, sketched_sets
 from cases.vocabulary import STATIC
 from coming import MODES, PHASES, Coming, World, check, comings, counters
+from levada.intake.matching import patterns
+from levada.plan.sealed import plan
+from levada.plan.sealed.patterns import MOST_COUNTED
+from levada.plan.sealed.plan import FULL
+from levada.plan.topology import members
 
 SETS = int(os.environ.get("LEVADA_CASES", "0"))
 MOST = 40 if SETS else 10
@@ -75,15 +82,32 @@ def judge(
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(comings(queries), worlds, mixed_modes, st.integers(0, 9), st.sampled_from((0, 0, 0, 4)))
+    @given(
+        comings(queries), worlds, mixed_modes, st.integers(0, 9), st.sampled_from((0, 0, 0, 4)),
+        st.sampled_from((FULL, 2)),
+    )  # fmt: skip
     def each(
-        coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int, limit: int
-    ) -> None:
-        check(coming, world, shared, alone, mixed, share_limit=limit, **options)
+        coming: Sequence[Coming], world: World, mixed: Sequence[str], alone: int, limit: int,
+        full: int,
+    ) -> None:  # fmt: skip
+        with full_with(full):
+            check(coming, world, shared, alone, mixed, share_limit=limit, **options)
 
     each()
     print(f"{shared}")
     return shared
+
+
+@contextmanager
+def full_with(places: int) -> Iterator[None]:
+    """Nodes take no newcomers with so many places; the patterns of full ones are never few."""
+    few = MOST_COUNTED if places == FULL else 0
+    with (
+        patch.object(plan, "FULL", places),
+        patch.object(members, "FULL", places),
+        patch.object(patterns, "MOST_COUNTED", few),
+    ):
+        yield
 
 
 def is_shared(shared: Mapping[str, Counter[str]]) -> None:

@@ -9,7 +9,8 @@ first plan, sealed and written, and the epoch with it; ``worker``: the plan, rea
 has none; ``memory``: what the process holds more than before, driver and worker together, by
 queries; kernels and modules are loaded before. Then one query more comes: ``one_driver`` is from
 ``register`` until its plan is written, ``one_worker`` until a worker that had the plan before has
-the new one; ``plans``: the bytes of all plans and catalogs, by queries.
+the new one; ``one_epoch``: the first epoch with rows behind it, driver and worker; ``epoch``: one
+with as many rows and no newcomer; ``plans``: the bytes of all plans and catalogs, by queries.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from __future__ import annotations
 import gc
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from bench.apart import apart
-from bench.result import Result, check_count
+from bench.result import CountError, Result, check_count
 from levada import Asked, Engine
+from levada.model.term import XSD
 from levada.runtime.context import load_plan
 
 COUNTS = (1000, 10_000, 100_000)
@@ -34,6 +37,8 @@ ONE = HEAD + "WHERE { WINDOW <e:w> { ?x <e:p> <e:{{name}}> } }"
 KINDS = {"table": (ONE, "exact"), "texts": (ONE, "exact"), "join": (TEXT, "relax")}
 TURNS = 5
 """Queries that come one by one; the median counts."""
+EACH = 100
+"""Triples of an epoch."""
 
 
 def side(kind: str, queries: int) -> dict[str, Any]:
@@ -41,14 +46,48 @@ def side(kind: str, queries: int) -> dict[str, Any]:
     text, sharing = KINDS[kind]
     table = [{"name": f"c{i}", "most": i % 1000} for i in range(queries + TURNS + 1)]
     with tempfile.TemporaryDirectory(prefix="levada-register-") as folder:
-        path = Path(folder) / "s.nt"
-        path.write_text("<e:a> <e:p> <e:c1> 1 .\n")
-        _load(path, _text(text, table[-1]), sharing)
+        rows = Rows(Path(folder) / "s", queries)
+        rows.write()
+        _load(rows.folder, _text(text, table[-1]), sharing)
         with Engine(
             spark=False, checkpoint=Path(folder) / "c", partitions=1, seed=7, sharing=sharing
         ) as engine:
-            engine.stream("e:s", path)
-            return _measured(engine, kind, text, table, queries)
+            engine.stream("e:s", rows.folder)
+            return _measured(engine, rows, kind, text, table)
+
+
+@dataclass(slots=True)
+class Rows:
+    """A folder to which files of ``EACH`` triples come, of things that some of the ``queries``
+    want.
+    """
+
+    folder: Path
+    queries: int
+    files: int = 0
+
+    def write(self) -> None:
+        """One file more."""
+        self.folder.mkdir(exist_ok=True)
+        at = 1000 * self.files
+        lines = [
+            f"<e:x{self.files}_{i}> {said} {at} .\n"
+            for i in range(EACH // 2)
+            for said in (f"<e:p> <e:c{97 * i % self.queries}>", f'<e:v> "{i}"^^<{XSD}integer>')
+        ]
+        whole = self.folder.with_suffix(".nt")
+        whole.write_text("".join(lines))
+        whole.rename(self.folder / f"{self.files:04}.nt")
+        self.files += 1
+
+    def await_read(self, engine: Engine) -> float:
+        """The CPU-seconds until all that is there has been read."""
+        began, driver = time.process_time(), engine._driver
+        assert driver is not None
+        while sum(s.elements for s in driver.last.streams.values()) < EACH * self.files:
+            if engine.await_end(0.002):
+                raise CountError("The engine ended before it had read all.")
+        return time.process_time() - began
 
 
 def _load(path: Path, text: str, sharing: str) -> None:
@@ -61,8 +100,9 @@ def _load(path: Path, text: str, sharing: str) -> None:
 
 
 def _measured(
-    engine: Engine, kind: str, text: str, table: list[dict[str, Any]], queries: int
+    engine: Engine, rows: Rows, kind: str, text: str, table: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    queries = rows.queries
     engine.register(_text(text, table[-1]), name="first")  # what is loaded once
     gc.collect()
     before = psutil.Process().memory_info().rss
@@ -82,9 +122,14 @@ def _measured(
     marks.append(time.process_time())
     gc.collect()
     memory = psutil.Process().memory_info().rss - before
-    ones = [_one(engine, _text(text, row), i) for i, row in enumerate(table[queries:-1])]
+    rows.await_read(engine)
+    epochs = [_epoch(engine, rows) for _ in range(TURNS)]
+    ones = [
+        (*_one(engine, _text(text, row), i), _epoch(engine, rows))
+        for i, row in enumerate(table[queries:-1])
+    ]
     check_count(f"{kind} of {queries}", len(held), queries)
-    driver, worker = (sorted(one[i] for one in ones)[TURNS // 2] for i in (0, 1))
+    driver, worker, behind = (sorted(one[i] for one in ones)[TURNS // 2] for i in (0, 1, 2))
     return {
         "register": round(marks[1] - marks[0], 3),
         "plan": round(marks[2] - marks[1], 3),
@@ -92,6 +137,8 @@ def _measured(
         "memory": round(memory / queries),
         "one_driver": round(driver, 4),
         "one_worker": round(worker, 4),
+        "one_epoch": round(behind, 4),
+        "epoch": round(sorted(epochs)[TURNS // 2], 4),
         "plans": round(_bytes(engine) / queries),
     }
 
@@ -114,6 +161,12 @@ def _worker(engine: Engine) -> None:
     assert engine._driver is not None
     checkpoint = engine._driver.epochs.checkpoint
     load_plan(str(checkpoint.plan_path(checkpoint.newest_plan())))
+
+
+def _epoch(engine: Engine, rows: Rows) -> float:
+    """An epoch with rows."""
+    rows.write()
+    return rows.await_read(engine)
 
 
 def _one(engine: Engine, text: str, number: int) -> tuple[float, float]:

@@ -96,8 +96,8 @@ def _of(
     plan: Plan, pick: PlanNode[s.Pick], members: Longs
 ) -> Iterator[tuple[At, tuple[Term, ...]]]:
     """The patterns below some members of a pick, each with the terms that one of these wants."""
-    constants = list(map(pick.members.constants_at, members.tolist()))
     ways = _ways(pick.step).values()
+    constants = list(map(pick.members.constants_at, members.tolist() if ways else ()))
     for params, (at, own) in zip(ways, _reached(plan, pick, members), strict=True):
         for member, given in zip(own.tolist(), constants, strict=True):
             terms = tuple([term for param in params if (term := given[param]) is not None])

@@ -6,11 +6,12 @@
 
 A row is a query, seconds are CPU's. ``register``: until ``register_each`` returns; ``plan``: the
 first plan, sealed and written, and the epoch with it; ``worker``: the plan, read by a process that
-has none; ``memory``: what the process holds more than before, driver and worker together, by
-queries; kernels and modules are loaded before. Then one query more comes: ``one_driver`` is from
-``register`` until its plan is written, ``one_worker`` until a worker that had the plan before has
-the new one; ``one_epoch``: the first epoch with rows behind it, driver and worker; ``epoch``: one
-with as many rows and no newcomer; ``plans``: the bytes of all plans and catalogs, by queries.
+has none; ``memory``: what the process holds more than before once some epochs have had rows, driver
+and worker together, by queries; kernels and modules are loaded before. Then one query more comes:
+``one_driver`` is from ``register`` until its plan is written, ``one_worker`` until a worker that
+had the plan before has the new one; ``one_epoch``: the first epoch with rows behind it, driver and
+worker; ``epoch``: one with as many rows and no newcomer; ``plans``: the bytes of all plans and
+catalogs, by queries.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ def _measured(
     assert engine._driver is not None
     _worker(engine)
     marks.append(time.process_time())
-    gc.collect()
-    memory = psutil.Process().memory_info().rss - before
     rows.await_read(engine)
     epochs = [_epoch(engine, rows) for _ in range(TURNS)]
+    gc.collect()
+    memory = psutil.Process().memory_info().rss - before
     ones = [
         (*_one(engine, _text(text, row), i), _epoch(engine, rows))
         for i, row in enumerate(table[queries:-1])

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,6 @@ class _Folded:
     node: PlanNode
     slices: Slices
     pool: Pool
-    facts: dict[type, Any]
     known: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
     def of(self, reader: Reader) -> Columns:
@@ -153,7 +152,7 @@ def sliced(node: PlanNode, readers: Readers, out: Frame, pool: Pool, most: float
         cells = Cells.over(found.wanting, leaf[slices.first], beside)
         slices = replace(slices, cells=cells)
     served = readers.readers if len(slices.first) <= int(most * wanted) else kept
-    return Sliced(served, _partials(served, _Folded(node, slices, pool, readers.of_plan)))
+    return Sliced(served, _partials(served, _Folded(node, slices, pool)))
 
 
 def _slices(readers: Readers, out: Frame, leaf: Longs | None, most: int) -> Slices | None:
@@ -242,7 +241,7 @@ def _spans(reader: Reader, folded: _Folded, told: Frame | None) -> tuple[Ints, T
     slices, node = folded.slices, folded.node
     if reader.pick is None or told is None:
         return slices.times[0], *spans(reader, slices.of_times(), node)
-    wants = wants_of(folded.facts, reader.panes, reader.pick, folded.pool.seed)
+    wants = wants_of(reader.panes, reader.pick, folded.pool.seed)
     leaf = wants.leaves(told)
     masks = np.where(leaf < 0, 0, wants.masks[leaf])
     times = slices.times[0].astype(np.int64)

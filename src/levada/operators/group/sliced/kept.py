@@ -346,7 +346,7 @@ class Kept:
         pick = plan.nodes[self.node.inputs[0]].of(s.Pick)
         if pick is None or not pick.step.tests:
             return None
-        return wants_of(plan.facts, self.node, pick, self.env.pool.seed)
+        return wants_of(self.node, pick, self.env.pool.seed)
 
     @cached_property
     def _above(self) -> _Above:

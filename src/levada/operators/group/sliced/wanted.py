@@ -14,7 +14,6 @@ begins after all that is in state, so that nothing there has to be cut at his bo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,16 +72,12 @@ class Wants:
         return np.repeat(np.arange(len(nodes)), counts), self.wishes[ranges(first, counts)]
 
 
-def wants_of(
-    facts: dict[type, Any], panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int
-) -> Wants:
-    """What the members of a GROUP BY want through a pick, worked out once; ``facts``: what is known
-    of the plan.
+def wants_of(panes: PlanNode[s.Panes], pick: PlanNode[s.Pick], seed: int) -> Wants:
+    """What the members of a GROUP BY want through a pick, worked out once for all versions of the
+    plan that have the same of both.
     """
-    known: dict[int, Wants] = facts.setdefault(Wants, {})
-    if panes.id not in known:
-        known[panes.id] = _wants(panes, pick, seed)
-    return known[panes.id]
+    place = f"wants {pick.id} {seed}"
+    return panes.kept(place, (pick.members,), lambda: _wants(panes, pick, seed))
 
 
 def cells_of(reader: Reader, rows: Frame, at: Longs) -> Frame:

@@ -89,8 +89,8 @@ class Form(NamedTuple):
 class Readers:
     """The readers that have the same slots of a producer as keys; where each column of times is
     cut. ``form``: of the picks through which they read. ``keeping``: of each of the producer's
-    members how many members of readers with slices in state read it. ``of_plan``, ``facts``: what
-    has been worked out of the plan and of them, by its type.
+    members how many members of readers with slices in state read it. ``facts``: what has been
+    worked out of them, by its type.
     """
 
     keys: tuple[int, ...]
@@ -98,7 +98,6 @@ class Readers:
     cuts: tuple[tuple[str, Cuts], ...]
     form: Form | None
     keeping: Longs
-    of_plan: dict[type, Any]
     facts: dict[type, Any] = field(default_factory=dict)
 
 
@@ -130,7 +129,7 @@ def _found(plan: Plan, node: PlanNode) -> Iterator[Readers]:
         keeps = np.array([_keeps(node, reader, n) for reader, n in zip(some, counts, strict=True)])
         found = tuple([replace(r, kept=bool(k)) for r, k in zip(some, keeps, strict=True)])
         cuts = tuple(_cuts(found, node.layout))
-        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0), plan.facts)
+        yield Readers(keys, found, cuts, form, counts[keeps].sum(axis=0))
 
 
 def _reading(plan: Plan, node: PlanNode) -> Iterator[Reader]:

@@ -1,0 +1,125 @@
+"""What picks in full nodes want is the same object from version to version of the plan, and another
+as soon as one of them goes (decision 124).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from catalogs import relaxing
+from levada.intake.matching import patterns
+from levada.intake.matching.match import PatternTable
+from levada.intake.matching.patterns import Patterns, patterns_of
+from levada.model.time import MIN
+from levada.operators.rows.forms import Form, numbered, told_by
+from levada.operators.rows.wanting import Finder
+from levada.optimizer.pipeline import optimize
+from levada.plan.sealed import plan as sealed
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan
+from levada.plan.sealed.shares import shares_of
+from levada.plan.topology import members
+from levada.plan.topology.topology import Topology
+from levada.syntax import parse
+from levada.translation.sparql.translate import translate
+
+TEXT = """PREFIX : <http://e/> SELECT *
+FROM NAMED WINDOW :w ON :s [RANGE PT{}S STEP PT2S]
+WHERE {{ WINDOW :w {{ ?x :p :c{} . ?x :q ?z FILTER(?z > {}) }} }}"""
+SEED = 7
+
+
+@pytest.fixture(autouse=True)
+def few() -> Iterator[None]:
+    """Nodes are full with four members; no patterns are few."""
+    with (
+        patch.object(sealed, "FULL", 4),
+        patch.object(members, "FULL", 4),
+        patch.object(patterns, "MOST_COUNTED", 0),
+    ):
+        yield
+
+
+def come(found: Topology, *numbers: int, seconds: int = 4, more: int = 0) -> Plan:
+    """Queries of other constants and thresholds; the next version."""
+    for number in numbers:
+        text = TEXT.format(seconds, number, number)
+        found.add(f"q{number + more}", optimize(translate(parse(text), text=text)), MIN)
+    return found.seal()
+
+
+def constants(plan: Plan) -> tuple[set[str], set[str]]:
+    """The constants that full nodes want, and those of the others besides."""
+    found = shares_of(plan).wanted
+    lasting, rest = (
+        {str(term)[10:-1] for terms in of.values() for (term,) in terms} for of in found
+    )
+    return lasting, rest
+
+
+def table_of(plan: Plan) -> Patterns:
+    nodes = [node for node in plan.nodes.values() if isinstance(node.step, s.Match)]
+    found = patterns_of(nodes, [n.alive for n in nodes], SEED, shares_of(plan).wanted)
+    assert found is not None and found.lasting is not None
+    return found
+
+
+def wanted(table: PatternTable) -> set[tuple[int, ...]]:
+    return {tuple(record) for record in table.patterns.tolist()}
+
+
+def finders(plan: Plan) -> list[Finder]:
+    """Those of the relaxed join's first input."""
+    (join,) = (n for n in plan.nodes.values() if (own := n.of(s.Join)) and own.step.relaxed)
+    forms = [Form.of_side(one, 0, first) for first, one in numbered(join, shares_of(plan))]
+    bits = np.ones(sum(len(form.of.members) for form in forms), np.int64)
+    return [finder for told in told_by(forms, SEED, bits) for finder in told.finders]
+
+
+def test_a_newcomer_makes_nothing_anew_of_what_was_there() -> None:
+    found = relaxing()
+    before = come(found, *range(5))
+    assert constants(before) == ({f"c{i}" for i in range(5)}, set())
+    (old,) = finders(before)
+    table = table_of(before)
+    after = come(found, 7)
+    assert constants(after) == ({f"c{i}" for i in range(5)}, {"c7"})
+    assert shares_of(after).wanted.lasting is shares_of(before).wanted.lasting
+    last, new = finders(after)
+    assert last is old, "the index of full nodes stays"
+    assert new.plain.owner.tolist() == [5], "owners in full nodes come first"
+    assert table.lasting is not None
+    newer = table_of(after)
+    assert newer.lasting is not None and newer.lasting.table is table.lasting.table
+    assert not wanted(newer.table) & wanted(newer.lasting.table), "no triple is found twice"
+
+
+def test_the_same_constant_is_looked_for_once() -> None:
+    found = relaxing()
+    come(found, *range(5))
+    assert constants(come(found, 3, seconds=8, more=100)) == ({f"c{i}" for i in range(5)}, set())
+
+
+def test_who_goes_takes_his_constant_along() -> None:
+    found = relaxing()
+    before = come(found, *range(5))
+    (old,) = finders(before)
+    come(found, 7)
+    found.remove("q2")
+    after = found.seal()
+    assert constants(after) == ({"c0", "c1", "c3", "c4"}, {"c7"})
+    last, new = finders(after)
+    assert last is not old and sorted(last.plain.owner.tolist()) == [0, 1, 2, 3]
+    assert new.plain.owner.tolist() == [4]
+
+
+def test_a_node_that_becomes_full_is_one_of_them() -> None:
+    found = relaxing()
+    come(found, *range(5))
+    plan = come(found, *range(10, 14))
+    assert constants(plan) == ({f"c{i}" for i in (*range(5), *range(10, 14))}, set())
+    assert len(finders(plan)) == 1, "all full nodes have one index"

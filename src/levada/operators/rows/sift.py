@@ -170,7 +170,7 @@ def _wanted(node: PlanNode[Relaxed], i: int, shares: Shares, seed: int) -> Wante
         tuple([form.asking(seed, bits) for form in forms if form.condition is not None]),
         any(form.sifts for form in forms) and not _whole(node, forms),
         tuple(map(Params.of, classes)),
-        _mixed(node, forms, class_of[of]) & ~_lasting(node, forms, kinds, of),
+        _mixed(node, forms, class_of[of]) & ~_all_as_long(node, forms, kinds, of),
         tuple(forms),
     )
 
@@ -189,7 +189,7 @@ def _mixed(node: PlanNode[Relaxed], forms: Sequence[Form], class_of: Longs) -> B
     return several
 
 
-def _lasting(
+def _all_as_long(
     node: PlanNode[Relaxed], forms: Sequence[Form], kinds: Sequence[Windows], of: Longs
 ) -> Bools:
     """Members of a join of which somebody wants all rows, as long as anybody."""
@@ -207,9 +207,8 @@ def _lasting(
 
 def _own(forms: Sequence[Form]) -> Longs:
     """The member of a join below each owner."""
-    return np.concatenate([np.empty(0, np.int64), *(form.of.own for form in forms)]).astype(
-        np.int64
-    )
+    parts = [form.of.own.astype(np.int64) for form in forms]
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _kinds(forms: Sequence[Form]) -> tuple[list[Windows], Longs]:

@@ -113,9 +113,10 @@ class PlanNode(Generic[S_co]):
         members, and all else that it ``follows`` from is equal; the last one at each ``place``.
         """
         key = (PlanNode.kept, (place,))
-        if key not in self._known or self._known[key][0] != follows:
-            self._known[key] = follows, make()
-        return cast(Fact, self._known[key][1])
+        found = self._known.get(key)
+        if found is None or found[0] != follows:
+            found = self._known[key] = follows, make()
+        return cast(Fact, found[1])
 
     @property
     def is_full(self) -> bool:

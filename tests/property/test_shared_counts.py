@@ -3,7 +3,7 @@
 Few triples are told again and again, some at one instant, some in disorder, while queries come and
 go, in each mode of sharing and in several on one checkpoint, beside the naive reference and runs of
 their own (``coming``). What is shared is counted, and that all rows below a query's end have one
-axis of numbers. 4 sets and 2 of CQL; ``LEVADA_CASES`` is another number of each, of up to 12
+axis of numbers. 4 sets and 6 of CQL; ``LEVADA_CASES`` is another number of each, of up to 12
 queries.
 """
 
@@ -141,7 +141,7 @@ def test_each_has_what_it_has_alone() -> None:
 
 
 def test_each_has_in_cql_what_it_has_alone() -> None:
-    assert judge(cql_sets(), tuple_worlds(), 2)["relax"]["picked"]
+    assert judge(cql_sets(), tuple_worlds(), 6)["relax"]["picked"]
 
 
 def counted(group: str, *counts: int, tail: str = "") -> Topology:

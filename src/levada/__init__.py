@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from levada.code_loading import load_module
 from levada.errors import LevadaError, QueryError, UsageError
 
 if TYPE_CHECKING:
@@ -57,5 +57,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """The engine is imported when it is first asked for: ``levada --help`` need not wait for it."""
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

@@ -17,6 +17,8 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, TypeVar, dataclass_transform
 
+from levada.code_loading import compile_function
+
 T = TypeVar("T")
 
 
@@ -69,8 +71,7 @@ def _init(made: type[Any]) -> Callable[..., None]:
         lines += _line(one, made_anew)
     lines += ["self.__post_init__()"] if hasattr(made, "__post_init__") else []
     text = f"def __init__({', '.join(heads)}):\n " + "\n ".join(lines or ["pass"])
-    exec(text, names)
-    init: Callable[..., None] = names["__init__"]
+    init = compile_function(text, "__init__", names)
     init.__annotations__ = {**{one.name: one.type for one in own if one.init}, "return": None}
     return init
 

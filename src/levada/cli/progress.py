@@ -4,7 +4,6 @@ unless quiet is asked for.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -112,7 +111,7 @@ def compile_kernels(console: Console) -> None:
                 console.print(f"{done} of {of}", highlight=False)
 
         kernels.warm(tell)
-    folder = os.environ.get("NUMBA_CACHE_DIR") or kernel_folder()
+    folder = kernel_folder()
     seconds = time.monotonic() - began
     console.print(
         f"{kernels.compiled} kernels compiled in {seconds:.0f} s; all are in {folder}.",

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import pkgutil
 import threading
 from collections.abc import Callable, Sequence
@@ -35,7 +34,8 @@ import numba
 import numpy as np
 from numba import types
 
-from levada.cache import kernel_folder, not_kept
+from levada.cache import cache_compiled, not_kept
+from levada.code_loading import load_module
 from levada.kernels import parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,13 +125,7 @@ class _Kernel:
         """Has the dispatcher look at the cache; False if there is none."""
         dispatcher = self._dispatcher
         if CACHE and not hasattr(dispatcher._cache, "_cache_file"):
-            before = numba.config.CACHE_DIR
-            numba.config.CACHE_DIR = before or str(kernel_folder())
-            try:
-                dispatcher.enable_caching()
-            finally:
-                numba.config.CACHE_DIR = before
-            dispatcher._cache._cache_file._source_stamp = stamp_of(dispatcher.py_func)
+            cache_compiled(dispatcher, stamp_of(dispatcher.py_func))
             dispatcher._cache.save_overload = partial(_keep, dispatcher._cache.save_overload)
         return CACHE
 
@@ -237,8 +231,7 @@ def warm(
     forks.
     """
     modules = [
-        importlib.import_module(module.name)
-        for module in pkgutil.walk_packages(__path__, f"{__name__}.")
+        load_module(module.name) for module in pkgutil.walk_packages(__path__, f"{__name__}.")
     ]
     wanted = [one for one in _KERNELS if not only_cached or one.is_cached()]
     for done, one in enumerate(wanted):

@@ -20,6 +20,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from levada.cache import cache_compiled
 from levada.model.arrays import Doubles, Ints, Longs
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,7 +29,10 @@ Table = npt.NDArray[np.float64]
 
 def compiled(function: F) -> F:
     """A loop for numba, kept on disk unless it checks its indexes."""
-    return cast(F, numba.njit(cache=not numba.config.BOUNDSCHECK, nogil=True)(function))
+    dispatcher = numba.njit(nogil=True)(function)
+    if dispatcher is not function and not numba.config.BOUNDSCHECK:
+        cache_compiled(dispatcher)
+    return cast(F, dispatcher)
 
 
 class Net(NamedTuple):

@@ -18,13 +18,13 @@ Blobs are passed on as they come; a stage must only read them (they may be views
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Callable
 from functools import cache
 from typing import Protocol
 
+from levada.code_loading import load_function
 from levada.frozen import frozen
 from levada.runtime.places import Places
 
@@ -114,11 +114,7 @@ def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
     >>> resolve("levada.runtime.local:deliver") is deliver
     True
     """
-    module, _, function = name.partition(":")
-    found: Callable[..., list[tuple[int, Blob]]] = getattr(
-        importlib.import_module(module), function
-    )
-    return found
+    return load_function(name)
 
 
 def cores(master: str) -> int:

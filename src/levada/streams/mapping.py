@@ -18,7 +18,6 @@ triple with a value that is not there is left out. A row is one element. Cost: n
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any, Literal
 
 import pyoxigraph as ox
 
+from levada.code_loading import load_module
 from levada.errors import UsageError, near
 from levada.frozen import frozen
 from levada.model.term import RDF, XSD
@@ -101,7 +101,7 @@ class RowMapping:
 
 def _formulas() -> ModuleType:
     """Where formulas are read: loaded by the first mapping, since that loads Polars."""
-    return importlib.import_module("levada.streams.formula")
+    return load_module("levada.streams.formula")
 
 
 def load_mapping(path: str | Path) -> RowMapping:

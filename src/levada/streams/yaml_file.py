@@ -26,7 +26,11 @@ class _Loader(yaml.SafeLoader):
 def read_yaml(path: Path, kind: str) -> Any:
     """The document of a file; ``kind`` is what people call it. Raises ``UsageError``."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        loader = _Loader(path.read_text(encoding="utf-8"))
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"The {kind} {path} cannot be read: {reason}.") from error

@@ -14,8 +14,9 @@ needed: random cases are in the tests of the project.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from levada.code_loading import load_module
 
 if TYPE_CHECKING:
     from levada.model.time import Window, WindowKind
@@ -57,5 +58,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Each is imported when it is first asked for: the reference alone loads no engine."""
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada.testing' has no attribute {name!r}")

@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
+from levada.cache import cache_compiled
 from levada.frozen import frozen
 from levada.model.arrays import Bools, Doubles, Longs
 
@@ -32,7 +33,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compiled(function: F) -> F:
-    return cast(F, numba.njit(cache=not numba.config.BOUNDSCHECK, error_model="numpy")(function))
+    dispatcher = numba.njit(error_model="numpy")(function)
+    if dispatcher is not function and not numba.config.BOUNDSCHECK:
+        cache_compiled(dispatcher)
+    return cast(F, dispatcher)
 
 
 NOTHING, ANY = -1, -2

@@ -214,4 +214,6 @@ def test_the_room_knows_errors_values_and_the_model_alone() -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             if name.startswith("levada."):
-                assert name.split(".")[1] in {"errors", "frozen", "model", "placement"}, file
+                assert name.split(".")[1] in {"cache", "errors", "frozen", "model", "placement"}, (
+                    file
+                )

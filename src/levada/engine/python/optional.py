@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import ModuleType
 
+from levada.code_loading import load_module
 from levada.errors import UsageError
 
 
@@ -25,7 +25,7 @@ def notebook_module(what: str) -> ModuleType:
 
 def _module(name: str, what: str, extra: str) -> ModuleType:
     try:
-        return import_module(name)
+        return load_module(name)
     except ModuleNotFoundError as error:
         library = name.partition(".")[0]
         raise UsageError(

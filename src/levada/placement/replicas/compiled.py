@@ -15,6 +15,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from levada.cache import cache_compiled
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,6 +32,5 @@ def compiled(function: F) -> F:
     """The function, compiled when it is first called."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if dispatcher is not function and not numba.config.BOUNDSCHECK:
-        dispatcher.enable_caching()
-        dispatcher._cache._cache_file._source_stamp = _stamp()
+        cache_compiled(dispatcher, _stamp())
     return cast(F, dispatcher)

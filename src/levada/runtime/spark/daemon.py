@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import importlib.util
 import os
 import sys
 import traceback
 from collections.abc import Iterator
+
+from levada.code_loading import load_module
 
 PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.runtime.task.tasks")
 
@@ -31,11 +32,11 @@ def preload() -> None:
     for name in PRELOADED:
         try:
             if importlib.util.find_spec(name) is not None:
-                importlib.import_module(name)
+                load_module(name)
         except Exception:
             traceback.print_exc()
     try:
-        warm = getattr(importlib.import_module("levada.kernels"), "warm", None)
+        warm = getattr(load_module("levada.kernels"), "warm", None)
         if warm is not None:
             warm(only_cached=True)
     except Exception:

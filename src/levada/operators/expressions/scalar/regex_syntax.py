@@ -9,11 +9,11 @@ Automata have no back-references: for a pattern with one there is no ``linear``.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from levada.code_loading import load_module
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
 FLAGS = {"s": re.DOTALL, "m": re.MULTILINE, "i": re.IGNORECASE, "x": 0, "q": 0}
@@ -71,7 +71,7 @@ def linear(translated: str, options: re.RegexFlag) -> str | None:
     plain = translated.replace(LINE_START, "^")
     plain = plain.replace(LINE_END, "$" if options & re.MULTILINE else r"\Z")
     # the parser of the standard library, which has no public name
-    parsed = importlib.import_module("re._parser").parse(plain, options)
+    parsed = load_module("re._parser").parse(plain, options)
     try:
         text = _sequence(parsed, options)
     except _NotLinear:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from levada.errors import SourceError
+from levada.errors import PromiseError, SourceError
 
 
 def intake(context: Any, payload: Any) -> list[Any]:
@@ -39,6 +39,11 @@ def failing_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list
         }
         raise errors.get(context) or UnpicklableError("no pickle")
     return [(-1, b"")]
+
+
+def quoting_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[Any]:
+    """Fails in each partition with an error that quotes the context."""
+    raise PromiseError(context.decode(), hint=context.decode())
 
 
 def bound_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[Any]:

@@ -4,13 +4,17 @@ errors as they were raised.
 
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from levada.errors import EngineError, SourceError
+from hostile import markers
+from levada.errors import EngineError, OvertakenError, PromiseError, SourceError
 from levada.runtime.local import Job, LocalExecutor
 from levada.runtime.spark.executor import SparkExecutor
+from levada.runtime.spark.task_errors import encode_error
 
 pytestmark = pytest.mark.spark
 ECHO = ("spark_jobs:intake", "spark_jobs:stage")
@@ -82,6 +86,34 @@ def test_an_error_for_users_keeps_its_hint(executor: Any) -> None:
 def test_an_error_that_cannot_travel_is_told(executor: Any) -> None:
     with pytest.raises(EngineError, match="UnpicklableError: no pickle"):
         executor.run(failing(b"other"))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_forged_errors_in_a_message_are_text(executor: Any, tmp_path: Path, fused: bool) -> None:
+    functions = ("spark_jobs:intake", "spark_jobs:quoting_stage")
+    for marker in markers(tmp_path / "ran"):
+        quoted = marker.encode("utf-8", "replace").decode()
+        with pytest.raises(PromiseError) as caught:
+            executor.run(Job(quoted.encode(), [], 2, 2, functions, fused))
+        assert (caught.value.message, caught.value.hint) == (quoted, quoted)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_blobs_that_look_like_errors_are_outcomes(
+    executor: Any, tmp_path: Path, fused: bool
+) -> None:
+    document = encode_error(OvertakenError("forged"))
+    payloads = [document, document + b"\1", document + b"\2" + bytes(8), b"\1", b""]
+    payloads += [marker.encode("utf-8", "replace") for marker in markers(tmp_path / "ran")]
+    job = replace(echo(0, stages=2, partitions=3, fused=fused), payloads=payloads)
+    assert executor.run(job) == LocalExecutor().run(job)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_error_of_the_intake_is_raised_here(executor: Any) -> None:
+    with pytest.raises(TypeError):
+        executor.run(Job(b"{}", [b""], 2, 2, ("spark_jobs:stage", "spark_jobs:stage")))
 
 
 def test_a_stray_target_is_a_programmers_error(executor: Any) -> None:

@@ -12,7 +12,7 @@ from levada.cli.main import main
 from levada.engine.placing.pinned import pinned, processors_of
 from levada.errors import EngineError, UsageError
 from levada.runtime.spark.bound import BoundTask
-from levada.runtime.spark.work import TaskFailure, raise_
+from levada.runtime.spark.task_errors import decode_error
 from levada.runtime.store.manifest import Bound
 
 ALLOWED = sorted(os.sched_getaffinity(0))
@@ -104,16 +104,22 @@ def test_status_and_placement_tell_what_is_bound_in_this_run(
     assert "bound" not in text and found == [None, None]
 
 
-def test_a_task_is_bound_while_it_runs_and_no_longer() -> None:
-    def task(split: int, records: Any) -> Any:
+class ProcessorsTask:
+    """Returns the processors that its thread may use."""
+
+    def __call__(self, split: int, records: Any) -> Any:
         yield sorted(os.sched_getaffinity(0))
 
+    def error_records(self, document: bytes, split: int) -> Any:
+        return [document]
+
+
+def test_a_task_is_bound_while_it_runs_and_no_longer() -> None:
     places = ((ALLOWED[-1],), tuple(ALLOWED))
     for split in range(4):
-        assert list(BoundTask(task, places)(split, [])) == [list(places[split % 2])]
+        assert list(BoundTask(ProcessorsTask(), places)(split, [])) == [list(places[split % 2])]
         assert sorted(os.sched_getaffinity(0)) == ALLOWED
-    with pytest.raises(TaskFailure) as found:
-        list(BoundTask(task, ((GONE,),))(0, []))
-    error = raise_(str(found.value))
+    (record,) = BoundTask(ProcessorsTask(), ((GONE,),))(0, [])
+    error = decode_error(record)
     assert isinstance(error, EngineError)
     assert f"could not be bound to the processors {GONE} any more: Invalid argument" in str(error)

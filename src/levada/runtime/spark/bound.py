@@ -9,8 +9,8 @@ changes no result. BriskStream binds each replica to a core (Zhang et al., SIGMO
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 from levada.errors import EngineError
 from levada.frozen import frozen
@@ -19,11 +19,23 @@ Processors = tuple[tuple[int, ...], ...]
 """The numbers of each place's processors."""
 
 
+class Task(Protocol):
+    """A task as ``runtime.spark.work`` has them."""
+
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterable[Any]:
+        """The records that the task sends."""
+        ...
+
+    def error_records(self, document: bytes, split: int) -> Iterable[Any]:
+        """The records that it sends in place of its own if it fails."""
+        ...
+
+
 @frozen
 class BoundTask:
     """A task, bound."""
 
-    task: Callable[[int, Iterable[bytes]], Iterable[Any]]
+    task: Task
     places: Processors
 
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Any]:
@@ -35,9 +47,10 @@ class BoundTask:
             os.sched_setaffinity(0, own)
         except OSError as error:
             # here: only where Spark's workers are is this module's neighbour loaded
-            from levada.runtime.spark.work import failed
+            from levada.runtime.spark.task_errors import encode_error
 
-            raise failed(_gone(own, error)) from error
+            yield from self.task.error_records(encode_error(_gone(own, error)), split)
+            return
         try:
             yield from self.task(split, records)
         finally:

@@ -9,7 +9,12 @@ is to read it is on the sender's host, or is the sender's own where executors of
 read each other's files. What crosses the shuffle is
 
     body, tail      tail = kind (1 byte), source (4), place (4)
-                    body = the blob, or for a reference: offset (8), length (8), path of the file
+                    body = the blob; for a reference: offset (8), length (8), path of the file;
+                    for an error: what the sender raised (``runtime.spark.task_errors``)
+
+An error goes to every partition, by value. Its readers do no work and pass it on, so the driver
+gets it as a record of the last stage. The kind is a byte that the task writes: no blob, whatever it
+holds, is taken for an error.
 
 The tail stands last, so that a blob by value keeps the alignment of its buffer and is never copied
 to strip it. Blobs are read in the order (source, place): source is the partition that sent them,
@@ -44,7 +49,7 @@ from levada.runtime.local import Blob
 THRESHOLD = 32 * 1024  # bytes; below, a file costs more than the copies through the JVM
 _TAIL = struct.Struct("<BII")
 _PLACE_IN_FILE = struct.Struct("<QQ")
-_BY_VALUE, _BY_REFERENCE = 0, 1
+_BY_VALUE, _BY_REFERENCE, _ERROR = 0, 1, 2
 _ALIGN = 64
 OLD = 3600  # s after which what an executor of jobs has left is removed by another one
 FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not there
@@ -52,6 +57,14 @@ FIRST_PAUSE, MOST_PAUSE = 16, 4096  # jobs by value after a file that was not th
 
 class BlobLostError(LostTaskError):
     """A blob's file is gone or short; running the epoch again makes it anew."""
+
+
+class SenderFailedError(Exception):
+    """A task before this one failed; ``document`` is its error."""
+
+    def __init__(self, document: bytes) -> None:
+        super().__init__("a task before this one failed")
+        self.document = document
 
 
 @frozen
@@ -189,16 +202,29 @@ def _host_of(at: str) -> str:
     return at.removeprefix("executor_").rpartition("_")[0]
 
 
+def error_parts(document: bytes, source: int) -> tuple[Blob, bytes]:
+    """The two parts of an error that go through the shuffle: body and tail."""
+    return document, _TAIL.pack(_ERROR, source, 0)
+
+
 def receive(refs: Iterable[bytes]) -> list[Blob]:
-    """The blobs of one partition, as read-only views, in the order (source, place)."""
+    """The blobs of one partition, as read-only views, in the order (source, place).
+
+    Raises ``SenderFailedError`` with the error of the first source that sent one.
+    """
     maps: dict[str, memoryview] = {}
-    arrived = []
+    arrived, errors = [], {}
     for ref in refs:
         if len(ref) < _TAIL.size:  # a mark beside a blob, which says where the task is to run
             continue
         kind, source, place = _TAIL.unpack_from(ref, len(ref) - _TAIL.size)
         body = memoryview(ref)[: -_TAIL.size]
-        arrived.append((source, place, body if kind == _BY_VALUE else _follow(body, maps)))
+        if kind == _ERROR:
+            errors[source] = bytes(body)
+        elif not errors:
+            arrived.append((source, place, body if kind == _BY_VALUE else _follow(body, maps)))
+    if errors:
+        raise SenderFailedError(errors[min(errors)])
     arrived.sort(key=lambda blob: blob[:2])
     return [blob for _, _, blob in arrived]
 

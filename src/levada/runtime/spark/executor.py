@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import pickle
 import re
 import shutil
 import uuid
@@ -35,7 +34,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import _load_from_socket
 
-from levada.errors import EngineError, LostTaskError
+from levada.code_loading import write_command
+from levada.errors import EngineError, LevadaError, LostTaskError
 from levada.runtime.homes import Homes
 from levada.runtime.local import EPOCH, Job
 from levada.runtime.places import Places
@@ -45,6 +45,7 @@ from levada.runtime.spark.carrier import THRESHOLD, BlobLostError, Carrier, Near
 from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
 from levada.runtime.spark.placed import Members, Roster, Sources, Where
 from levada.runtime.spark.settings import shares_host
+from levada.runtime.spark.task_errors import decode_error
 
 if TYPE_CHECKING:
     from levada.runtime.spark.sight import Sight
@@ -102,7 +103,7 @@ class SparkExecutor:
             if (told := lost(self._context)) is not None:
                 raise told from error
             if isinstance(error, Py4JError):
-                raise task_error(error) from error
+                raise spark_error(error) from error
             raise
 
     def _run(self, job: Job) -> list[bytes]:
@@ -205,11 +206,11 @@ class SparkExecutor:
             lambda: context._jvm.PythonParallelizeServer(context._jsc.sc(), splits),
         ).rdd()
 
-    def _map(self, rdd: JavaObject, task: Any, writer: object = work.PLAIN) -> JavaObject:
+    def _map(self, rdd: JavaObject, task: Any, writer: object = work.MARKED) -> JavaObject:
         """The RDD that a task makes of each split of bytes."""
         context = self._context
         task = BoundTask(task, self._bound) if self._bound else task
-        command = pickle.dumps((task, None, work.PLAIN, writer), pickle.HIGHEST_PROTOCOL)
+        command = write_command((task, None, work.PLAIN, writer))
         function = self._function(
             bytearray(command),
             context.environment,
@@ -234,17 +235,27 @@ class SparkExecutor:
             outcomes = rdd.asJavaRDD().collectAsync().get()
             served = self._serve(self._as_scala(outcomes.iterator()), "levada outcomes")
             with _load_from_socket(served, work.PLAIN) as stream:
-                return list(stream)
+                records = list(stream)
         except (Py4JJavaError, PySparkException) as error:
-            raise task_error(error) from error
+            raise spark_error(error) from error
+        return [self._outcome(record) for record in records]
+
+    def _outcome(self, record: bytes) -> bytes:
+        """The outcome in a record of the last stage; raises the error that it may hold instead."""
+        body = record[:-1]
+        if record[-1:] == work.OUTCOME:
+            return body
+        error = decode_error(body)
+        if self._scratch is None and not isinstance(error, LevadaError):
+            # a disk or a network of one host may have failed: the epoch is run again
+            raise LostTaskError(f"A task failed with {type(error).__name__}: {error}") from error
+        raise error
 
 
-def task_error(error: Exception) -> Exception:
-    """What a task raised, or a ``LostTaskError`` with what Spark gives as the cause; an
-    ``EngineError`` if Spark itself is gone.
-    """
+def spark_error(error: Exception) -> EngineError:
+    """A ``LostTaskError`` with the cause that Spark gives; ``EngineError`` if Spark is gone."""
     kind = EngineError if isinstance(error, Py4JNetworkError) else LostTaskError
-    return work.raise_(str(error)) or kind(f"Spark could not run the epoch: {cause(error)}")
+    return kind(f"Spark could not run the epoch: {cause(error)}")
 
 
 def cause(error: Exception) -> str:

@@ -1,10 +1,11 @@
-"""What a Spark task does around the functions of a job. Runs in the Python workers.
+"""Spark tasks around the functions of a job. Runs in the Python workers.
 
 A task is an object that Spark calls with (split, records) and whose results it writes with the
 given serializer. The objects are pickled by class and fields: a few dozen bytes and the job's
 context, once a stage. Each drains its records before it works (a task that does not costs Spark its
-worker), and turns what a function raises into ``TaskFailure``, whose text carries the exception
-itself through Spark's own errors back to the driver (``raise_``).
+worker). An exception of a function is a result, too: the task sends it to all partitions of the
+next stage, whose tasks do no work and pass it on, and the driver raises it (``task_errors``).
+Spark's own text of an exception is never searched, since data can write into it.
 
 Spark may begin a task again whose first answer others have, and a whole stage of which it does not
 tell Python. An answer is the same each time, but for a file that was written into meanwhile; which
@@ -13,12 +14,8 @@ the driver finds out (``runtime.driver.records.told_in``).
 
 from __future__ import annotations
 
-import base64
 import functools
 import gc
-import pickle
-import re
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, BinaryIO
@@ -26,13 +23,20 @@ from typing import Any, BinaryIO
 from pyspark import TaskContext
 from pyspark.serializers import FramedSerializer, NoOpSerializer, write_int, write_long
 
-from levada.errors import EngineError
 from levada.frozen import frozen
 from levada.runtime.context import cached_plan
 from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
-from levada.runtime.spark.carrier import Carrier, Sender, receive
+from levada.runtime.spark.carrier import (
+    Carrier,
+    Sender,
+    SenderFailedError,
+    error_parts,
+    receive,
+)
+from levada.runtime.spark.task_errors import encode_error
 
 Parts = tuple[int, tuple[Blob, bytes]]
+Result = tuple[Blob, bytes]
 
 
 class Addressed(FramedSerializer):  # type: ignore[misc]
@@ -50,33 +54,41 @@ class Addressed(FramedSerializer):  # type: ignore[misc]
             stream.write(tail)
 
 
+class Marked(FramedSerializer):  # type: ignore[misc]
+    """Writes (body, mark) as one framed record: the body and behind it the mark, one byte."""
+
+    def dump_stream(self, iterator: Iterator[tuple[Blob, bytes]], stream: BinaryIO) -> None:
+        """Write all records; bodies are not copied."""
+        for body, mark in iterator:
+            write_int(memoryview(body).nbytes + len(mark), stream)
+            stream.write(body)
+            stream.write(mark)
+
+
 PLAIN = NoOpSerializer()
 ADDRESSED = Addressed()
+MARKED = Marked()
+OUTCOME, ERROR = b"\0", b"\1"
+"""Marks of the records that the driver reads."""
 
 
-class TaskFailure(Exception):  # noqa: N818 (its text is what matters; nobody catches it by name)
-    """Carries another exception through Spark in its text."""
-
-
-def carrying_failures(
+def with_errors(
     run: Callable[[Any, int, Iterable[bytes]], Iterable[Any]],
-) -> Callable[..., Iterator[Any]]:
-    """A task's call whose exceptions leave it as ``TaskFailure``."""
+) -> Callable[..., Iterable[Any]]:
+    """A task's call that returns an exception as the task's error records."""
 
     @functools.wraps(run)
-    def call(task: Any, split: int, records: Iterable[bytes]) -> Iterator[Any]:
+    def call(task: Any, split: int, records: Iterable[bytes]) -> Iterable[Any]:
         try:
-            yield from run(task, split, records)
+            results = list(run(task, split, records))
+        except SenderFailedError as error:
+            results = task.error_records(error.document, split)
         except Exception as error:
-            raise TaskFailure(_carry(error)) from error
+            results = task.error_records(encode_error(error), split)
         _settle()
+        return results
 
     return call
-
-
-def failed(error: Exception) -> TaskFailure:
-    """What carries an exception back to the driver."""
-    return TaskFailure(_carry(error))
 
 
 _plans = 0  # how many plans this process has loaded
@@ -103,13 +115,17 @@ class IntakeTask:
     carrier: Carrier
     partitions: int
 
-    @carrying_failures
+    @with_errors
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Call intake on each payload and address its blobs."""
         intake = resolve(self.function)
         payloads = list(records)
         sent = [pair for payload in payloads for pair in intake(self.context, payload)]
         return _address(sent, self.carrier, self.partitions, split, "intake")
+
+    def error_records(self, document: bytes, split: int) -> list[Parts]:
+        """The records that tell each partition of an error."""
+        return _to_all(document, self.partitions, split)
 
 
 @frozen
@@ -122,11 +138,15 @@ class StageTask:
     partitions: int
     stage: int
 
-    @carrying_failures
+    @with_errors
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Read the partition's blobs, call stage and address its blobs."""
         sent = resolve(self.function)(self.context, self.stage, split, receive(records))
         return _address(sent, self.carrier, self.partitions, split, str(self.stage))
+
+    def error_records(self, document: bytes, split: int) -> list[Parts]:
+        """The records that tell each partition of an error."""
+        return _to_all(document, self.partitions, split)
 
 
 @frozen
@@ -137,13 +157,17 @@ class LastStageTask:
     function: str
     stage: int
 
-    @carrying_failures
-    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
-        """Read the partition's blobs and call stage; what it sends are outcomes."""
+    @with_errors
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Result]:
+        """Read the partition's blobs and call stage, which sends outcomes."""
         for target, blob in resolve(self.function)(
             self.context, self.stage, split, receive(records)
         ):
-            yield outcome(target, blob)
+            yield outcome(target, blob), OUTCOME
+
+    def error_records(self, document: bytes, split: int) -> list[Result]:
+        """The record that tells the driver of an error."""
+        return [(document, ERROR)]
 
 
 @frozen
@@ -152,10 +176,15 @@ class FusedTask:
 
     job: Job
 
-    @carrying_failures
-    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
+    @with_errors
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Result]:
         """Run the job in this process."""
-        return iter(LocalExecutor().run(replace(self.job, payloads=list(records))))
+        for blob in LocalExecutor().run(replace(self.job, payloads=list(records))):
+            yield blob, OUTCOME
+
+    def error_records(self, document: bytes, split: int) -> list[Result]:
+        """The record that tells the driver of an error."""
+        return [(document, ERROR)]
 
 
 def idle_intake(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
@@ -184,34 +213,5 @@ def _address(
             yield target, sender.wrap(blob, target)
 
 
-_CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")
-
-
-def _carry(error: Exception) -> str:
-    """A text that holds the exception with its traceback as a note; an ``EngineError`` if it cannot
-    be pickled.
-    """
-    told = "".join(traceback.format_exception(error)).rstrip()
-    error.add_note(told)
-    try:
-        data = pickle.dumps(error)
-        pickle.loads(data)
-    except Exception:
-        stand_in = EngineError(f"A task failed with {type(error).__name__}: {error}")
-        stand_in.add_note(told)
-        data = pickle.dumps(stand_in)
-    return f"levada-failure:{base64.b64encode(data).decode()}:"
-
-
-def raise_(text: str) -> Exception | None:
-    """The exception that a task raised, from Spark's text; None if Spark itself failed.
-
-    >>> raise_("... " + _carry(ValueError("no")) + " ...")
-    ValueError('no')
-    """
-    match = _CARRIED.search(text)
-    if match is None:
-        return None
-    error = pickle.loads(base64.b64decode(match.group(1)))  # our own worker wrote it
-    assert isinstance(error, Exception), "tasks carry exceptions"
-    return error
+def _to_all(document: bytes, partitions: int, split: int) -> list[Parts]:
+    return [(target, error_parts(document, split)) for target in range(partitions)]

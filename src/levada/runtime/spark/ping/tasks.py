@@ -17,7 +17,7 @@ import msgspec
 from levada.frozen import frozen
 from levada.placement.hardware.layout import clock_of
 from levada.runtime.homes import executor_here
-from levada.runtime.spark.work import Parts, carrying_failures
+from levada.runtime.spark.work import OUTCOME, Parts, Result
 
 SMALL, LARGE = 1 << 10, 1 << 20  # bytes
 MANY = 16  # small blobs in a turn
@@ -43,7 +43,6 @@ class Timed(msgspec.Struct):
 class SendTask:
     """Sends one blob to each partition of its split."""
 
-    @carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Blobs that begin with who sends them."""
         _drain(records)
@@ -56,14 +55,13 @@ class SendTask:
 class TimeTask:
     """Reads all blobs, and tells when they came."""
 
-    @carrying_failures
-    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Result]:
         """One outcome: what was seen."""
         came: dict[str, list[float]] = {}
         for record in records:
             if len(record) == LARGE:
                 came.setdefault(record[:_HEAD].decode().strip(), []).append(time.perf_counter())
-        yield msgspec.json.encode(Timed(executor_here(), *_clock(), came))
+        yield msgspec.json.encode(Timed(executor_here(), *_clock(), came)), OUTCOME
 
 
 def _clock() -> tuple[float, tuple[str, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from levada.code_loading import load_module
 from levada.errors import LevadaError, QueryError, UsageError
 
 if TYPE_CHECKING:
@@ -57,5 +56,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """The engine is imported when it is first asked for: ``levada --help`` need not wait for it."""
     if name in _HOMES:
+        from levada.code_loading import load_module  # here: importing the package loads little
+
         return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

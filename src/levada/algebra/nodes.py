@@ -7,7 +7,6 @@ terms.
 
 from __future__ import annotations
 
-from levada.algebra.reporting import Reporting as Reporting
 from levada.algebra.sources import InGraph as InGraph
 from levada.algebra.sources import InMerge as InMerge
 from levada.algebra.sources import InWindow as InWindow
@@ -16,6 +15,19 @@ from levada.frozen import frozen
 from levada.model.expression import Aggregate, Expression, Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
+from levada.model.time import Window
+
+
+@frozen
+class Reporting:
+    """Restricts when a query is evaluated, beyond the kinds of its windows.
+
+    ``clock`` (kind CLOCK): at its closes and nowhere else. ``nonempty``: not where all windows are
+    empty.
+    """
+
+    clock: Window | None = None
+    nonempty: bool = False
 
 
 @frozen

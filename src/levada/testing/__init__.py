@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from levada.code_loading import load_module
-
 if TYPE_CHECKING:
     from levada.model.time import Window, WindowKind
     from levada.testing.compare import same
@@ -58,5 +56,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Each is imported when it is first asked for: the reference alone loads no engine."""
     if name in _HOMES:
+        from levada.code_loading import load_module  # here: importing the package loads little
+
         return getattr(load_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada.testing' has no attribute {name!r}")

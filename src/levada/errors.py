@@ -5,12 +5,13 @@
     ├── QueryError            a query text that cannot be registered, with its position  exit 2
     │   ├── QuerySyntaxError        the text does not parse
     │   ├── UnsupportedError        valid, but not there yet: names the feature
-    │   └── UnknownNameError        an unknown prefix, stream, graph, function, column
+    │   ├── UnknownNameError        an unknown prefix, stream, graph, function, column
+    │   └── QueryFailureError       code of Levada fails on the text
     ├── SourceError           a stream or static file that cannot be read                exit 1
     │   ├── FileFault               one file of a stream: it is a dead letter, the run goes on
     │   ├── AwayError               a broker that does not answer: it is waited for
     │   └── LostError               offsets that are gone before they were read
-    ├── PromiseError          a stream that breaks what was promised of it               exit 1
+    ├── PromiseError          a stream breaks a promise: its queries are suspended
     ├── SinkError             results that cannot be written                             exit 1
     │   ├── TargetAwayError         where they go does not answer: it is waited for
     │   └── TargetTakenError        another engine writes there
@@ -21,6 +22,7 @@
     └── EngineError           the engine stopped because of a failure                    exit 1
          ├── LostTaskError        tasks, or what they sent, are lost: the epoch is run again
          ├── ExcessError          an operator makes too much: its query is suspended
+         ├── EvaluationError      code of Levada fails on a query: that is suspended
          ├── ManyReportsError     too many reports for one epoch: it ends earlier
          └── OverMemoryError      a task would hold too much: its epoch becomes smaller
 
@@ -116,6 +118,23 @@ class UnknownNameError(QueryError):
     """An unknown prefix, stream, graph, function or column; the hint says what is known."""
 
 
+class QueryFailureError(QueryError):
+    """Code of Levada failed on a text: a fault of Levada, which refuses the query."""
+
+    @classmethod
+    def from_error(cls, error: Exception, text: str) -> QueryFailureError:
+        """The refusal of a text on which an error was raised.
+
+        >>> print(QueryFailureError.from_error(KeyError("x"), "SELECT * {}"))
+        Levada failed on this query with KeyError: 'x'.
+        This is a fault of Levada: please report it with the text.
+        """
+        said = " ".join(str(error).split())[:300]
+        message = f"Levada failed on this query with {type(error).__name__}: {said}."
+        hint = "This is a fault of Levada: please report it with the text."
+        return cls(message, text=text, hint=hint)
+
+
 class SourceError(LevadaError):
     """A stream or static file that cannot be read."""
 
@@ -142,7 +161,11 @@ class LostError(SourceError):
 
 
 class PromiseError(LevadaError):
-    """A stream that breaks what was promised of it (``closed=element``)."""
+    """A stream that breaks a promise (``closed=element``): its queries are suspended."""
+
+    def __init__(self, message: str, *, stream: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.stream = stream
 
 
 class SinkError(LevadaError):
@@ -197,6 +220,17 @@ class ExcessError(EngineError):
     ) -> None:
         super().__init__(message)
         self.node, self.member, self.limit = node, member, limit
+
+
+class EvaluationError(EngineError):
+    """Code of Levada that failed on a query: the engine suspends the query and goes on.
+
+    ``node`` is the operator in the plan (-1: not known), ``place`` the file and line of Levada.
+    """
+
+    def __init__(self, message: str, *, node: int = -1, place: str = "") -> None:
+        super().__init__(message)
+        self.node, self.place = node, place
 
 
 class ManyReportsError(EngineError):

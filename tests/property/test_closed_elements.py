@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cases import Case, CaseQuery, cases
 from examples import EXAMPLES
 from levada.engine.engine import Engine
-from levada.errors import PromiseError
+from levada.engine.telling.status import read_status
 from levada.kernels.keyed.star import meet, meet_by_search
 from levada.model.time import Window, WindowKind
 from levada.testing import MemorySink
@@ -157,14 +157,15 @@ def run(tmp_path: Path, text: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])
-def test_a_subject_that_comes_again_within_a_window_stops_the_engine(
+def test_a_subject_that_comes_again_within_a_window_suspends_the_queries(
     tmp_path: Path, rows: int
 ) -> None:
     text = "<a:s> <a:p> 1 0 .\n<a:t> <a:p> 1 10 .\n<a:s> <a:q> 2 20 .\n".replace(
         " 1 ", ' "1" '
     ).replace(" 2 ", ' "2" ')
-    with pytest.raises(
-        PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nt and again at byte 41 of"
+    with pytest.warns(
+        UserWarning,
+        match=r"suspended.*the subject <a:s> is at byte 0 of .*s.nt and again at byte 41",
     ):
         run(tmp_path, text, rows)
 
@@ -175,10 +176,31 @@ def test_a_broken_promise_is_found_within_one_epoch(tmp_path: Path) -> None:
         engine.stream(S, tmp_path / "s.nq", element="graph", closed="element")
         engine.register(QUERY)
         engine.start(once=True)
-        with pytest.raises(
-            PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nq and again at byte 28 of"
+        with pytest.warns(
+            UserWarning, match=r"the subject <a:s> is at byte 0 of .*s.nq and again at byte 28 of"
         ):
             engine.await_end()
+
+
+def test_a_broken_promise_leaves_queries_of_other_streams(tmp_path: Path) -> None:
+    (tmp_path / "s.nt").write_text(
+        '<a:s> <a:p> "1" 0 .\n<a:t> <a:p> "1" 10 .\n<a:s> <a:q> "2" 20 .\n'
+    )
+    (tmp_path / "t.nt").write_text(
+        '<a:s> <a:p> "1" 0 .\n<a:s> <a:q> "2" 0 .\n<a:t> <a:p> "1" 5000 .\n'
+    )
+    with Engine(spark=False, epoch_rows=1, partitions=2, checkpoint=tmp_path / "ck") as engine:
+        for name in "st":
+            engine.stream(
+                f"http://e/{name}", tmp_path / f"{name}.nt", element="subject", closed="element"
+            )
+        engine.register(QUERY, name="broken")
+        sound = engine.register(QUERY.replace(S, "http://e/t"), name="sound")
+        engine.start(once=True)
+        with pytest.warns(UserWarning, match="The query broken is suspended"):
+            engine.await_end()
+        assert len(list(sound.results())) == 2
+    assert list(read_status(tmp_path / "ck").suspended) == ["broken"]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])

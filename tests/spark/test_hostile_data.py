@@ -8,7 +8,6 @@ import pytest
 
 from hostile import markers
 from levada import Engine
-from levada.errors import LevadaError
 
 pytestmark = pytest.mark.spark
 QUERY = """PREFIX : <http://e/>
@@ -35,10 +34,9 @@ def test_hostile_subjects_and_files_run_nothing(tmp_path: Path, spark: Any, numb
         engine.stream(
             "http://e/s", tmp_path / "in", format="nt", element="subject", closed="element"
         )
-        query = engine.register(QUERY, name="q")
+        engine.register(QUERY, name="q")
         engine.start(once=True)
-        with pytest.raises(LevadaError, match="is not closed by element") as raised:
+        with pytest.warns(UserWarning, match="is not closed by element") as warned:
             engine.await_end()
-            list(query.results())
-    assert subject in str(raised.value)
+    assert any(subject in str(each.message) for each in warned)
     assert not (tmp_path / "ran").exists()

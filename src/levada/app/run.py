@@ -5,6 +5,7 @@ until it is told to stop.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,9 +21,11 @@ from levada.app.standby import check_columns, take_turn
 from levada.emission.formats import Format, check_fits, check_state, check_stdout
 from levada.engine.asked import note
 from levada.engine.engine import Engine
+from levada.engine.query import Query
 from levada.engine.telling.remarks import unread
 from levada.engine.telling.status import counts_of, reasons
 from levada.engine.telling.summary import Progress, StreamCounts, Summary
+from levada.errors import QueryFailureError
 from levada.model.counts import check_partitions
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.publishing.tables import StateFiles
@@ -140,7 +143,11 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
         engine.stream(config.name, config)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
-    for source, registered in zip(app.queries, engine.register_all(queries_of(app)), strict=True):
+    queries = {query.name: query for query in _register(engine, app)}
+    for source in app.queries:
+        registered = queries.get(source.name)
+        if registered is None:
+            continue
         with note(registered.name):
             registered._check_fits(form, state=app.options.shape == "state")
             for to in source.to:
@@ -155,6 +162,23 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
             check_stdout(form, queries)
 
     engine._fits = fits
+
+
+def _register(engine: Engine, app: App) -> list[Query]:
+    """Registers the application's queries, but for those on which Levada fails: it warns of them.
+
+    Raises ``QueryFailureError`` if no query is left.
+    """
+    asked = {each.name: each for each in queries_of(app)}
+    while True:
+        try:
+            return engine.register_all(list(asked.values()))
+        except QueryFailureError as error:
+            names = [name for name in getattr(error, "__notes__", ()) if name in asked]
+            if not names or len(asked) == 1:
+                raise
+            del asked[names[0]]
+            warnings.warn(f"The query {names[0]} is not run: {error}", stacklevel=2)
 
 
 def _unread(engine: Engine, app: App) -> dict[str, str]:

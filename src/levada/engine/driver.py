@@ -13,7 +13,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -25,6 +25,7 @@ from levada.engine.driving.publishing import Publishing, Tell
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
+from levada.engine.isolation import OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import StaticStamps, drop_other, edited, note_of_ended, version_of
@@ -33,18 +34,20 @@ from levada.engine.telling.accounts import check_accounts
 from levada.errors import (
     AwayError,
     EngineError,
+    EvaluationError,
     ExcessError,
     LevadaError,
     LostError,
     LostTaskError,
     ManyReportsError,
     OverMemoryError,
+    PromiseError,
     unreadable,
 )
 from levada.model.collection import Collected
 from levada.model.limits import Limited
 from levada.plan.sealed.plan import Plan, whose
-from levada.runtime.driver.catalog import Catalog
+from levada.runtime.driver.catalog import Catalog, Registered
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.heart import Heart
 from levada.runtime.driver.limit import Limit
@@ -58,6 +61,7 @@ from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
+from levada.runtime.task.failures import as_failure
 
 SPARK, STATIC = "Spark is starting", "static data are being read"
 MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
@@ -92,6 +96,8 @@ class Driver:
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
+        self._unsteady = 0  # failures of epochs that did not come again
+        self._replan_at_stop = False  # a query of the plan has been suspended
         self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
@@ -214,6 +220,7 @@ class Driver:
             self._replan()
         self._requests.answer()
         self._held_by = self.publication.held_by()
+        self._suspend_unwritten()
         if self._held_by:
             return None
         now = time.monotonic() * 1000
@@ -247,6 +254,7 @@ class Driver:
         if epochs.last.ended:
             self._catalog.stand(self.suspended.without(registry.queries), epochs.last)
             return
+        self._replan_at_stop = False
         with registry.lock:
             self.publication.follow(epochs.last, registry.standing)  # with these very queries
             self.suspended.forget(registry.dropped)
@@ -256,7 +264,7 @@ class Driver:
             dropped = registry.dropped | self._requests.anew(epochs.last.plan)
             static = version_of(self._statics.files)
             others = self.streams.follow(self._catalog, epochs.sourcing, epochs.last.plan)
-            plan = self._catalog.follow(queries, dropped, epochs.checkpoint.last, static)
+            plan = self._follow(queries, dropped, static)
             registry.changed = False
             registry.dropped.clear()
         edited(self._catalog.edited)
@@ -269,6 +277,43 @@ class Driver:
         if others and epochs.plan is not None:
             self.streams.planned(epochs.plan.version)
             epochs.setup()  # now, for readers in other processes
+
+    def _follow(
+        self, queries: dict[str, Registered], dropped: Collection[str], static: int
+    ) -> Plan | None:
+        """The next plan; queries on which planning fails are suspended first."""
+        last = self.epochs.checkpoint.last
+        while True:
+            try:
+                return self._catalog.follow(queries, dropped, last, static)
+            except BaseException as error:
+                failure = as_failure(error)
+                if failure is None:
+                    raise
+                self._catalog.restore()
+                self._suspend_newcomer(queries, failure, error)
+                queries = self.suspended.without(queries)
+
+    def _suspend_newcomer(
+        self, queries: Mapping[str, Registered], failure: EvaluationError, error: BaseException
+    ) -> None:
+        """Suspends the newcomer that cannot be planned. If it is none, planning goes on without
+        other orders of joins; raises the failure if it did so already.
+        """
+        names, last = self._catalog.newcomers(queries), self.epochs.checkpoint.last
+
+        def fails(without: Sequence[str]) -> bool:
+            left = [queries[name] for name in names if name not in without]
+            return not self._catalog.can_add(left, last)
+
+        try:
+            guilty_one = guilty(names, fails) if names else ""
+        except (OtherFaultError, UnsteadyError):
+            guilty_one = ""
+        if guilty_one:
+            self.suspended.add([guilty_one], failure, queries)
+        elif not self._catalog.stop_switching():
+            raise failure from error
 
     def _over(self) -> bool:
         """Whether everything is read and published; only with ``once``, or if the run had ended."""
@@ -316,7 +361,7 @@ class Driver:
 
     def _flush(self) -> str | None:
         """The loop's last question. What is held back stays so if it may not be published here."""
-        if not self._registry.dropped.isdisjoint(self._registry.queries):
+        if self._replan_at_stop or not self._registry.dropped.isdisjoint(self._registry.queries):
             self._replan()  # of queries that came again the next start would take the old ones
         return final if (final := self.epochs.flush()) and self._may_run(final) else None
 
@@ -336,20 +381,60 @@ class Driver:
             return False
         except (ManyReportsError, OverMemoryError) as error:
             self.epochs.make_smaller(error, intention)
-        except ExcessError as error:
-            self._suspend(error, self._catalog.plan(intention.plan))
+        except (ExcessError, EvaluationError, PromiseError) as error:
+            self._suspend(error, intention)
             self._catalog.drop(intention.plan)
         self._awaits = ""
         return rest or self.last.epoch == intention.epoch
 
-    def _suspend(self, error: ExcessError, plan: Plan) -> None:
-        """Suspends the queries of the operator that makes too much, before the epoch runs anew.
-        Raises the error, if it is nobody's: the epoch would run for ever.
+    def _suspend(
+        self, error: ExcessError | EvaluationError | PromiseError, intention: Intention
+    ) -> None:
+        """Suspends the queries that are to blame, before the epoch runs anew. Raises the error if
+        none is: the epoch would run for ever.
         """
-        if not (names := whose(plan, error.node, error.member)):
+        plan, queries = self._catalog.plan(intention.plan), self._registry.queries
+        match error:
+            case ExcessError():
+                names = whose(plan, error.node, error.member)
+            case PromiseError():
+                names = [q.name for q in plan.queries.values() if error.stream in q.streams]
+            case EvaluationError():
+                names = [n for n in plan.queries if n not in queries]  # of a run before
+                names = names or self._guilty(error, intention, plan)
+        if not names and not isinstance(error, EvaluationError):
             raise error
-        self.suspended.add(names, error, self._registry.queries)
-        self._registry.changed = True
+        self.suspended.add(names, error, queries)
+        self._registry.changed = self._replan_at_stop = True
+
+    def _guilty(self, error: EvaluationError, intention: Intention, plan: Plan) -> list[str]:
+        """The query with which an epoch fails; none if the failure did not come again."""
+        suspects = whose(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
+        if len(suspects) == 1 and error.node >= 0:
+            return suspects
+
+        def fails(without: Sequence[str]) -> bool:
+            version = self._catalog.without(intention.plan, without) if without else intention.plan
+            return self.epochs.fails(intention, version)
+
+        self._awaits = "looking for the query that makes an epoch fail"
+        try:
+            return [guilty(suspects, fails)]
+        except OtherFaultError:
+            if len(suspects) == len(plan.queries):
+                raise error from error.__cause__
+            return [guilty(list(plan.queries), fails)]
+        except UnsteadyError:
+            self._unsteady += 1
+            if self._unsteady > TWICE:
+                raise error from error.__cause__
+            return []
+
+    def _suspend_unwritten(self) -> None:
+        """Suspends the queries whose results cannot be written."""
+        for name, failure in self.publication.take_failures().items():
+            self.suspended.add([name], failure, self._registry.queries)
+            self._registry.changed = self._replan_at_stop = True
 
     def _check_totals(self) -> None:
         """Suspends the queries that have more over several epochs than they may have."""

@@ -26,7 +26,7 @@ from levada.engine.asked import Asked, note
 from levada.engine.bind_names import bind_names
 from levada.engine.known import Known
 from levada.engine.ontology import Ontology
-from levada.errors import QueryError, Span
+from levada.errors import LevadaError, QueryError, QueryFailureError, Span
 from levada.model.collection import collection_paused
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
@@ -73,6 +73,10 @@ def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
             except RecursionError:
                 text = query.asked.text
                 raise QueryError("The query is nested too deeply.", text=text) from None
+            except LevadaError:
+                raise
+            except Exception as error:
+                raise QueryFailureError.from_error(error, query.asked.text) from error
 
     return cached_property(made)
 

@@ -25,7 +25,7 @@ from levada.engine.makers import order_by_makers
 from levada.engine.many.templates import rows_of
 from levada.engine.ontology import Ontology
 from levada.engine.prepare import Prepared, prepare
-from levada.errors import UsageError, near
+from levada.errors import LevadaError, QueryFailureError, UsageError, near
 from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, match_streams, shown
 from levada.plan.install.sharing import Planning
@@ -163,7 +163,7 @@ class Registry:
             said = dict(self.known.said)
             algebra: dict[str, a.Query] = {}
             try:
-                rows = rows_of(batch, self.known)
+                rows = self._rows_of(batch)
                 new = {q.name: prepare(q, self.known) for q in batch if q.name not in rows}
                 algebra = {name: row.template.query for name, row in rows.items()}
                 algebra |= {name: query.algebra for name, query in new.items()}
@@ -187,6 +187,15 @@ class Registry:
             self._registered += len(found)
             self.changed = True
             return [found[asked.name] for asked in batch]
+
+    def _rows_of(self, batch: Sequence[Asked]) -> dict[str, Row]:
+        """The queries that are rows of templates; none if finding them fails."""
+        try:
+            return rows_of(batch, self.known)
+        except LevadaError:
+            raise
+        except Exception:  # each alone shows the query on which Levada fails
+            return {}
 
     def _check_ends(self, queries: Sequence[Registered]) -> None:
         """Whether queries that are to end can."""
@@ -227,7 +236,11 @@ class Registry:
             raise UsageError("The engine has no stream and no query to read once.", hint=hint)
 
     def _warn(self, query: Prepared, *, only_of_data: bool = False) -> None:
-        for warning in query.warnings:
+        try:
+            found = query.warnings
+        except QueryFailureError:  # the query itself may do
+            return
+        for warning in found:
             if warning.of_data and not self._begun:
                 self._unsure.append(query.asked.name)
             elif warning.of_data or not only_of_data:

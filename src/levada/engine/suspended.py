@@ -1,9 +1,9 @@
-"""Queries that are suspended: they would have more than the limits of one query.
+"""Queries that are suspended: they exceed a limit of one query, or Levada fails on them.
 
 A suspended query stays registered and is in no plan, so the others go on as if it had been taken
 out. It lasts, in a file of the checkpoint that is written before the epoch runs without it: until
-the query is taken out, comes with another text, or the engine is started with a higher limit. What
-reads the stream that it makes goes with it.
+the query is taken out, comes with another text, or the engine is started with a higher limit. The
+queries that read the stream that it makes go with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from levada.errors import ExcessError, unreadable
+from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
 from levada.model.limits import Limited, QueryLimits
 from levada.model.names import is_derived, shown
 from levada.prepared import prepared
@@ -24,10 +24,13 @@ from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.runtime.store.verify import SUSPENDED
 
+MAX_SHOWN = 200
+"""Characters of a query's text that a suspension shows."""
+
 
 class Suspension(msgspec.Struct):
     """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then, which
-    was lower than that of the others if it was its ``own``.
+    was lower than that of the others if it was its ``own``. ``limit`` is "" after a failure.
     """
 
     identity: str
@@ -38,6 +41,8 @@ class Suspension(msgspec.Struct):
 
     def lifted(self, limits: QueryLimits) -> bool:
         """Whether the limit of now is higher, or there is none."""
+        if not self.limit:
+            return False
         now: int = getattr(limits, self.limit)
         return not now or now > self.most
 
@@ -66,17 +71,22 @@ class Suspended:
         return found
 
     def add(
-        self, names: Sequence[str], error: ExcessError, queries: Mapping[str, Registered]
+        self, names: Sequence[str], error: LevadaError, queries: Mapping[str, Registered]
     ) -> None:
         """Suspends queries, durably."""
         for name in names:
-            identity = queries[name].identity if name in queries else ""
-            self.queries[name] = self._suspension(name, identity, error)
+            query = queries.get(name)
+            identity, text = ("", "") if query is None else (query.identity, query.text)
+            self.queries[name] = self._suspension(name, identity, text, error)
         self._write()
         for name in names:
             warnings.warn(told(name, self.queries[name]), stacklevel=2)
 
-    def _suspension(self, name: str, identity: str, error: ExcessError) -> Suspension:
+    def _suspension(self, name: str, identity: str, text: str, error: LevadaError) -> Suspension:
+        if isinstance(error, EvaluationError):
+            return Suspension(identity, _of_failure(error, text), 0, "")
+        if not isinstance(error, ExcessError):
+            return Suspension(identity, str(error), 0, "")
         word, why = error.limit, error.message
         most: int = getattr(self.limits.of(name), word)
         own = most != getattr(self.limits.all, word)
@@ -111,6 +121,14 @@ class Suspended:
         replace_file(self.path, seal(msgspec.json.encode(self.queries)))
 
 
+def _of_failure(error: EvaluationError, text: str) -> str:
+    """What failed, where, and on which text."""
+    place = f" at {error.place}" if error.place else ""
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}.."
+    return f"Levada failed on it{place}: {error.message}. Please report this. Its text: {shown}"
+
+
 def told(name: str, suspension: Suspension) -> str:
     """A sentence about a suspended query, and what to do.
 
@@ -118,6 +136,11 @@ def told(name: str, suspension: Suspension) -> str:
     'The query pairs is suspended. It makes too man'
     """
     limit = suspension.limit
+    if not limit:
+        return (
+            f"The query {name} is suspended, the others go on. {suspension.why} "
+            "To try it once more, take it out and add it again."
+        )
     if suspension.own:
         return (
             f"The query {name} is suspended. {suspension.why} Take the query out and ask for less."

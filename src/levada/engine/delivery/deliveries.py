@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from levada.engine.delivery.delivery import ENDING, Delivery
-from levada.errors import CheckpointError, UsageError
+from levada.errors import CheckpointError, EvaluationError, UsageError
 from levada.frozen import frozen
 from levada.model.query import Form, Output
 from levada.model.time import MAX
@@ -265,9 +265,20 @@ class Deliveries:
         if index is None or not self.all or not index.holds():
             self._holds(MAX)
             return ""
-        slow = min(self.all, key=lambda delivery: delivery.reached)  # it goes on meanwhile
+        working = [delivery for delivery in self.all if not delivery.broken]
+        if not working:
+            return ""
+        slow = min(working, key=lambda delivery: delivery.reached)  # it goes on meanwhile
         self._holds(slow.reached + 1)
         return _waits(slow)
+
+    def take_failures(self) -> dict[str, EvaluationError]:
+        """The queries on whose results Levada has failed since the last call."""
+        failures: dict[str, EvaluationError] = {}
+        for delivery in self.all:
+            if delivery.fault is not None:
+                failures[delivery.query], delivery.fault = delivery.fault, None
+        return failures
 
     def _holds(self, needed: int) -> None:
         """Those that need this epoch are what the intake waits for."""
@@ -281,7 +292,7 @@ class Deliveries:
         """Which has not all that the index has: "" if none."""
         self._sweep()
         entries = () if index is None else index.entries
-        slow = next((d for d in self.all if _left(d, entries)), None)
+        slow = next((d for d in self.all if not d.broken and _left(d, entries)), None)
         return "" if slow is None else _waits(slow)
 
     def _changed(self, at_once: bool) -> None:

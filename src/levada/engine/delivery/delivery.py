@@ -24,6 +24,7 @@ from pathlib import Path
 from levada.engine.telling.archive import Archive
 from levada.errors import (
     EngineError,
+    EvaluationError,
     LevadaError,
     SinkError,
     TargetAwayError,
@@ -34,6 +35,7 @@ from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.store.deliveries import Delivered
 from levada.runtime.store.published import Cursor, Entry
 from levada.runtime.store.requests import Sent
+from levada.runtime.task.failures import as_failure
 from levada.sinks.target import Piece, Position, Target
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
@@ -64,6 +66,8 @@ class Delivery:
     reached: int = field(init=False)  # up to this epoch it needs nothing
     why: str = ""
     failure: BaseException | None = None
+    fault: EvaluationError | None = None  # for which its query is to be suspended
+    broken: bool = False  # by a fault: it writes no more in this run
     holds: bool = False
     over: bool = False
 
@@ -141,9 +145,15 @@ class Delivery:
                 else:
                     self._fail(error)
             except BaseException as error:
-                failure = EngineError(f"The output of {self.query} failed: {error!r}.")
-                failure.__cause__ = error
-                self._fail(failure)
+                fault = as_failure(error)
+                if fault is None and isinstance(error, Exception):
+                    fault = EvaluationError(repr(error))  # the system's, which no target has named
+                if fault is None:
+                    failure = EngineError(f"The output of {self.query} failed: {error!r}.")
+                    failure.__cause__ = error
+                    self._fail(failure)
+                else:
+                    self._break(fault)
         with suppress(Exception):
             self.target.close()
 
@@ -166,6 +176,12 @@ class Delivery:
     def _fail(self, error: LevadaError) -> None:
         self.failure = error
         self._say(str(error))
+        self._stopping.set()
+
+    def _break(self, fault: EvaluationError) -> None:
+        """Stops for a fault of Levada, for which the query is suspended."""
+        self.fault, self.broken = fault, True
+        self._say(f"Levada failed on it: {fault.message}")
         self._stopping.set()
 
     def _say(self, why: str) -> None:

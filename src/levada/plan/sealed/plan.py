@@ -361,12 +361,13 @@ def home_number(node: int, op: Longs) -> Longs:
 
 
 def whose(plan: Plan, node: int, member: int) -> list[str]:
-    """The queries that a member of a node works for."""
+    """The queries that a member of a node works for; -1: all members."""
 
     def uses(at: int, own: int) -> bool:
         found = plan.nodes[at]
         below = zip(found.inputs, found.members.inputs_at(own), strict=True)
-        return (at, own) == (node, member) or any(uses(i, m) for i, m in below)
+        here = at == node and member in (own, -1)
+        return here or any(uses(i, m) for i, m in below)
 
     found = [name for name, query in plan.queries.items() if uses(query.node, query.member)]
     coming = [plan.nodes[n].members.query_at(own) for n, own in plan.muted if uses(n, own)]

@@ -20,7 +20,7 @@ from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
 from levada.algebra.template import Row
-from levada.errors import CheckpointError
+from levada.errors import CheckpointError, LevadaError
 from levada.frozen import frozen
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
@@ -107,6 +107,7 @@ class Catalog:
         self._left: set[str] = set()  # streams that the last plan knows, and that are no more
         self._new_streams = False  # the last plan knows others
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
+        self._saved = 0  # the last version that this run has saved or loaded
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
         self._switching = Switching(planning.looks)
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
@@ -284,7 +285,7 @@ class Catalog:
             if last is None:
                 self._topology, self._left = Topology(self._facts, self._replaceable), set()
             else:
-                self._topology = self._load(last)
+                self._topology, self._saved = self._load(last), last.plan
             self._topology.plan_by(self._planning)
             self._topology.journal = journals.opened(self._checkpoint.root)
         return self._topology
@@ -334,7 +335,76 @@ class Catalog:
         while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
         journals.write(self._checkpoint.root, topology.journal)
+        self._saved = plan.version
         return plan
+
+    def restore(self) -> None:
+        """Goes back to the last plan that was saved, after an attempt to follow failed."""
+        self._topology = self._copy(self._saved) if self._saved else None
+
+    def newcomers(self, queries: Mapping[str, Registered]) -> list[str]:
+        """The names of the queries that the last plan that was saved has not, or has otherwise."""
+        if not self._saved:
+            return list(queries)
+        topology, identities = self._checkpoint.load_topology(self._saved)
+        same = {name for name in topology.queries if name in queries}
+        same = {n for n in same if identities.get(n) in (None, queries[n].identity)}
+        return [name for name in queries if name not in same]
+
+    def stop_switching(self) -> bool:
+        """Has queries keep their orders of joins; False if they do already."""
+        was, self._switching = bool(self._switching.every), Switching(0)
+        return was
+
+    def _copy(self, version: int) -> Topology:
+        """The topology of a saved version (0: an empty one), apart from the catalog's own."""
+        topology = Topology(self._facts, self._replaceable)
+        if version:
+            topology = self._checkpoint.load_topology(version)[0]
+        topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
+        topology.replaceable = self._replaceable
+        stand_kept(topology)
+        topology.plan_by(self._planning)
+        topology.journal = journals.opened(self._checkpoint.root)
+        topology.version = max(topology.version, self._dropped)
+        return topology
+
+    def can_add(self, newcomers: Sequence[Registered], last: Manifest | None) -> bool:
+        """Whether queries can be planned beside those of the last plan that was saved."""
+        topology = self._copy(self._saved)
+        before = self._new_streams
+        try:
+            self._follow_streams(topology)
+            for query in newcomers:
+                if query.name in topology.queries:
+                    topology.remove(query.name)
+            last = None if last is None else going_on(last, topology.streams)
+            self._add(topology, newcomers, last, first=False)
+            topology.seal()
+        except LevadaError:
+            raise
+        except Exception:
+            return False
+        finally:
+            self._new_streams = before
+        return True
+
+    def without(self, version: int, names: Collection[str]) -> int:
+        """Saves a plan for a trial and returns its number: that of a version, without queries, and
+        without those that read the streams that these make.
+        """
+        topology, identities = self._copy(version), self._checkpoint.load_topology(version)[1]
+        gone = {name for name in names if name in topology.queries}
+        for name, query in topology.queries.items():  # makers stand before readers
+            if any(topology.made.get(stream) in gone for stream in query.streams):
+                gone.add(name)
+        for name in gone:
+            topology.remove(name)
+        plan = topology.seal(version)
+        while not self._checkpoint.save_plan(plan, topology, identities):
+            plan = topology.seal(version)
+        self.drop(plan.version)
+        return plan.version
 
     def drop(self, version: int) -> None:
         """The epoch that had this plan is dropped: the next plan has another number, since

@@ -16,6 +16,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from levada.errors import (
+    EvaluationError,
+    ExcessError,
+    ManyReportsError,
+    OverMemoryError,
+    PromiseError,
+)
 from levada.intake.static_files import replaced
 from levada.model.collection import collection_paused
 from levada.model.limits import Limited
@@ -254,6 +261,20 @@ class Epochs:
         context = self._context(intention)
         static = self.loads.of_files(context, self.planned(intention.plan))
         return without_deadly(intention, context, static)
+
+    def fails(self, intention: Intention, version: int) -> bool:
+        """Whether an epoch fails with another version of the plan; its results are dropped."""
+        trial = msgspec.structs.replace(intention, plan=version)
+        self.checkpoint.has_orphans = True
+        try:
+            self._outcomes(self._job(trial, self._context(trial)))
+        except EvaluationError:
+            return True
+        except (ExcessError, ManyReportsError, OverMemoryError, PromiseError):
+            return False
+        finally:
+            self._forget_passing()
+        return False
 
     def rehearse(self, intention: Intention) -> None:
         """Runs an epoch in a process apart. Raises ``EngineError`` if that dies."""

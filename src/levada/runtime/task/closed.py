@@ -2,8 +2,9 @@
 
 Intake sends the subjects of each element to their partition, with where the element stands; here
 they are remembered for as long as the longest window of the stream's queries, and met with what
-comes. A subject that comes again within that time stops the engine: rows that should have been
-joined may have been read apart. Later it may come again, since no window joins the two.
+comes. A subject that comes again within that time suspends the queries of the stream: rows that
+should have been joined may have been read apart. Later it may come again, since no window joins
+the two.
 
 Cost: by the new elements, as one side of a join; the state is the elements of the longest window.
 """
@@ -124,6 +125,7 @@ def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
     return PromiseError(
         f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is "
         f"at byte {at} of {one} and again at byte {behind} of {other}, within one window.",
+        stream=stream,
         hint="All triples of a subject must come in one element; without that, "
         "leave closed=element out.",
     )

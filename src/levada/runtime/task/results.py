@@ -32,6 +32,7 @@ from levada.runtime.context import Context
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.store import state_files
 from levada.runtime.task.exchange import text_identities
+from levada.runtime.task.failures import raise_failure
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
@@ -71,7 +72,10 @@ class Results:
         frames = {node: concat(parts) for node, parts in sorted(self.frames.items())}
         terms = self._terms(frames)
         for node, frame in frames.items():
-            self._check(self.plan.nodes[node], frame, terms, context.limited)
+            try:
+                self._check(self.plan.nodes[node], frame, terms, context.limited)
+            except BaseException as error:
+                raise_failure(error, node)
         if context.limited.any("kept"):
             self._count_bytes(frames, terms, context.limited)
         counts: list[Frame] = []

@@ -54,6 +54,7 @@ from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
 from levada.runtime.task.beside.listed import Times
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
+from levada.runtime.task.failures import raise_failure
 from levada.runtime.task.memory.held import Held
 from levada.runtime.task.report_steps import Arrived, expanding, in_steps
 from levada.runtime.task.results import Results
@@ -140,7 +141,10 @@ class StageTask:
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
                 began, name = time.thread_time(), str(node.id)
-                self._node(node, exchange)
+                try:
+                    self._node(node, exchange)
+                except BaseException as error:
+                    raise_failure(error, node.id)
                 self.cpu[name] = self.cpu.get(name, 0.0) + time.thread_time() - began
 
     def _report(self, exchange: Exchange) -> None:

@@ -9,6 +9,7 @@ from levada.operators.env import Env
 from levada.operators.table import evaluate
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.task.exchange import Exchange
+from levada.runtime.task.failures import raise_failure
 
 
 def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame) -> None:
@@ -20,6 +21,9 @@ def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame
         target = plan.nodes[consumer.node]
         kind = type(target.step)
         assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
-        out = evaluate(target, (rows,), env)
+        try:
+            out = evaluate(target, (rows,), env)
+        except BaseException as error:
+            raise_failure(error, target.id)
         if out is not None and out.n:
             local(plan, env, exchange, target, out)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from levada.runtime.context import decode_context, load_plan
+from levada.runtime.task.failures import raise_failure
 from levada.runtime.task.intake import IntakeTask, Payload
 from levada.runtime.task.memory.allocator import bounded
 from levada.runtime.task.stage import StageTask
@@ -16,8 +17,11 @@ from levada.runtime.task.stage import StageTask
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references; one blob per target partition."""
     decoded = decode_context(context)
-    with bounded(decoded.memory):
-        return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))
+    try:
+        with bounded(decoded.memory):
+            return list(IntakeTask(decoded).run(msgspec.json.decode(payload, type=Payload)))
+    except BaseException as error:
+        raise_failure(error)
 
 
 def stage(
@@ -25,5 +29,8 @@ def stage(
 ) -> list[tuple[int, Any]]:
     """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
     decoded = decode_context(context)
-    with bounded(decoded.memory):
-        return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)
+    try:
+        with bounded(decoded.memory):
+            return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)
+    except BaseException as error:
+        raise_failure(error)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 from levada.emission.segments import batch_of, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.emission.together import together
+from levada.errors import EvaluationError
 from levada.frozen import frozen
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
@@ -40,6 +41,7 @@ from levada.runtime.store.manifest import Held, Manifest
 from levada.runtime.store.published import Entry, Index, forget_index
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.tails import Kept, KeptEpoch
+from levada.runtime.task.failures import as_failure
 from levada.runtime.task.writing.reading import read_epoch
 from levada.sinks import Sink
 from levada.sinks.files import FileSink
@@ -72,6 +74,9 @@ class Outgoing(Protocol):
     def behind(self, index: Index | None) -> str:
         """Who has not all that there is: "" if nobody."""
 
+    def take_failures(self) -> dict[str, EvaluationError]:
+        """The queries on whose results Levada has failed since the last call."""
+
     @property
     def wanted(self) -> bool:
         """Whether something has come that results are to be kept for."""
@@ -103,6 +108,7 @@ class Publication:
     oldest_plan: int = 0
 
     def __post_init__(self) -> None:
+        self._failures: dict[str, EvaluationError] = {}
         self._followed = Kept(self.checkpoint.root, time.monotonic)
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
@@ -198,21 +204,72 @@ class Publication:
             self._begin_states(manifest)
         executor = self.executor if by_tasks and not self.files else None
         if executor is not None and isinstance(self.sink, FileSink):
-            written = write_by_tasks(self.checkpoint, self.sink, manifest, executor)
+            written = self._write_by_tasks(self.sink, manifest, executor)
             self.given.update(written or {})
             if written is not None:
                 return
-        found = (
+        try:
+            found = list(self._batches(manifest))
+        except BaseException as error:
+            if as_failure(error) is None:
+                raise
+            found = self._readable(manifest)
+        for epoch, query, batch in found:
+            try:
+                self._to_sinks_of(query, epoch, batch)
+            except BaseException as error:
+                self._fail(query.name, error)
+
+    def _to_sinks_of(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
+        if self.sink is not None:
+            give(self.sink, query, epoch, batch)
+            self.given[query.name] += len(distinct(batch.report))
+        if query.name in self.files:
+            give(self.files[query.name], query, epoch, batch)
+
+    def _batches(
+        self, manifest: Manifest, wanted: Container[str] | None = None
+    ) -> Iterator[tuple[int, QueryPlan, Batch]]:
+        """What is to be published now: each query's batches as one."""
+        return together(
             (held.epoch, query, batch)
             for held in manifest.rolled
-            for query, batch in self.read(held)
+            for query, batch in self.read(held, wanted)
         )
-        for epoch, query, batch in together(found):
-            if self.sink is not None:
-                give(self.sink, query, epoch, batch)
-                self.given[query.name] += len(distinct(batch.report))
-            if query.name in self.files:
-                give(self.files[query.name], query, epoch, batch)
+
+    def _readable(self, manifest: Manifest) -> list[tuple[int, QueryPlan, Batch]]:
+        """The batches of the queries whose results can be read; the others have failed."""
+        plans = {held.plan for held in manifest.rolled}
+        found: list[tuple[int, QueryPlan, Batch]] = []
+        for name in {n: None for plan in plans for n in self.checkpoint.load_plan(plan).queries}:
+            try:
+                found += self._batches(manifest, {name})
+            except BaseException as error:
+                self._fail(name, error)
+        return found
+
+    def _write_by_tasks(
+        self, sink: FileSink, manifest: Manifest, executor: Executor
+    ) -> dict[str, int] | None:
+        """What tasks have written; None if the driver is to write, which knows what fails."""
+        try:
+            return write_by_tasks(self.checkpoint, sink, manifest, executor)
+        except BaseException as error:
+            if isinstance(error, EvaluationError) or as_failure(error) is not None:
+                return None
+            raise
+
+    def _fail(self, query: str, error: BaseException) -> None:
+        """Notes that writing results of a query has failed; raises other errors."""
+        failure = as_failure(error)
+        if failure is None:
+            raise error
+        self._failures[query] = failure
+
+    def take_failures(self) -> dict[str, EvaluationError]:
+        """The queries whose results could not be written since the last call, and why."""
+        failures, self._failures = self._failures, {}
+        return failures if self.outgoing is None else failures | self.outgoing.take_failures()
 
     def _begin_states(self, manifest: Manifest) -> None:
         """The files of states that are new, or another query's, with the plan that has them."""
@@ -238,11 +295,13 @@ class Publication:
         elif len(times):
             yield empty_batch(query, times)
 
-    def read(self, epoch: Held | Published) -> Iterator[tuple[QueryPlan, Batch]]:
-        """The batches of an epoch, decoded; with the empty reports of queries that show them."""
+    def read(
+        self, epoch: Held | Published, wanted: Container[str] | None = None
+    ) -> Iterator[tuple[QueryPlan, Batch]]:
+        """The batches of an epoch (None: of all queries), with the empty reports that are shown."""
         if epoch.segments or epoch.shown_reports:
             plan = self.checkpoint.load_plan(epoch.plan)
-            yield from read_epoch(str(self.checkpoint.root), plan, epoch)
+            yield from read_epoch(str(self.checkpoint.root), plan, epoch, wanted)
 
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
         sink = LetterFiles(self.letters)

@@ -1,0 +1,43 @@
+"""Which query makes an epoch fail: found by evaluating halves.
+
+Queries are ordered by age. The search finds the first of them with which the older ones fail, so
+that it also finds one that fails only beside another. Cost: at most log2(n) + 1 evaluations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Fails = Callable[[Sequence[str]], bool]
+"""Whether an epoch, or a plan, fails without some of the queries."""
+
+
+class OtherFaultError(Exception):
+    """The failure is not of the queries that were suspected."""
+
+
+class UnsteadyError(Exception):
+    """The failure did not come again."""
+
+
+def guilty(names: Sequence[str], fails: Fails) -> str:
+    """The query of ``names``, the oldest first, with which the others fail.
+
+    Raises ``OtherFaultError`` if they fail without all of these, and ``UnsteadyError`` if they do
+    not fail with all of them.
+
+    >>> guilty("abcdefgh", lambda without: "f" not in without)
+    'f'
+    """
+    low, high = 0, len(names)  # the first `low` pass, the first `high` fail
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fails(names[middle:]):
+            high = middle
+        else:
+            low = middle
+    if low == 0 and fails(names):
+        raise OtherFaultError
+    if 1 < high == len(names) and not fails(()):
+        raise UnsteadyError
+    return names[low]

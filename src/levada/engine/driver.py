@@ -68,6 +68,11 @@ MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some
 MOST_BYTES_HERE = 256 << 20
 TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
 MOST_STATIC_HERE = 16 << 20  # bytes
+MAX_IDLE_EPOCHS = 10
+IDLE_EPOCHS = (
+    f"{MAX_IDLE_EPOCHS} epochs in a row have read nothing although input waits. "
+    "This is a fault of Levada; `levada status` shows where the streams stand."
+)
 
 
 class Driver:
@@ -96,6 +101,7 @@ class Driver:
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
+        self._idle_epochs = 0  # in a row
         self._unsteady = 0  # failures of epochs that did not come again
         self._replan_at_stop = False  # a query of the plan has been suspended
         self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
@@ -369,7 +375,7 @@ class Driver:
         """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
         the next intention reads the same again. Whether it is done, or what is left of it.
         """
-        intention = self._intention(text)
+        intention, before = self._intention(text), self.last
         self._awaits = STATIC if intention.static and self._statics.files else ""
         rest = None
         try:
@@ -385,7 +391,22 @@ class Driver:
             self._suspend(error, intention)
             self._catalog.drop(intention.plan)
         self._awaits = ""
+        self._watch_idle_epochs(intention, before)
         return rest or self.last.epoch == intention.epoch
+
+    def _watch_idle_epochs(self, intention: Intention, before: Manifest) -> None:
+        """Warns if epochs do nothing again and again while input waits."""
+        last = self.last
+        read = last.epoch == intention.epoch and bool(intention.references)
+        if read or _watermarks(last) != _watermarks(before):
+            self._idle_epochs = 0
+            return
+        self._idle_epochs += 1
+        if self._idle_epochs == MAX_IDLE_EPOCHS:
+            if self.epochs.sourcing.unread(last.positions):
+                warnings.warn(IDLE_EPOCHS, stacklevel=2)
+            else:
+                self._idle_epochs = 0
 
     def _suspend(
         self, error: ExcessError | EvaluationError | PromiseError, intention: Intention
@@ -483,3 +504,7 @@ class Driver:
     def _publish_again(self, text: str) -> bool:
         """Publishes the last epoch, if the intention is its own; whether it is."""
         return self._publishing.again(self._intention(text).epoch, self.last)
+
+
+def _watermarks(manifest: Manifest) -> list[int]:
+    return [record.watermark for record in manifest.streams.values()]

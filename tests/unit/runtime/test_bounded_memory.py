@@ -170,3 +170,36 @@ def test_what_a_task_has_of_its_own_follows_from_the_bound(tmp_path: Path) -> No
     size, grown = map(int, found.groups())
     assert size > 20_000_000
     assert grown < size, "without the bound it is some three times as much"
+
+
+def lists_of_times(folder: Path) -> Path:
+    """Two lists of elements, and one long after them that joins all."""
+    path = folder / "s.nt"
+    lines = [f"<e:x> <e:p> <e:y{i}> {1000 + i} ." for i in range(1000)]
+    lines += [f"<e:y{i}> <e:r> <e:w> {10000 + i} ." for i in range(1000)]
+    lines += ["<e:k> <e:k> <e:k> 3000000 .", "<e:x> <e:q> <e:z> 3000001 ."]
+    path.write_text("\n".join([*lines, "<e:k> <e:k> <e:k> 3700000 ."]) + "\n")
+    return path
+
+
+LISTS = """SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w:> ON <e:s> [RANGE 1h]
+WHERE { WINDOW <w:> { ?x <e:q> ?z . ?x <e:p> ?y . ?y <e:r> ?w } }"""
+
+
+@pytest.mark.parametrize("memory", ["400KB", "700KB", "1MB", "1500KB", "40MB"])
+def test_an_epoch_that_cannot_be_smaller_ends_the_engine_with_a_sentence(
+    tmp_path: Path, memory: str
+) -> None:
+    """Joined rows are older than the watermark: an epoch that ends there would do nothing."""
+    with Engine(spark=False, epoch_rows=200, memory=memory, partitions=1) as engine:
+        engine.stream("e:s", lists_of_times(tmp_path))
+        query = engine.register(LISTS, name="q")
+        engine.start(once=True)
+        try:
+            engine.await_end()
+        except EngineError as error:
+            assert "No epoch can be smaller. Give tasks more with --memory" in str(error)
+            assert memory != "40MB"
+        else:
+            counts = [row[0] for report in query.results() for row in report.rows.rows()]
+            assert any(count.startswith('"1000"') for count in counts)

@@ -121,7 +121,8 @@ class StageTask:
         ends = closed.check(self.closed, self.context.plan, self.env)
         self.dead = max(self._latest_ends(), ends)
         pending.release(self.plan, self.inputs, self.state, self.progress.new)
-        self.held.begin([*chain(*self.inputs.values(), *self.partials.values())])
+        waiting = [*chain(*self.inputs.values(), *self.partials.values())]
+        self.held.begin(waiting, self.progress, self.plan.heard)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
         self._evaluate(self.nodes.timed, exchange)
         self._report(exchange)

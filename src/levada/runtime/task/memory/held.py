@@ -14,8 +14,11 @@ from collections.abc import Iterable, Sequence
 
 from levada.errors import OverMemoryError
 from levada.model import columns as col
+from levada.model.arrays import Longs
 from levada.model.frame import Frame
 from levada.model.limits import Memory
+from levada.model.time import MAX, MIN, Times
+from levada.windows.reports import Progress
 
 
 class Held:
@@ -27,12 +30,14 @@ class Held:
         self.memory = memory
         self.peak, self.low, self.high, self.given = 0, 0, 0, 0
 
-    def begin(self, frames: Sequence[Frame]) -> None:
-        """Looks at the rows that an epoch begins with. Raises ``OverMemoryError``."""
+    def begin(self, frames: Sequence[Frame], progress: Progress, heard: Longs) -> None:
+        """Looks at the rows that an epoch begins with. Raises ``OverMemoryError``.
+
+        ``progress``: the watermarks of streams, of which ``heard`` are read. A smaller epoch ends
+        between those before and after this one; rows of joins may have older times.
+        """
         if self.memory.bytes:
-            times = [f[col.least(0)] for f in frames if f.n and col.least(0) in f]
-            self.low = min((int(ts.min()) for ts in times), default=0)
-            self.high = max((int(ts.max()) for ts in times), default=0)
+            self.low, self.high = _span(frames, progress.old[heard], progress.new[heard])
             self.see(frames, 0, "what it was sent")
 
     def give(self, frames: Iterable[Frame]) -> None:
@@ -58,6 +63,27 @@ class Held:
             width=max(middle - self.low, 1),
             end=self.high,
         )
+
+
+def _span(frames: Sequence[Frame], old: Times, new: Times) -> tuple[int, int]:
+    """The event times between which a smaller epoch can end; equal ones if there are none."""
+    moves = new > old
+    if not moves.any():
+        return 0, 0
+    times = [f[col.least(0)] for f in frames if f.n and col.least(0) in f]
+    low = max(min((int(ts.min()) for ts in times), default=0), int(old[moves].min()))
+    ends = new[moves][new[moves] < MAX]
+    high = max((int(ts.max()) for ts in times), default=0)
+    high = min(high, int(ends.max(initial=MIN))) if len(ends) else high
+    if high > low:
+        return low, high
+    return low, int(ends.max()) if len(ends) else _newest(frames)
+
+
+def _newest(frames: Iterable[Frame]) -> int:
+    """The greatest event time of any part of the rows."""
+    columns = (f[name] for f in frames if f.n for name in f.columns if name.startswith("lo"))
+    return max((int(ts.max()) for ts in columns), default=0)
 
 
 def _bytes(frames: Iterable[Frame]) -> int:

@@ -25,7 +25,7 @@ from levada.engine.driving.publishing import Publishing, Tell
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.tempo import Tempo, wall
 from levada.engine.driving.totals import Totals
-from levada.engine.isolation import OtherFaultError, UnsteadyError, guilty
+from levada.engine.isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import StaticStamps, drop_other, edited, note_of_ended, version_of
@@ -430,26 +430,55 @@ class Driver:
 
     def _guilty(self, error: EvaluationError, intention: Intention, plan: Plan) -> list[str]:
         """The query with which an epoch fails; none if the failure did not come again."""
-        suspects = whose(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
-        if len(suspects) == 1 and error.node >= 0:
-            return suspects
 
         def fails(without: Sequence[str]) -> bool:
-            version = self._catalog.without(intention.plan, without) if without else intention.plan
-            return self.epochs.fails(intention, version)
+            return self.epochs.fails(intention, self._version_without(intention, without))
 
-        self._awaits = "looking for the query that makes an epoch fail"
         try:
-            return [guilty(suspects, fails)]
+            return [self._guilty_of(error, plan, fails)]
         except OtherFaultError:
-            if len(suspects) == len(plan.queries):
-                raise error from error.__cause__
-            return [guilty(list(plan.queries), fails)]
+            raise error from error.__cause__
         except UnsteadyError:
             self._unsteady += 1
             if self._unsteady > TWICE:
                 raise error from error.__cause__
             return []
+
+    def _guilty_of(self, error: EvaluationError, plan: Plan, fails: Fails) -> str:
+        """The query to blame: the only one of the operator, or the one found by halves."""
+        suspects = whose(plan, error.node, -1) if error.node >= 0 else list(plan.queries)
+        if len(suspects) == 1 and error.node >= 0:
+            return suspects[0]
+        self._awaits = "looking for the query that makes an epoch fail"
+        try:
+            return guilty(suspects, fails)
+        except OtherFaultError:
+            if len(suspects) == len(plan.queries):
+                raise
+            return guilty(list(plan.queries), fails)
+
+    def _version_without(self, intention: Intention, names: Sequence[str]) -> int:
+        """The plan of an epoch without some of its queries."""
+        return self._catalog.without(intention.plan, names) if names else intention.plan
+
+    def _suspend_deadly(self, intention: Intention) -> bool:
+        """Suspends the query that ends each process which runs an epoch; False if the epoch ends
+        none. Raises ``EngineError`` if it is not a query.
+        """
+        error = self.epochs.dies(intention, intention.plan)
+        if error is None:
+            return False
+
+        def fails(without: Sequence[str]) -> bool:
+            version = self._version_without(intention, without)
+            return self.epochs.dies(intention, version) is not None
+
+        try:
+            name = self._guilty_of(error, self._catalog.plan(intention.plan), fails)
+        except (OtherFaultError, UnsteadyError):
+            raise self.epochs.ended_twice(intention, error) from error
+        self.suspended.add([name], error, self._registry.queries)
+        return True
 
     def _suspend_unwritten(self) -> None:
         """Suspends the queries whose results cannot be written."""
@@ -489,8 +518,12 @@ class Driver:
             forget(checkpoint.root)
             self._catalog.drop(intention.plan)
             return ""
-        self.epochs.rehearse(intention)
-        return text
+        if not self._suspend_deadly(intention):
+            return text
+        forget(checkpoint.root)
+        self._catalog.drop(intention.plan)
+        self._registry.changed = True
+        return ""
 
     def _lost(self, text: str, error: LostTaskError, pause: float | None) -> None:
         """Tells that an epoch has lost tasks."""

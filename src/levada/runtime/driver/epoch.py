@@ -3,7 +3,8 @@
     intend   -> what epoch N will do (the loop writes it ahead)
     run      -> one job on the executor; the manifest is the commit; what it names is published
     examine  -> after a death: the same intention without what ends a process that reads it
-    rehearse -> after a second one: whether the epoch itself is what ends the process
+    fails    -> after a failure: whether it fails with some of its queries, too
+    dies     -> after a second death: whether the epoch itself is what ends the process
     recover  -> publishes the last manifest again
 
 ``run`` of the same intention gives the same results, whoever runs it and however often.
@@ -17,6 +18,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.errors import (
+    EngineError,
     EvaluationError,
     ExcessError,
     ManyReportsError,
@@ -263,7 +265,7 @@ class Epochs:
         return without_deadly(intention, context, static)
 
     def fails(self, intention: Intention, version: int) -> bool:
-        """Whether an epoch fails with another version of the plan; its results are dropped."""
+        """Whether an epoch fails with a version of the plan; its results are dropped."""
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
         try:
@@ -276,13 +278,19 @@ class Epochs:
             self._forget_passing()
         return False
 
-    def rehearse(self, intention: Intention) -> None:
-        """Runs an epoch in a process apart. Raises ``EngineError`` if that dies."""
-        context = self._context(intention)
-        died = rehearse(self._job(intention, context))
+    def dies(self, intention: Intention, version: int) -> EvaluationError | None:
+        """How an epoch ends a process apart that runs it with a version of the plan."""
+        trial = msgspec.structs.replace(intention, plan=version)
+        self.checkpoint.has_orphans = True
+        died = rehearse(self._job(trial, self._context(trial)))
         self._forget_passing()
-        if died is not None:
-            raise ended_twice(self.planned(intention.plan), intention.epoch, *died)
+        if died is None:
+            return None
+        return EvaluationError(f"it ended each process that evaluated it ({died[1]})", node=died[0])
+
+    def ended_twice(self, intention: Intention, error: EvaluationError) -> EngineError:
+        """The error of an epoch that ends each process, without a query that is to blame."""
+        return ended_twice(self.planned(intention.plan), intention.epoch, error.node, error.message)
 
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from levada.errors import SHARED, EngineError, LostTaskError, SourceError
-from levada.model.names import shown
-from levada.plan.sealed.plan import Plan, whose
+from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Control, encode, load_setup
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Intention
@@ -127,13 +126,9 @@ def _unread(intention: Intention) -> Iterator[tuple[str, str, int, str]]:
 
 def ended_twice(plan: Plan, epoch: int, at: int, how: str) -> EngineError:
     """What is said of an epoch that ends every process that runs it, in a node (-1: none)."""
-    members = range(len(plan.nodes[at].members)) if at >= 0 else ()
-    names = sorted({name for m in members for name in whose(plan, at, m)})
-    where = f" in the operator {type(plan.nodes[at].step).__name__}" if names else ""
-    whom = f" of {', '.join(map(shown, names))}" if names else ""
+    where = f" in the operator {type(plan.nodes[at].step).__name__}" if at >= 0 else ""
     return EngineError(
-        f"Epoch {epoch} ended the process twice, and a process apart with "
-        f"{how}{where}{whom}. What it reads is not to blame; nothing of it is published.",
-        hint=f"Start without {' or '.join(map(shown, names)) or 'the query that is new'}: "
-        "the others go on from there. And please report it.",
+        f"Epoch {epoch} ended the process twice, and a process apart{where}: {how}. Neither what "
+        "it reads nor a query alone is to blame; nothing of it is published.",
+        hint="Start without the query that is new: the others go on from there. Please report it.",
     )

@@ -25,6 +25,7 @@ from levada.engine.query import Query
 from levada.engine.telling.remarks import unread
 from levada.engine.telling.status import counts_of, reasons
 from levada.engine.telling.summary import Progress, StreamCounts, Summary
+from levada.engine.watchdog import End, begin_again, end_process
 from levada.errors import QueryFailureError
 from levada.model.counts import check_partitions
 from levada.runtime.driver.catalog import Registered
@@ -79,7 +80,8 @@ def run_app(
     sink = (on_results or files) if published else None
     if standby:
         check_columns(app)
-    engine = _engine(app, sink, master or "local[*]", spark, keep)
+    end = begin_again if endless else end_process
+    engine = _engine(app, sink, master or "local[*]", spark, keep, end=end)
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None
     with stopped_by_signals(temporary) as stopped, ExitStack() as held, engine:
@@ -108,7 +110,7 @@ def run_app(
         return replace(found, letters=_kept_letters(app, engine.root), unread=unread)
 
 
-def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> Engine:
+def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, end: End) -> Engine:
     """An engine with the application's options, which has been told nothing yet."""
     return Engine(
         spark=spark,
@@ -134,6 +136,7 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str) -> 
         keep_results=False,
         ontology=app.options.ontology,
         keep=keep,
+        watchdog=end,
     )
 
 

@@ -31,6 +31,7 @@ from levada.engine.requests import Requests
 from levada.engine.since_last_run import StaticStamps, drop_other, edited, note_of_ended, version_of
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
+from levada.engine.watchdog import End, Watchdog, cpu_limit
 from levada.errors import (
     AwayError,
     EngineError,
@@ -61,6 +62,7 @@ from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
+from levada.runtime.task.at_work import WorkNote
 from levada.runtime.task.failures import as_failure
 
 SPARK, STATIC = "Spark is starting", "static data are being read"
@@ -77,7 +79,8 @@ IDLE_EPOCHS = (
 
 class Driver:
     """Runs the epochs of one engine on its checkpoint; ``tell`` is called with the manifest of each
-    after its publication. ``executor`` is asked for once nothing speaks against a start.
+    after its publication. ``executor`` is asked for once nothing speaks against a start. ``end``:
+    how the watchdog ends the process (None: it warns).
     """
 
     def __init__(
@@ -89,7 +92,9 @@ class Driver:
         *,
         executor: Callable[[], Executor],
         tell: Sequence[Tell] = (),
+        end: End | None = None,
     ) -> None:
+        self._end = end
         self.began = time.monotonic()
         self.publication = publication
         self._registry, self._statics = inputs.registry, inputs.statics
@@ -132,6 +137,7 @@ class Driver:
         if tempo.follow is not None:
             tempo.follow(partial(setattr, self.epochs, "placed"))
         self._registry.begins = lambda query: self._catalog.begins(query, self.last)
+        self._note = WorkNote(checkpoint.root)
         self._begin_loop(checkpoint)
         self._heart = Heart(checkpoint, self.loop.wake, self._away)
 
@@ -141,6 +147,8 @@ class Driver:
         self._heart.start()
         held.callback(self.loop.stop)
         self.loop.start()
+        watchdog = Watchdog(self._note, self.loop, self._end)
+        held.callback(watchdog.stop)
 
     def _begin_loop(self, checkpoint: Checkpoint) -> None:
         self.loop = Loop(
@@ -376,6 +384,14 @@ class Driver:
         the next intention reads the same again. Whether it is done, or what is left of it.
         """
         intention, before = self._intention(text), self.last
+        self._note.begin_epoch(intention.epoch)
+        try:
+            return self._run_noted(intention, before)
+        finally:
+            self._note.end_epoch()
+
+    def _run_noted(self, intention: Intention, before: Manifest) -> bool | Rest:
+        """``_run``, while the operators at work are noted."""
         self._awaits = STATIC if intention.static and self._statics.files else ""
         rest = None
         try:
@@ -465,13 +481,14 @@ class Driver:
         """Suspends the query that ends each process which runs an epoch; False if the epoch ends
         none. Raises ``EngineError`` if it is not a query.
         """
-        error = self.epochs.dies(intention, intention.plan)
+        cpu = cpu_limit()
+        error = self.epochs.dies(intention, intention.plan, cpu)
         if error is None:
             return False
 
         def fails(without: Sequence[str]) -> bool:
             version = self._version_without(intention, without)
-            return self.epochs.dies(intention, version) is not None
+            return self.epochs.dies(intention, version, cpu) is not None
 
         try:
             name = self._guilty_of(error, self._catalog.plan(intention.plan), fails)
@@ -510,7 +527,10 @@ class Driver:
         if examined is not intention:
             return msgspec.json.encode(examined).decode()
         checkpoint = self.epochs.checkpoint
-        if intention.epoch <= self.last.epoch or one_more(checkpoint.root, intention.epoch) < TWICE:
+        if intention.epoch <= self.last.epoch:
+            return text
+        times = one_more(checkpoint.root, intention.epoch)
+        if times < TWICE and not self._note.has_exceeded(intention.epoch):
             return text
         asked = self._registry.queries
         known = checkpoint.load_topology(intention.plan)[1]

@@ -49,6 +49,7 @@ from levada.engine.python.static_source import StaticSource, static_sources
 from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
 from levada.engine.telling.told import Told
+from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
 from levada.model.counts import Partitions, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
@@ -96,7 +97,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     which newcomers do not relax it (0: any). ``keep``: how long results stay for other processes
     ("1h,256MB"). ``place``: a placement file, by which work goes to executors. ``balance``: whether
     groups move to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine
-    file, to whose processors Spark's workers on this host are bound.
+    file, to whose processors Spark's workers on this host are bound. ``watchdog``: ends the process
+    with exit code 5 when an operator does not come to its end; else the engine warns.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         place: str | os.PathLike[str] = "",
         balance: Wanted = None,
         pin: str | os.PathLike[str] = "",
+        watchdog: bool | End = False,
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, share_limit)
@@ -145,14 +148,13 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
-        placed = self.root.absolute() / "static"  # a task may stand in another directory
-        self._registry = Registry(schema, placed, regime, planning)
-        self._statics = Statics(placed)
+        self._statics = Statics(self.root.absolute() / "static")  # tasks may stand elsewhere
+        self._registry = Registry(schema, self._statics.folder, regime, planning)
         self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
-        self._settled = threading.Event()  # it has been started, or closed
+        self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
         self._bell = Bell()
         self._tell: list[Tell] = [self._bell.ring]
         self._fits: Fits = lambda query, queries: None
@@ -287,6 +289,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             publication,
             executor=self._executor,
             tell=self._tell,
+            end=self._end,
         )
         self._tell.append(self._deliveries.wake)
         self._held.callback(self._deliveries.stop)

@@ -10,11 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from awaiting import until
 from levada.engine.telling.status import read_status
+from levada.engine.watchdog import EXIT_CODE
 from levada.runtime.store.deaths import DEATHS
-from levada.runtime.store.verify import verify
+from levada.runtime.store.verify import SUSPENDED, verify
+from ports import free_port
 
 ABORTS = """
 import os
@@ -26,6 +30,7 @@ def deadly(node, frames, env):
     return evaluate(node, frames, env)
 table.evaluate = deadly
 """
+ENDLESS = ABORTS.replace("os.abort()", "while True: pass")
 RUN = """
 import json, os, sys
 from pathlib import Path
@@ -49,7 +54,9 @@ def doomed(self, job):
 LocalExecutor.run = doomed
 try:
     sink = FileSink(root / "out", Format.CSV)
-    with levada.Engine(spark=False, checkpoint=root / "c", epoch_rows=5, sink=sink) as engine:
+    with levada.Engine(
+        spark=False, checkpoint=root / "c", epoch_rows=5, sink=sink, watchdog=True
+    ) as engine:
         engine.stream("http://e/S", root.parent / "s.nt")
         for name in names:
             engine.register(TEXTS[name], name=name)
@@ -112,3 +119,50 @@ def test_a_process_that_is_killed_again_and_again_goes_on(folder: Path) -> None:
         assert start(root, "plain,sums", killed=3)[0] == -signal.SIGKILL
     assert json.loads((root / "c" / DEATHS).read_text().splitlines()[0])["times"] == 3
     assert start(root, "plain,sums") == (0, whole)
+
+
+def test_an_operator_without_an_end_is_suspended_at_the_next_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEVADA_WATCHDOG", "1.5")
+    _, whole = start(folder / "whole", "plain,sums")
+    root = folder / "root"
+    assert start(root, "plain,sums", bare=ENDLESS)[0] == EXIT_CODE
+    assert start(root, "plain,sums", bare=ENDLESS) == (0, whole)
+    (why,) = read_status(root / "c").suspended.values()
+    assert "it ended each process that evaluated it (SIGXCPU)" in why
+
+
+HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S] "
+
+
+def plain_results(status: dict[str, Any]) -> int:
+    return next((q["results"] for q in status["queries"] if q["name"] == "plain"), 0)
+
+
+@pytest.mark.long
+def test_a_server_starts_its_engine_again_without_the_query(folder: Path) -> None:
+    tools, port = folder / "tools", free_port()
+    tools.mkdir()
+    (tools / "sitecustomize.py").write_text(ENDLESS)
+    plain, sums = HEAD % "?s ?o", HEAD % "?s (SUM(?o) AS ?n)"
+    (folder / "plain.rq").write_text(plain + "WHERE { WINDOW :w { ?s :p ?o } }")
+    (folder / "sums.rq").write_text(sums + "WHERE { WINDOW :w { ?s :p ?o } } GROUP BY ?s")
+    command = [
+        sys.executable, "-m", "levada", "serve", "plain.rq", "sums.rq", "--checkpoint", "ck",
+        "--stream", "http://e/S=s.nt", "--master", "none", "--epoch-rows", "5",
+        "--listen", f"127.0.0.1:{port}",
+    ]  # fmt: skip
+    path = os.pathsep.join([str(tools), *filter(None, sys.path)])
+    environ = {**os.environ, "PYTHONPATH": path, "LEVADA_WATCHDOG": "1.5"}
+    with (folder / "err").open("w") as err:
+        process = subprocess.Popen(command, cwd=folder, env=environ, stderr=err, stdout=err)
+        try:
+            until((folder / "ck" / SUSPENDED).exists, process=process)
+            url = f"http://127.0.0.1:{port}/status"
+            until(lambda: "sums" in httpx.get(url).json()["suspended"], process=process)
+            until(lambda: plain_results(httpx.get(url).json()) > 10, process=process)
+            assert "Levada starts again." in (folder / "err").read_text()
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -90,6 +91,7 @@ class Loop:
             threading.Event(),
         )
         self.failure: BaseException | None = None
+        self.clock: int | None = None  # of the CPU time of its thread, once that has begun
         self._beside = Beside(self._woken.set)
         self.await_published = self._beside.join
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
@@ -119,6 +121,7 @@ class Loop:
         return self._ended.wait(timeout)
 
     def _loop(self) -> None:
+        self.clock = time.pthread_getcpuclockid(threading.get_ident())
         try:
             try:
                 self._epochs()

@@ -17,11 +17,13 @@ after a death only.
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,6 +39,8 @@ from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.intake import IntakeTask, Payload
 from levada.runtime.task.stage import StageTask
 
+CPU_LIMIT = "LEVADA_PROBE_CPU"
+"""The variable that tells a process apart how many CPU seconds it has for each node."""
 _READY, _DONE = b"ready\n", b"done"
 
 
@@ -65,18 +69,19 @@ def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
     return (len(payloads), "") if told is None else (len(told), _ending(status))
 
 
-def rehearse(job: Job) -> tuple[int, str] | None:
+def rehearse(job: Job, cpu: float = 0.0) -> tuple[int, str] | None:
     """The node in which a job ends a fresh process (-1: before the first) and how it does; None if
-    it does not.
+    it does not. ``cpu``: the CPU seconds that it has for each node (0: as many as it will).
     """
-    told, status = _apart(job.context, job.payloads, str(job.stages), str(job.partitions))
+    arguments = str(job.stages), str(job.partitions)
+    told, status = _apart(job.context, job.payloads, *arguments, cpu=cpu)
     if told is None or told[-1:] == [_DONE] or status == 0:
         return None
     return (int(told[-1]) if told else -1), _ending(status)
 
 
 def _apart(
-    context: bytes, payloads: Sequence[bytes], *arguments: str
+    context: bytes, payloads: Sequence[bytes], *arguments: str, cpu: float = 0.0
 ) -> tuple[list[bytes] | None, int]:
     """The lines that a fresh process has told, and its status; None if it did not start."""
     path = os.pathsep.join(folder for folder in sys.path if folder)
@@ -85,7 +90,7 @@ def _apart(
         input=b"\n".join([context, *payloads]),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, CPU_LIMIT: str(math.ceil(cpu))},
         start_new_session=True,  # a terminal's signals are for the engine
         check=False,
     )
@@ -114,6 +119,7 @@ def main() -> None:
     told = os.dup(1)
     os.dup2(2, 1)  # what native code prints is no answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _allow_cpu()
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     context, *payloads = sys.stdin.buffer.read().split(b"\n")
@@ -131,6 +137,13 @@ def main() -> None:
         os.write(told, b"read\n")
 
 
+def _allow_cpu() -> None:
+    """Has SIGXCPU end this process if what it does next takes more CPU than it has for that."""
+    if seconds := int(os.environ.get(CPU_LIMIT, "0")):
+        until = math.ceil(time.process_time()) + seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+
+
 class _TellingStage(StageTask):
     """A stage that tells of each node before it is evaluated."""
 
@@ -138,6 +151,7 @@ class _TellingStage(StageTask):
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
         os.write(self.told, b"%d\n" % node.id)
+        _allow_cpu()
         super()._node(node, exchange)
 
 

@@ -52,6 +52,7 @@ from levada.runtime.store.names import told
 from levada.runtime.store.partition_state import open_state
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
+from levada.runtime.task.at_work import note_here
 from levada.runtime.task.beside.listed import Times
 from levada.runtime.task.exchange import Exchange, folded_as, text_identities
 from levada.runtime.task.failures import raise_failure
@@ -139,8 +140,11 @@ class StageTask:
     def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
         context, progress = self.context, self.env.progress
         moved = progress.moved or context.first or context.replacement is not None
+        work = note_here()
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
+                if work is not None:
+                    work.begin(node.id)
                 began, name = time.thread_time(), str(node.id)
                 try:
                     self._node(node, exchange)

@@ -8,6 +8,7 @@ from levada.model.frame import Frame
 from levada.operators.env import Env
 from levada.operators.table import evaluate
 from levada.plan.sealed.plan import Plan, PlanNode
+from levada.runtime.task.at_work import READING, note_here
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.failures import raise_failure
 
@@ -21,9 +22,14 @@ def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame
         target = plan.nodes[consumer.node]
         kind = type(target.step)
         assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
+        work = note_here()
+        if work is not None:
+            work.begin(target.id)
         try:
             out = evaluate(target, (rows,), env)
         except BaseException as error:
             raise_failure(error, target.id)
+        if work is not None:
+            work.begin(READING)
         if out is not None and out.n:
             local(plan, env, exchange, target, out)

@@ -1,0 +1,116 @@
+"""Ends the process when one operator never comes to its end.
+
+A thread looks each second whether the loop's thread is still at the same operator, and counts the
+CPU seconds that this has taken. Above the limit it notes so in the checkpoint (``task.at_work``)
+and ends the process with exit code 5, or warns if the process belongs to the user's program. The
+next start evaluates the operator's queries in processes apart, under the same limit, and suspends
+the one that does not come to its end. Waiting takes no CPU: Spark's work and slow stores are not
+counted, nor is what an epoch reads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from levada.errors import UsageError
+from levada.runtime.driver.loop import Loop
+from levada.runtime.task.at_work import WorkNote
+
+EXIT_CODE = 5
+CPU_SECONDS = 120.0
+VARIABLE = "LEVADA_WATCHDOG"
+LOOK = 1.0  # s
+CHILDREN_END = 5.0  # s
+End = Callable[[str], None]
+"""Ends the process after it has said a sentence."""
+
+
+def cpu_limit() -> float:
+    """The CPU seconds that one operator may take: ``LEVADA_WATCHDOG``, else 120.
+
+    Raises ``UsageError``.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return CPU_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise UsageError(f"{VARIABLE} is {text}.", hint="Give CPU seconds, such as 120.")
+    return seconds
+
+
+def end_process(sentence: str) -> None:
+    """Ends this process with exit code 5."""
+    print(f"levada: {sentence}", file=sys.stderr, flush=True)
+    os._exit(EXIT_CODE)
+
+
+def end_of(watchdog: bool | End) -> End | None:
+    """How a watchdog ends the process: as said, or as ``levada run`` does; None: it warns."""
+    if isinstance(watchdog, bool):
+        return end_process if watchdog else None
+    return watchdog
+
+
+def begin_again(sentence: str) -> None:
+    """Ends the processes below this one, and starts its command again in its place."""
+    print(f"levada: {sentence} Levada starts again.", file=sys.stderr, flush=True)
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with suppress(psutil.Error):
+            child.terminate()
+    for child in psutil.wait_procs(children, timeout=CHILDREN_END)[1]:
+        with suppress(psutil.Error):
+            child.kill()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+class Watchdog:
+    """Watches the thread of a loop. ``end`` None: it warns."""
+
+    def __init__(self, note: WorkNote, loop: Loop, end: End | None) -> None:
+        self._note, self._loop, self._end, self._limit = note, loop, end, cpu_limit()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="levada watchdog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops watching."""
+        self._stopped.set()
+
+    def _watch(self) -> None:
+        count, began, warned = -1, 0.0, -1
+        while not self._stopped.wait(min(LOOK, self._limit / 4)):
+            if self._loop.clock is None:
+                continue
+            try:
+                now = time.clock_gettime(self._loop.clock)
+            except OSError:  # the thread has ended
+                return
+            if self._note.count != count or self._note.node < 0:
+                count, began = self._note.count, now
+            elif now - began > self._limit and warned != count:
+                warned = count
+                self._exceed()
+
+    def _exceed(self) -> None:
+        sentence = (
+            f"One operator (number {self._note.node} of the plan) has taken more than "
+            f"{self._limit:g} CPU seconds ({VARIABLE}) and does not come to its end."
+        )
+        if self._end is None:
+            warnings.warn(f"{sentence} Engine(watchdog=True) would end it.", stacklevel=2)
+            return
+        self._note.exceed()
+        self._end(f"{sentence} The next start suspends its query.")

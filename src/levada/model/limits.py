@@ -215,7 +215,7 @@ def most_of(word: str, text: str, *, sized: bool, also: str = "") -> int:
     if number is None or not int(number[1]):
         example = "100MB" if sized else "100k"
         raise UsageError(
-            f"The limit {word} is a number above 0{also}, not {text or 'nothing'}.",
+            f"The limit {word} is a number above 0{also}, not {text[:40] or 'nothing'}.",
             hint=f"Say for example {word}={example}.",
         )
     return int(number[1]) * (SIZES | _COUNTS)[number[2] or "B"]

@@ -21,7 +21,7 @@ from levada.server import look, openapi, page, queries, results
 from levada.server.graphs import sparql, static
 from levada.server.graphs.content import TAKES
 from levada.server.guard.door import Door
-from levada.server.guard.tokens import Role, TokenFile, Tokens
+from levada.server.guard.tokens import Role, TokenFile
 from levada.server.live.socket import events_socket, query_socket
 from levada.server.problems import Json, Problem, on_problem, on_refusal, on_status
 from levada.server.push import route, streams
@@ -33,8 +33,12 @@ from levada.server.telling.topology import topology
 from levada.server.way import Endpoint, Way, check_asked, check_names
 
 THREADS = 32  # those who wait for the engine, or plan, leave others room, on few processors, too
+LOOK = 1.0  # s between two looks at the file of tokens
 PLAIN = "text/plain"
-STATUS = ("epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away")
+STATUS = (
+    "epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away",
+    "token_faults",
+)  # fmt: skip
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
 QUERY = ("application/sparql-query", "application/cql", "text/plain")
 WORDS = (
@@ -132,17 +136,20 @@ SOCKETS = {
 }
 
 
-def application(served: Served, tokens: Tokens) -> Door:
+def application(served: Served) -> Door:
     """The application of a checkpoint."""
+    tokens = TokenFile(served.settings.tokens)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(THREADS, "levada request"))
         served.feed.start(loop)
+        watch = asyncio.create_task(_watch(tokens))
         try:
             yield
         finally:
+            watch.cancel()
             await asyncio.to_thread(served.feed.stop)
 
     app = Starlette(
@@ -162,9 +169,16 @@ def application(served: Served, tokens: Tokens) -> Door:
     app.state.served = served
     pushed = next(way for way in WAYS if way.endpoint is route.push_rows)
     short = Shortcut(app, pushed.path, _guarded(pushed), _on_fault)
-    door = Door(short, served.settings, TokenFile(served.settings.tokens, tokens))
+    door = Door(short, served.settings, tokens)
     app.state.door = door
     return door
+
+
+async def _watch(tokens: TokenFile) -> None:
+    """Reads the tokens again now and then: a fault is reported also where nobody asks."""
+    while True:
+        tokens.now()
+        await asyncio.sleep(LOOK)
 
 
 def _guarded(way: Way) -> Endpoint:

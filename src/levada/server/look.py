@@ -19,9 +19,10 @@ from levada.model.time import MAX, MIN
 from levada.runtime.spool.push import is_pushed
 from levada.runtime.store.requests import engine_runs
 from levada.runtime.store.tails import epochs_there
+from levada.server.guard.tokens import Role
 from levada.server.problems import Json, Problem
 from levada.server.queries import time_of
-from levada.server.served import Served, off_loop, served
+from levada.server.served import Served, off_loop, served, token_of
 from levada.streams.stream_config import StreamConfig
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,18 +30,29 @@ Sample = tuple[dict[str, str], float]
 
 
 async def health(request: Request) -> Response:
-    """Whether the server answers and an engine runs: 200 if both, else 503."""
+    """Whether the server answers and an engine runs: 200 if both, else 503. The role admin is told
+    what is wrong with the file of tokens.
+    """
     own = served(request)
     runs = await off_loop(lambda: engine_runs(own.settings.root))
     there = own.settings.root.is_dir()
-    said = {"engine": "running" if runs else "stopped", "read_only": own.settings.read_only}
+    said: dict[str, Any] = {"engine": "running" if runs else "stopped"}
+    said["read_only"] = own.settings.read_only
+    tokens = request.app.state.door.tokens
+    if tokens.asked and Role.ADMIN in token_of(request).roles:
+        said["token_faults"] = tokens.now().sentences()
     return Json(said, 200 if there and (runs or own.settings.read_only) else 503)
 
 
 async def status(request: Request) -> Response:
     """What ``levada status --json`` says, and whether an engine runs."""
     own = served(request)
-    return Json(await off_loop(lambda: _told(own)))
+    return Json(await off_loop(lambda: _told(own)) | {"token_faults": _token_faults(request)})
+
+
+def _token_faults(request: Request) -> int:
+    """How many lines of the file of tokens are not taken."""
+    return len(request.app.state.door.tokens.now().faults)
 
 
 def _told(own: Served) -> dict[str, Any]:
@@ -130,11 +142,12 @@ def _config(config: StreamConfig) -> dict[str, Any]:
 async def metrics(request: Request) -> Response:
     """The same for Prometheus."""
     own = served(request)
-    door = request.app.state.door
-    return Response(await off_loop(lambda: exposition(own, door.counts)), media_type=PROMETHEUS)
+    door, faults = request.app.state.door, _token_faults(request)
+    text = await off_loop(lambda: exposition(own, door.counts, faults))
+    return Response(text, media_type=PROMETHEUS)
 
 
-def exposition(own: Served, answered: dict[int, int]) -> str:
+def exposition(own: Served, answered: dict[int, int], token_faults: int = 0) -> str:
     """Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
     found: Status | None = None
     with suppress(CheckpointError):
@@ -149,6 +162,8 @@ def exposition(own: Served, answered: dict[int, int]) -> str:
     )
     clients: list[Sample] = [({}, float(own.feed.clients))]
     lines += _metric("levada_sse_clients", "Clients that are told of results.", "gauge", clients)
+    told = "Lines of the file of tokens that are not taken."
+    lines += _metric("levada_token_faults", told, "gauge", [({}, float(token_faults))])
     pushed = [({"stream": name}, float(n)) for name, n in sorted(own.counts.items())]
     if pushed:
         lines += _metric("levada_pushed_rows_total", "Rows that were pushed.", "counter", pushed)

@@ -77,8 +77,9 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
     limits = settings.limits
     archive = Archive(settings.root, sign)
     facts = Facts(settings.root)
+    settings.check_exposure()
     served = Served(settings, archive, Feed(archive, facts.since), facts)
-    door = application(served, settings.check())
+    door = application(served)
     bounds = Bounds(
         limits.head, limits.head_seconds, room(limits.connections), limits.unread_seconds,
         door.counts,

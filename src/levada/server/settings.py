@@ -10,7 +10,7 @@ from pathlib import Path
 from levada.errors import UsageError
 from levada.frozen import frozen
 from levada.server.guard.allowance import AS_ALL
-from levada.server.guard.tokens import Token, Tokens, read_tokens
+from levada.server.guard.tokens import Token, read_tokens
 
 
 @frozen
@@ -76,14 +76,21 @@ class Settings:
         """Whether only this machine reaches the server."""
         return is_loopback(self.host)
 
-    def check(self) -> Tokens:
-        """Its tokens. Raises ``UsageError`` for a server that others reach and anybody may use."""
+    def check(self) -> None:
+        """Whether a server can begin with this. Raises ``UsageError`` as ``check_exposure`` does,
+        and for a file of tokens with a fault.
+        """
+        self.check_exposure()
+        if self.tokens is not None:
+            read_tokens(self.tokens)
+
+    def check_exposure(self) -> None:
+        """Raises ``UsageError`` for a server that others reach and anybody may use."""
         if self.tokens is None and not self.loopback:
             raise UsageError(
                 f"Who reaches {self.host} could register queries: there are no tokens.",
                 hint="Say --tokens FILE (levada token makes one), or --listen 127.0.0.1:8790.",
             )
-        return Tokens(()) if self.tokens is None else read_tokens(self.tokens)
 
 
 def parse_listen(text: str) -> tuple[str, int]:

@@ -143,7 +143,7 @@ def test_what_a_file_says(tmp_path: Path) -> None:
         read_tokens(path)
     assert wrong.value.hint == "Did you mean queries?"
     path.write_text("a read sha256:" + 64 * "0" + " queries=1 body=2")
-    with pytest.raises(UsageError, match="a line is NAME ROLES"):
+    with pytest.raises(UsageError, match="A line is NAME ROLES"):
         read_tokens(path)
 
 

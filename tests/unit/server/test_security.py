@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import resource
 import select
 import socket
@@ -157,24 +158,136 @@ def test_every_way_asks_for_its_role(guarded: httpx.Client, tokens: dict[str, st
 def test_the_file_of_tokens_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     first = add_token(path, "a", "read")
-    known = TokenFile(path, read_tokens(path))
+    known = TokenFile(path)
+    assert known.found(first) is not None
     second = add_token(path, "b", "push")
     found = known.found(second)
     assert found is not None and (found.name, found.roles) == ("b", frozenset({Role.PUSH}))
-    path.write_text("no tokens at all, but five words")
-    assert known.found(first) is not None, "a file that is none leaves what was"
     path.write_text("# nobody\n")
     assert known.found(first) is None
+
+
+ZEROS = "sha256:" + 64 * "0"
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (b"carl raed %s\n" % ZEROS.encode(), "Line 3 is not taken: There is no role raed. Did"),
+        (b"carl\xe9 read %s\n" % ZEROS.encode(), "Line 3 is not taken: It is not UTF-8."),
+        (b"carl read\n", "Line 3 is not taken: A line is NAME"),
+        (b"carl read %s queries=x" % ZEROS.encode(), "Line 3 is not taken: The limit queries"),
+        (b"bob read %s\n" % ZEROS.encode(), ""),
+    ],
+)
+def test_a_broken_line_takes_no_other_token_away_and_keeps_none(
+    tmp_path: Path, broken: bytes, said: str
+) -> None:
+    path, reports = tmp_path / "tokens", list[str]()
+    anna, bob = add_token(path, "anna", "read"), add_token(path, "bob", "read")
+    known = TokenFile(path, reports.append)
+    assert known.found(anna) is not None and not reports
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[1], b"# caf\xe9: no UTF-8, in a comment\n", broken]))
+    assert known.found(anna) is None, "her line is deleted"
+    if said:
+        assert known.found(bob) is not None, "his line is sound"
+        assert [said in report for report in reports] == [True]
+        assert f"The tokens {path}: " in reports[0]
+    else:
+        assert known.found(bob) is None, "two lines with one name contradict each other"
+        assert len(reports) == 2 and all("is there twice" in report for report in reports)
+    before = len(reports)
+    assert known.found(anna) is None and len(reports) == before, "each fault is reported once"
+    path.write_bytes(lines[1])
+    assert known.found(bob) is not None
+    assert reports[before:] == [f"The tokens {path}: all lines are taken."]
+
+
+def test_a_file_of_tokens_that_cannot_be_read_has_no_token(tmp_path: Path) -> None:
+    path, reports = tmp_path / "tokens", list[str]()
+    anna = add_token(path, "anna", "read")
+    known = TokenFile(path, reports.append)
+    assert known.found(anna) is not None
+    text = path.read_bytes()
+    path.unlink()
+    assert known.found(anna) is None
+    assert reports == [f"The tokens {path}: No line can be read: No such file or directory."]
+    path.mkdir()
+    assert known.found(anna) is None
+    assert reports[1:] == [f"The tokens {path}: No line can be read: Is a directory."]
+    path.rmdir()
+    path.write_bytes(b"\xef\xbb\xbf" + text)
+    assert known.found(anna) is not None, "it is back, with a byte order mark"
+    path.write_bytes(text.decode().encode("utf-16"))
+    assert known.found(anna) is None
+    assert "Line 1 is not taken" in "".join(reports)
+
+
+def test_of_many_faults_some_are_reported(tmp_path: Path) -> None:
+    path, reports = tmp_path / "tokens", list[str]()
+    path.write_text("broken\n" * 500)
+    TokenFile(path, reports.append).now()
+    assert len(reports) == 11
+    assert reports[-1] == f"The tokens {path}: 490 more lines are not taken."
+
+
+def test_a_file_with_the_time_and_size_of_before_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    anna = add_token(path, "anna", "read")
+    stat = path.stat()
+    known = TokenFile(path)
+    assert known.found(anna) is not None
+    path.write_bytes(path.read_bytes().replace(b"read", b"push"))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    found = known.found(anna)
+    assert found is not None and found.roles == {Role.PUSH}
+
+
+def test_faults_of_the_tokens_are_in_status_metrics_and_the_health_of_admins(
+    guarded: httpx.Client, tokens: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    def ask(path: str, role: str) -> httpx.Response:
+        return guarded.get(path, headers=bearer(tokens[role]))
+
+    def faults() -> float:
+        samples = text_string_to_metric_families(ask("/metrics", "read").text)
+        return next(s.value for f in samples for s in f.samples if s.name == "levada_token_faults")
+
+    assert ask("/status", "read").json()["token_faults"] == faults() == 0
+    assert ask("/health", "admin").json()["token_faults"] == []
+    with Path(tokens["file"]).open("a") as file:
+        file.write("carl raed " + ZEROS)
+    line = len(Path(tokens["file"]).read_text().splitlines())
+    until(lambda: f"Line {line} is not taken: There is no role raed." in capfd.readouterr().err)
+    assert ask("/status", "read").json()["token_faults"] == faults() == 1
+    (sentence,) = ask("/health", "admin").json()["token_faults"]
+    assert sentence.startswith(f"Line {line} is not taken: There is no role raed.")
+    for role in ("read", "register"):
+        assert "token_faults" not in ask("/health", role).json()
+        assert "raed" not in ask("/status", role).text + ask("/metrics", role).text
+
+
+def test_a_server_that_is_started_again_takes_the_sound_lines(
+    run: Run, tokens: dict[str, str]
+) -> None:
+    path = Path(tokens["file"])
+    path.write_text(path.read_text() + "carl raed " + ZEROS)
+    settings = Settings(run.root, port=0, tokens=path)
+    with pytest.raises(UsageError, match="There is no role raed"):
+        settings.check()  # as one who starts an engine is told
+    with served(settings) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        assert client.get("/streams", headers=bearer(tokens["read"])).status_code == 200
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("a read", "a line is NAME ROLES"),
-        ("a red sha256:" + 64 * "0", "there is no role red"),
+        ("a read", "A line is NAME ROLES"),
+        ("a red sha256:" + 64 * "0", "There is no role red"),
         ("a read sha256:00", "no SHA-256"),
-        ("a read md5:00", "a line is NAME ROLES"),
-        ("a/b read sha256:" + 64 * "0", "a line is NAME ROLES"),
+        ("a read md5:00", "A line is NAME ROLES"),
+        ("a/b read sha256:" + 64 * "0", "A line is NAME ROLES"),
         ("a read sha256:" + 64 * "0" + "\na read sha256:" + 64 * "0", "is there twice"),
     ],
 )
@@ -182,6 +295,14 @@ def test_lines_that_are_no_tokens(tmp_path: Path, line: str, said: str) -> None:
     (tmp_path / "tokens").write_text(line)
     with pytest.raises(UsageError, match=said):
         read_tokens(tmp_path / "tokens")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", " # no line end"])
+def test_a_token_is_added_on_a_line_of_its_own(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "tokens"
+    path.write_bytes(f"bob read {ZEROS}{end}".encode())
+    add_token(path, "anna", "push")
+    assert [token.name for token in read_tokens(path).all] == ["bob", "anna"]
 
 
 # -- bytes --

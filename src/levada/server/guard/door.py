@@ -46,7 +46,7 @@ class Door:
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenFile) -> None:
-        self._app, self._settings, self._tokens = app, settings, tokens
+        self._app, self._settings, self.tokens = app, settings, tokens
         self.counts: Counter[int] = Counter()
         self.open: Counter[str] = Counter()
         self.held = Held(settings.limits.bodies, "Bodies", "taken")
@@ -77,7 +77,7 @@ class Door:
             headers = _headers(scope)
             self._check_place(headers, scope["path"])
             token = NOBODY if _is_open(scope["path"]) else self._token(headers)
-            scope["token"], scope["holds"] = token, partial(self._tokens.has, token)
+            scope["token"], scope["holds"] = token, partial(self.tokens.has, token)
             body.limits = self._settings.limits.of(token)
             body.check(headers)
             with self._among(token):
@@ -126,10 +126,10 @@ class Door:
             raise Problem(403, "A page of another origin asks, which is not answered.")
 
     def _token(self, headers: dict[str, str]) -> Token:
-        if not self._tokens.asked:
+        if not self.tokens.asked:
             return EVERYBODY
         scheme, _, presented = headers.get("authorization", "").partition(" ")
-        found = self._tokens.found(presented.strip()) if scheme.lower() == "bearer" else None
+        found = self.tokens.found(presented.strip()) if scheme.lower() == "bearer" else None
         if found is None:
             raise Problem(
                 401,

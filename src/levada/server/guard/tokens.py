@@ -6,7 +6,12 @@
     anna      read,register    sha256:0c9e..           queries=10,bytes=5MB
 
 A token is 256 random bits, so a plain hash gives nothing away. It comes in the header
-``Authorization: Bearer``, and nowhere else. The file is read again when it has changed.
+``Authorization: Bearer``, and nowhere else.
+
+The file is read again when it has changed. Its sound lines are taken: a line that is deleted or
+broken is no token any more, and a broken line takes no other line's token away. A file that cannot
+be read has no sound line. Faults are reported on standard error once, and counted in ``/status``
+and ``/metrics``.
 """
 
 from __future__ import annotations
@@ -16,17 +21,24 @@ import hmac
 import os
 import re
 import secrets
+import sys
 import threading
-from collections.abc import Sequence
+import time
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from typing import BinaryIO
 
-from levada.errors import LevadaError, UsageError, near
+from levada.errors import UsageError, near
 from levada.frozen import frozen
 from levada.server.guard.allowance import AS_ALL, Allowance, parse_allowance
 
 PREFIX = "sha256:"
+SETTLED = 2.0  # s: two changes within that may leave a file with one time, at the coarsest
+MAX_SENTENCES = 10  # about one file
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
@@ -64,10 +76,24 @@ NOBODY = Token("", frozenset(), b"")
 
 
 @frozen
+class LineFault:
+    """A line of the file that is not taken: its number from 1, and why. Line 0 is the file."""
+
+    line: int
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        what = f"Line {self.line:,} is not taken" if self.line else "No line can be read"
+        return " ".join(filter(None, (f"{what}: {self.reason}", self.hint)))
+
+
+@frozen
 class Tokens:
-    """All of them."""
+    """The tokens of a file; ``faults``: its lines that are not taken."""
 
     all: Sequence[Token]
+    faults: Sequence[LineFault] = ()
 
     def found(self, presented: str) -> Token | None:
         """The token that was presented. Each is compared, to its end: how long that takes says
@@ -80,13 +106,26 @@ class Tokens:
                 found = token
         return found
 
+    def sentences(self) -> list[str]:
+        """A sentence for each fault, of the first faults."""
+        rest = len(self.faults) - MAX_SENTENCES
+        more = [f"{rest:,} more lines are not taken."] if rest > 0 else []
+        return [*map(str, self.faults[:MAX_SENTENCES]), *more]
+
+
+def _print_sentence(sentence: str) -> None:
+    with suppress(OSError):  # a log on a full disk ends no request
+        print(f"levada: {sentence}", file=sys.stderr, flush=True)
+
 
 class TokenFile:
-    """The tokens of a file as it is now."""
+    """The tokens of a file as it is now; ``report`` gets sentences about its faults."""
 
-    def __init__(self, path: Path | None, first: Tokens) -> None:
-        self._path, self._tokens = path, first
-        self._stat = _stamp(path)
+    def __init__(self, path: Path | None, report: Callable[[str], None] = _print_sentence) -> None:
+        self._path, self._report = path, report
+        self._tokens = Tokens(())
+        self._stamp: object = None
+        self._since = self._read = 0.0
         self._lock = threading.Lock()
 
     @property
@@ -95,68 +134,98 @@ class TokenFile:
         return self._path is not None
 
     def found(self, presented: str) -> Token | None:
-        """The token that was presented. A file that has become none leaves those of before."""
-        return self._now().found(presented)
+        """The token that was presented."""
+        return self.now().found(presented)
 
     def has(self, token: Token) -> bool:
         """Whether a token that was let in would be so now, with the roles that it had."""
         if not self.asked:
             return True
-        return any((t.digest, t.roles) == (token.digest, token.roles) for t in self._now().all)
+        return any((t.digest, t.roles) == (token.digest, token.roles) for t in self.now().all)
 
-    def _now(self) -> Tokens:
+    def now(self) -> Tokens:
+        """The sound tokens of the file. A fault that is new is reported."""
         with self._lock:
-            stamp = _stamp(self._path)
-            if self._path is not None and stamp != self._stat:
-                self._stat = stamp
-                with suppress(LevadaError):
-                    self._tokens = read_tokens(self._path)
+            if self._path is not None and not self._unchanged(self._path):
+                self._read = time.monotonic()
+                before, self._tokens = self._tokens, sound_tokens(self._path)
+                self._tell(self._path, before.faults)
             return self._tokens
+
+    def _unchanged(self, path: Path) -> bool:
+        """Whether the file is the one that was read, and had been so for a while by then."""
+        stamp = _stamp(path)
+        if stamp != self._stamp:
+            self._stamp, self._since = stamp, time.monotonic()
+        unreadable = any(fault.line == 0 for fault in self._tokens.faults)
+        return not unreadable and self._read - self._since > SETTLED
+
+    def _tell(self, path: Path, before: Sequence[LineFault]) -> None:
+        if self._tokens.faults == before:
+            return
+        for sentence in self._tokens.sentences():
+            self._report(f"The tokens {path}: {sentence}")
+        if not self._tokens.faults:
+            self._report(f"The tokens {path}: all lines are taken.")
 
 
 def read_tokens(path: Path) -> Tokens:
-    """The tokens of a file. Raises ``UsageError``, with the line."""
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
+    """The tokens of a file without faults. Raises ``UsageError``, with the line."""
+    tokens = sound_tokens(path)
+    for fault in tokens.faults[:1]:
+        if fault.line:
+            raise UsageError(f"{path}, line {fault.line}: {fault.reason}", hint=fault.hint)
         raise UsageError(
-            f"The tokens {path} cannot be read: {why}.",
+            f"The tokens {path} cannot be read: {fault.reason}",
             hint=f"Make some: levada token {path} NAME --roles read",
-        ) from error
-    found = []
+        )
+    return tokens
+
+
+def sound_tokens(path: Path) -> Tokens:
+    """The tokens of the lines that are sound, and the faults of the others. Two lines with one name
+    contradict each other, and neither is sound. The text of a comment may be anything.
+    """
+    try:
+        lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
+    except OSError as error:
+        return Tokens((), (LineFault(0, f"{error.strerror}."),))
+    found: dict[int, Token] = {}
+    faults: list[LineFault] = []
     for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
-        if words:
-            found.append(_token(words, f"{path}, line {number}"))
-    names = [token.name for token in found]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"{path}: the token {twice[0]} is there twice.")
-    return Tokens(tuple(found))
+        try:
+            if words := line.partition(b"#")[0].decode().split():
+                found[number] = _token(words)
+        except UnicodeDecodeError:
+            faults.append(LineFault(number, "It is not UTF-8."))
+        except UsageError as error:
+            faults.append(LineFault(number, error.message, error.hint))
+    counts = Counter(token.name for token in found.values())
+    for number, token in found.items():
+        if counts[token.name] > 1:
+            faults.append(LineFault(number, f"The token {token.name} is there twice."))
+    sound = [token for token in found.values() if counts[token.name] == 1]
+    return Tokens(sound, tuple(sorted(faults, key=lambda fault: fault.line)))
 
 
-def _token(words: Sequence[str], where: str) -> Token:
+def _token(words: Sequence[str]) -> Token:
     known = len(words) in (3, 4) and _NAME.fullmatch(words[0])
     if not known or not words[2].startswith(PREFIX):
-        raise UsageError(f"{where}: a line is NAME ROLES {PREFIX}HASH, and WORD=N,WORD=N at most.")
+        raise UsageError(f"A line is NAME ROLES {PREFIX}HASH, and WORD=N,WORD=N at most.")
     try:
         digest = bytes.fromhex(words[2].removeprefix(PREFIX))
     except ValueError:
         digest = b""
     if len(digest) != hashlib.sha256().digest_size:
-        raise UsageError(f"{where}: what stands behind {PREFIX} is no SHA-256.")
-    roles = parse_roles(words[1], where)
-    try:
-        return Token(words[0], roles, digest, parse_allowance("".join(words[3:])))
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.message}", hint=error.hint) from error
+        raise UsageError(f"What stands behind {PREFIX} is no SHA-256.")
+    return Token(words[0], parse_roles(words[1]), digest, parse_allowance("".join(words[3:])))
 
 
-def parse_roles(text: str, where: str) -> frozenset[Role]:
+def parse_roles(text: str) -> frozenset[Role]:
     """The roles of ``read,push``. Raises ``UsageError``."""
     for word in text.split(","):
         if word not in list(Role):
-            raise UsageError(f"{where}: there is no role {word}.", hint=near(word, map(str, Role)))
+            raise UsageError(f"There is no role {word[:20]}.", hint=near(word, map(str, Role)))
     return frozenset(map(Role, text.split(",")))
 
 
@@ -164,7 +233,7 @@ def add_token(path: Path, name: str, roles: str, limits: str = "") -> str:
     """Adds a new token to a file, which is made if it is not there; the token itself is told once,
     and kept nowhere. ``limits``: what it may have. Raises ``UsageError``.
     """
-    parse_roles(roles, "--roles")
+    parse_roles(roles)
     parse_allowance(limits)
     words = [name, roles, "", "".join(limits.split())]
     if not _NAME.fullmatch(name):
@@ -175,18 +244,27 @@ def add_token(path: Path, name: str, roles: str, limits: str = "") -> str:
     token = secrets.token_urlsafe(32)
     digest = hashlib.sha256(token.encode()).hexdigest()
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(fd, "w") as file:
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(fd, "rb+") as file:
             words[2] = PREFIX + digest
-            file.write(f"{' '.join(filter(None, words))}\n")
+            line = f"{' '.join(filter(None, words))}\n".encode()
+            file.write(line if _ends_line(file) else b"\n" + line)
     except OSError as error:
         raise UsageError(f"The tokens {path} cannot be written: {error.strerror}.") from error
     return token
 
 
-def _stamp(path: Path | None) -> tuple[int, int]:
-    if path is not None:
-        with suppress(OSError):
-            found = path.stat()
-            return found.st_mtime_ns, found.st_size
-    return 0, 0
+def _ends_line(file: BinaryIO) -> bool:
+    """Whether what is appended to a file begins a line."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 1, 0))
+    return file.read() in (b"", b"\n", b"\r")
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; None: it cannot be looked at."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

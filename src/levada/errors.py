@@ -27,6 +27,9 @@
          └── OverMemoryError      a task would hold too much: its epoch becomes smaller
 
 A user's mistake is one of these; a programmer's mistake is an ``assert`` with a sentence.
+
+Messages quote what users and clients send. So their length has a bound (``MAX_MESSAGE``), and a
+line of a query's text is quoted around the place alone (``MAX_QUOTED``).
 """
 
 from __future__ import annotations
@@ -34,6 +37,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+MAX_MESSAGE = 2000  # characters of a message, and of a hint
+MAX_QUOTED = 80  # characters of a long line of a text, and of a name that is compared
+MAX_LINE = 200  # characters of a line that is shown whole
 
 SHARED = "Every host must see it under this path: put it on storage that all of them share."
 """What to do where an executor does not see what the driver sees."""
@@ -53,9 +60,8 @@ class LevadaError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = shortened(message), shortened(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}" if self.hint else self.message
@@ -267,16 +273,39 @@ class OverMemoryError(EngineError):
 
 
 def pointed(text: str, span: Span) -> list[str]:
-    r"""The line of a text that has a place, and below it a caret at the place.
+    r"""The line of a text that has a place, and below it a caret at the place. Of a long line the
+    characters around the place are shown; one that is not printable is a question mark.
 
     >>> print("\n".join(pointed("SELECT *\n{ ?s }", Span(2, 6))))
       { ?s }
            ^
+    >>> pointed(500 * "-" + "?x" + 500 * "-", Span(1, 501))[0] == f"  ..{40 * '-'}?x{38 * '-'}.."
+    True
     """
     # as lines are counted: str.splitlines knows more line ends
     source = text.rstrip("\n").split("\n")
-    shown = source[min(span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
-    return ["  " + shown, "  " + " " * (span.column - 1) + "^"]
+    line = source[min(span.line, len(source)) - 1].rstrip("\r")
+    first, last = 0, len(line)
+    if len(line) > MAX_LINE:
+        first = max(min(span.column - 1 - MAX_QUOTED // 2, len(line) - MAX_QUOTED), 0)
+        last = first + MAX_QUOTED
+    quoted = line[first:last].replace("\t", " ")
+    quoted = "".join(char if char.isprintable() else "?" for char in quoted)
+    before, after = ".." if first else "", ".." if last < len(line) else ""
+    caret = " " * (len(before) + min(span.column - 1 - first, MAX_LINE)) + "^"
+    return [f"  {before}{quoted}{after}", f"  {caret}"]
+
+
+def shortened(text: str, most: int = MAX_MESSAGE) -> str:
+    """A text of at most so many characters: of a longer one the beginning and the end.
+
+    >>> shortened("It is short."), shortened(100 * "a" + 100 * "b", 26)
+    ('It is short.', 'aaaaaaaaaaa .. bbbbbbbbbbb')
+    """
+    if len(text) <= most:
+        return text
+    half = (most - 4) // 2
+    return f"{text[:half]} .. {text[len(text) - half :]}"
 
 
 def unreadable(path: object, reason: str) -> DamagedError:
@@ -298,8 +327,10 @@ def near(name: str, known: Iterable[str]) -> str:
     >>> near("formt", ["format", "path"])
     'Did you mean format?'
     """
-    names = sorted(set(known))
-    close = difflib.get_close_matches(str(name), names, n=3)  # what a program gives may be None
+    names, given = sorted(set(known)), str(name)  # what a program gives may be None
+    close: list[str] = []
+    if len(given) <= MAX_QUOTED:  # two texts are compared by the product of their lengths
+        close = difflib.get_close_matches(given, [n for n in names if len(n) <= MAX_QUOTED], n=3)
     if close:
         return "Did you mean " + " or ".join(close) + "?"
     return "Known: " + ", ".join(names) + "." if names else "None is known."

@@ -8,6 +8,7 @@ from levada.cli.errors import report, warn
 from levada.engine.makers import order_by_makers
 from levada.engine.prepare import Prepared
 from levada.errors import QueryError, UsageError
+from levada.translation.warnings.warning import shown_warnings
 
 
 def check(app: App, *, debug: bool) -> int:
@@ -21,8 +22,8 @@ def check(app: App, *, debug: bool) -> int:
     for query in prepare_app(app, known):
         try:
             print(_verdict(query))
-            for warning in query.warnings:
-                warn(f"{query.asked.name}: {warning.shown(query.asked.text)}", UserWarning)
+            for sentence in shown_warnings(query.warnings, query.asked.text):
+                warn(f"{query.asked.name}: {sentence}", UserWarning)
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
     if not worst:

@@ -32,7 +32,7 @@ from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import JoinForm
 from levada.streams.stream_config import StreamConfig
-from levada.translation.warnings.warning import QueryWarning
+from levada.translation.warnings.warning import QuerySlip, shown_warnings
 
 if TYPE_CHECKING:
     from levada.plan.physical.forms.figures import Measures
@@ -240,11 +240,14 @@ class Registry:
             found = query.warnings
         except QueryFailureError:  # the query itself may do
             return
+        sure = []
         for warning in found:
             if warning.of_data and not self._begun:
                 self._unsure.append(query.asked.name)
             elif warning.of_data or not only_of_data:
-                _tell(query, warning)
+                sure.append(warning)
+        for sentence in shown_warnings(sure, query.asked.text):
+            _tell(query, sentence)
 
     def _check_names(self, batch: Sequence[Asked]) -> None:
         """No two names are equal, or differ by case only."""
@@ -385,6 +388,6 @@ def _said(text: str, meaning: a.Query | Row) -> str | None:
     return None if isinstance(meaning, Row) and meaning.text == text else text
 
 
-def _tell(query: Prepared, warning: QueryWarning) -> None:
+def _tell(query: Prepared, sentence: str) -> None:
     # at whoever registers or starts: of ``Engine.register_all`` or ``Engine.start``
-    warnings.warn(f"{query.asked.name}: {warning.shown(query.asked.text)}", stacklevel=5)
+    warnings.warn(f"{query.asked.name}: {sentence}", QuerySlip, stacklevel=5)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from levada.errors import shortened
 from levada.frozen import frozen
 from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
@@ -213,8 +214,8 @@ def dead_records(
     sources = _sources(reference, np.array([d.offset for d in dead], np.int64), messages)
     return [
         {
-            "stream": reference.stream, "source": source, "offset": d.offset, "reason": d.reason,
-            "text": d.text,
+            "stream": reference.stream, "source": source, "offset": d.offset,
+            "reason": shortened(d.reason), "text": d.text,
         }
         for source, d in zip(sources, dead, strict=True)
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from levada.engine.telling.asking import RefusedError
-from levada.errors import CheckpointError, EngineError, LevadaError, QueryError
+from levada.errors import CheckpointError, EngineError, LevadaError, QueryError, shortened
 
 MEDIA = "application/problem+json"
 
@@ -24,8 +24,8 @@ class Problem(Exception):  # noqa: N818  # an answer, not a fault
     def __init__(
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **said: Any
     ) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.said = status, detail, said
+        self.status, self.detail, self.said = status, shortened(detail), said
+        super().__init__(self.detail)
         self.headers = dict(headers or {})
 
     def response(self) -> Response:

@@ -47,6 +47,7 @@ from levada.syntax import show as show_tree
 from levada.syntax.cql.ast import Script, show_script
 from levada.syntax.dialects.recognise import DIALECTS
 from levada.syntax.sparql.parser import words
+from levada.translation.warnings.warning import MAX_SHOWN
 
 LOOK = 0.01  # s
 _PREFIX = re.compile(r"(?i:PREFIX)\s+([\w.-]*:)\s*(<[^<>\s]*>)")
@@ -284,7 +285,9 @@ async def check(request: Request) -> Response:
 
 
 def verdict(asked: Asked, own: Served) -> dict[str, Any]:
-    """The errors (one at the most: the first) and warnings of a text."""
+    """The errors (one at the most: the first) and first warnings of a text; ``more``: how many
+    warnings follow.
+    """
     try:
         query = _prepared(asked, own)
         _ = query.physical
@@ -293,9 +296,10 @@ def verdict(asked: Asked, own: Served) -> dict[str, Any]:
         said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
         warned = [
             {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
-            for w in query.warnings
+            for w in query.warnings[:MAX_SHOWN]
         ]
-        return {"ok": True, "dialect": asked.spoken, **said, "errors": [], "warnings": warned}
+        told = {"errors": [], "warnings": warned, "more": len(query.warnings) - len(warned)}
+        return {"ok": True, "dialect": asked.spoken, **said, **told}
     except QueryError as error:
         wrong = {"message": error.message, **place_of(error)}
     except LevadaError as error:

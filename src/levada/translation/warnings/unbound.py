@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from levada.errors import near
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.scope import in_scope, operands, visible
-from levada.translation.warnings.warning import QueryWarning
+from levada.translation.warnings.warning import MAX_SHOWN, QueryWarning
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -30,7 +30,9 @@ def unbound(unit: ast.QueryUnit) -> list[QueryWarning]:
     elif isinstance(unit.form, ast.Describe):
         described = (n for n in unit.form.names or () if isinstance(n, ast.Var))
         walk.ask(described, scope, "DESCRIBE")
-    return [walk.warning(name) for name in walk.asked]
+    names = sorted(walk.asked, key=walk.place)
+    hinted = names[:MAX_SHOWN]  # near misses cost the number of names, for each
+    return [walk.warning(name, hinted=name in hinted) for name in names]
 
 
 class _Walk:
@@ -40,10 +42,17 @@ class _Walk:
         self.asked: dict[str, tuple[ast.Var, str, Names]] = {}
         self._bound: set[str] = set()  # anywhere in the query
 
-    def warning(self, name: str) -> QueryWarning:
-        """What is to be said of one of ``asked``, when all has been seen."""
+    def place(self, name: str) -> tuple[int, int]:
+        """Where one of ``asked`` stands first."""
+        span = self.asked[name][0].span
+        return span.line, span.column
+
+    def warning(self, name: str, *, hinted: bool) -> QueryWarning:
+        """What is to be said of one of ``asked``, when all has been seen; ``hinted``: with the near
+        misses.
+        """
         variable, clause, scope = self.asked[name]
-        close = near(f"?{name}", (f"?{other}" for other in scope))
+        close = near(f"?{name}", (f"?{other}" for other in scope)) if hinted else ""
         hint = close if close.startswith("Did") else ""
         if name in self._bound:
             hint = f"?{name} is bound elsewhere, which is not to be seen from here."

@@ -6,8 +6,17 @@ warning of Python's when the query is registered.
 
 from __future__ import annotations
 
-from levada.errors import Span, pointed
+from collections.abc import Sequence
+
+from levada.errors import Span, pointed, shortened
 from levada.frozen import frozen
+
+MAX_SHOWN = 10  # warnings of a query
+MAX_SENTENCE = 400  # characters of a message, and of a hint
+
+
+class QuerySlip(UserWarning):
+    """A warning about a query that is registered: logs keep those of queries apart."""
 
 
 @frozen
@@ -30,5 +39,17 @@ class QueryWarning:
           ASK {}
               ^
         """
-        where = f"Warning: line {self.span.line}, column {self.span.column}: {self.message}"
-        return "\n".join([where, *pointed(text, self.span), *([self.hint] if self.hint else [])])
+        message, hint = (shortened(each, MAX_SENTENCE) for each in (self.message, self.hint))
+        where = f"Warning: line {self.span.line}, column {self.span.column}: {message}"
+        return "\n".join([where, *pointed(text, self.span), *([hint] if hint else [])])
+
+
+def shown_warnings(warnings: Sequence[QueryWarning], text: str) -> list[str]:
+    """The first warnings about a text for people, and how many more there are.
+
+    >>> shown_warnings([QueryWarning("It shows nothing.", Span(1, 5))] * 12, "ASK {}")[-1]
+    'Warning: 2 more warnings are not shown.'
+    """
+    rest = len(warnings) - MAX_SHOWN
+    more = [f"Warning: {rest:,} more warnings are not shown."] if rest > 0 else []
+    return [*(warning.shown(text) for warning in warnings[:MAX_SHOWN]), *more]

@@ -176,6 +176,28 @@ def test_check_warns_on_standard_error_and_is_content(
     )
 
 
+def test_of_many_warnings_some_are_shown_each_with_the_place_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = " ".join(f"?x{i}" for i in range(3000))
+    Path("q.rq").write_text(f"SELECT {names} {W} {{ {READ} }} # {'y' * 200_000}")
+    assert main(["check", "q.rq"]) == 0
+    printed = capsys.readouterr().err
+    assert printed.count("nothing binds it there.") == 10
+    assert printed.endswith("levada: q: Warning: 2,990 more warnings are not shown.\n")
+    assert "  SELECT ?x0 ?x1 ?x2 ?x3 " in printed
+    assert max(map(len, printed.splitlines())) < 120
+
+
+def test_of_a_long_name_the_beginning_and_the_end_are_shown() -> None:
+    name = "a" + "b" * 100_000 + "c"
+    (warning,) = of(f"SELECT ?{name} {W} {{ {READ} }}")
+    shown = warning.shown(f"SELECT ?{name}")
+    assert len(shown) < 1000
+    assert "?abbb" in shown and "bbc stands in SELECT, and nothing binds it there." in shown
+
+
 def test_an_engine_warns_once_for_each_registration() -> None:
     engine = levada.Engine(spark=False)
     engine.stream("e:s", iter(()), columns=["a", "b", "c", "ts"])

@@ -27,6 +27,7 @@ from levada.runtime.store.tails import Sign
 from levada.server.app import application
 from levada.server.guard.frames import BoundedSocket
 from levada.server.guard.lines import Bounds, protocol, room
+from levada.server.guard.log import CONFIG
 from levada.server.known import Facts
 from levada.server.live.feed import Feed
 from levada.server.served import Served
@@ -93,7 +94,8 @@ def server_of(settings: Settings, sign: Sign | None = None) -> uvicorn.Server:
             ws_max_size=HEARD,
             ws_per_message_deflate=False,
             loop="asyncio",
-            log_level="warning",
+            log_config=CONFIG,
+            log_level="error",
             access_log=False,
             server_header=False,
             proxy_headers=False,

@@ -16,6 +16,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada.cli.main import main
+from levada.runtime.store.requests import engine_runs
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?a ?n FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
@@ -58,6 +59,39 @@ def test_an_engine_with_a_server_beside(tmp_path: Path) -> None:
         assert "The server ended with -9, and is started again." in said
         assert "8 elements" in said
         assert not psutil.pid_exists(server.pid)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_client_does_not_fill_the_log_of_an_engine(tmp_path: Path) -> None:
+    """A long query with many warnings, and many short ones; the process of the engine and that of
+    the server write to one file.
+    """
+    command = [sys.executable, "-m", "levada", "serve", "--stream", "s=push:", "--master", "none"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--checkpoint", "ck", "--listen", "127.0.0.1:0"], cwd=tmp_path, stderr=log
+        )
+    try:
+        first = until(lambda: (tmp_path / "log").read_text().split("\n")[0], process=process)
+        url = first.split(" at ")[1].strip().removesuffix(".")
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
+        until(lambda: (tmp_path / "ck" / "manifests").exists(), process=process)
+        until(lambda: engine_runs(tmp_path / "ck"))
+        names = " ".join(f"?x{i}" for i in range(3000))
+        texts = [QUERY.replace("?a", names, 1) + "#" + "y" * 200_000]
+        texts += [QUERY.replace("?a", f"?{i}{'z' * 3000} ?{i}x ?{i}y", 1) for i in range(60)]
+        sent = 0
+        for i, text in enumerate(texts):
+            place, media = f"/queries/q{i}", {"Content-Type": "application/sparql-query"}
+            assert client.put(place, content=text, headers=media).status_code == 201
+            assert client.delete(place).status_code == 200
+            sent += len(text)
+        logged = (tmp_path / "log").read_text()
+        assert logged.count("q0: Warning: ") == 11
+        assert len(logged) < 64_000
+        assert "More messages are left out here: there are too many." in logged
     finally:
         process.kill()
         process.communicate()

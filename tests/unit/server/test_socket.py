@@ -209,3 +209,18 @@ def test_a_socket_that_says_too_much_is_closed(serve: Callable[..., httpx.Client
         with pytest.raises(Exception, match=r"1009|too big|closed"):
             open_socket.recv(timeout=PATIENCE)
     assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"caf\xe9", b"\xed\xa0\x80", b"\xc3"])
+def test_a_text_that_is_not_utf8_ends_a_socket_and_is_not_logged(
+    client: httpx.Client, capfd: pytest.CaptureFixture[str], data: bytes
+) -> None:
+    frame = bytes([0x81, 0x80 | len(data)]) + bytes(4) + data
+    with shaken(client) as made:
+        made.sendall(frame)
+        received = b""
+        while piece := made.recv(1000):
+            received += piece
+    assert received.endswith(b"\x88\x02" + (1007).to_bytes(2, "big"))
+    assert client.get("/health").status_code == 200
+    assert capfd.readouterr().err == ""

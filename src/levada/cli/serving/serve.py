@@ -6,21 +6,27 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from levada.app.app_file import STDOUT, App
+from levada.cli.errors import warn
 from levada.cli.run import Mode, run_with
 from levada.errors import UsageError
 from levada.frozen import frozen
 from levada.model.limits import SERVED
 from levada.runtime.store.remote.address import Address
+from levada.server.guard.log import LogBudget
 
 if TYPE_CHECKING:
     from levada.server.settings import Settings
 
+LOG_SIZE, LOG_RATE = 24_000, 5.0  # bytes of warnings of a category at once, and a second
 NEEDED = ("starlette", "uvicorn", "httptools", "websockets")
 
 
@@ -77,6 +83,7 @@ def serve(app: App, wish: Wish) -> int:
     from levada.app.run import run_app
     from levada.runtime.store.published import Keep
     from levada.server.run import Beside, bound, shown_address
+    from levada.translation.warnings.warning import QuerySlip
 
     Keep.of(wish.keep)
     limits = ",".join(filter(None, (SERVED, app.options.limits)))
@@ -85,6 +92,8 @@ def serve(app: App, wish: Wish) -> int:
         settings = replace(settings, letters=Path(app.options.out))
     made = bound(settings.host, settings.port)
     _say(f"{settings.root} is served at {shown_address(made)}.")
+    warnings.showwarning = BoundedWarnings(time.monotonic)
+    warnings.simplefilter("always", QuerySlip)  # Python would keep each text that was shown
     published = app.options.out != STDOUT
     mode = Mode(
         overwrite=wish.overwrite, progress=wish.progress, keep=wish.keep, published=published,
@@ -92,6 +101,24 @@ def serve(app: App, wish: Wish) -> int:
     )  # fmt: skip
     with Beside(settings, made, _say).running():
         return run_with(run_app, app, mode).exit_code
+
+
+class BoundedWarnings:
+    """``warn`` with a budget for each category: warnings that clients cause have a bound, and hide
+    no others. ``clock`` is in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._budgets: dict[type[Warning], LogBudget] = defaultdict(
+            lambda: LogBudget(LOG_SIZE, clock, LOG_RATE)
+        )
+
+    def __call__(
+        self, message: Warning | str, category: type[Warning], *where: object, **more: object
+    ) -> None:
+        """Writes a warning, if there is room."""
+        if sentence := self._budgets[category].admit(str(message)):
+            warn(sentence, category)
 
 
 def _settings(checkpoint: Path, listen: str, tokens: Path | None) -> Settings:

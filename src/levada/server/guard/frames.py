@@ -9,6 +9,9 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from levada.server.guard.log import BUDGET
+
+INVALID_DATA = 1007  # RFC 6455, 7.4.1
 UNREAD = 64 << 10  # bytes that wait to be read, with which no ping is answered any more
 
 
@@ -17,9 +20,21 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """The handshake, which is whole, or frames."""
+        BUDGET.receive(len(data))
         super().data_received(data)
         if not self.handshake_initiated:  # it is none that is known
             self.transport.abort()
+
+    def send_receive_event_to_app(self) -> None:
+        """Ends a connection with a text that is not UTF-8; nobody looks at what it says."""
+        data, self.frames = b"".join(self.frames), []
+        text = self.curr_msg_data_type == "text" and not self.close_sent
+        if text and not _is_utf8(data):
+            self.conn.send_close(INVALID_DATA)
+            self.handle_parser_exception()
+            return
+        self.frames = [data]
+        super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
         """Answers, unless the answers are not read."""
@@ -40,3 +55,11 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
             self.handshake_complete = True  # it was refused, which is told
         await self.writable.wait()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

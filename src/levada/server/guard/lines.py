@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from levada.frozen import frozen
 from levada.server.guard.handshake import fault_of
+from levada.server.guard.log import BUDGET
 
 LEAST = 16 << 10  # bytes of an answer that are read in this time, at least
 QUEUED = 32  # requests of a connection that wait for those before them
@@ -76,6 +77,7 @@ class Bounded(HttpToolsProtocol):
         """
         if self.transport.is_closing():
             return
+        BUDGET.receive(len(data))
         if self._timer is not None:
             self._head += len(data)
         self._between += len(data)

@@ -2,7 +2,7 @@
 
 A stream is matched by its IRI or by its last word, with streams from outside before those that
 queries make. What is not there is an error, nothing is fetched. All errors are the user's. Cost:
-linear in the names that queries have used so far.
+linear in the names that queries use.
 """
 
 from __future__ import annotations

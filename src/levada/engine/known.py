@@ -8,8 +8,9 @@ application. It grows as streams, data and queries come, and ``prepare`` reads i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from levada.algebra import nodes as a
@@ -32,7 +33,8 @@ class Known:
     that may be replaced while the engine runs.
     ``queries``: the queries by name, as their texts say. ``makers``: those that make a stream, by
     each name that it can be asked for by. ``said``: the streams by the names
-    that queries have called them so far.
+    that the queries call them, and ``words``: how many queries use each such name. A name goes with
+    the last query that uses it.
     ``regions``: those of the engine (None: it knows); ``of_streams``: those that streams name.
     ``joins``: of which form joins are where that can be chosen, by these ``measures`` of streams.
     """
@@ -44,6 +46,7 @@ class Known:
     queries: dict[str, a.Query] = field(default_factory=dict)
     makers: dict[str, list[str]] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
+    words: Counter[str] = field(default_factory=Counter)
     joins: JoinForm = JoinForm.BINARY
     measures: Measures | None = None
     regions: Regions | None = field(default_factory=Regions)
@@ -52,6 +55,7 @@ class Known:
     def add_query(self, name: str, query: a.Query) -> None:
         """One more query, which makes a stream if it is a CONSTRUCT."""
         self.queries[name] = query
+        self.words.update({window.stream for window in query.windows})
         if query.form is Form.CONSTRUCT:
             for word in _words(name, query):
                 self.makers.setdefault(word, []).append(name)
@@ -63,6 +67,15 @@ class Known:
             self.makers[word].remove(name)
             if not self.makers[word]:
                 del self.makers[word]
+        for word in {window.stream for window in query.windows}:
+            self.words[word] -= 1
+            if not self.words[word]:
+                del self.words[word]
+                self.said.pop(word, None)
+
+    def apart(self) -> Known:
+        """The same for a text that is only looked at: its names do not stay."""
+        return replace(self, said=dict(self.said))
 
     def others(self) -> dict[str, list[str]]:
         """As ``makers``, those that make no stream, for what is said of them."""

@@ -27,7 +27,7 @@ from levada.engine.ontology import Ontology
 from levada.engine.prepare import Prepared, prepare
 from levada.errors import LevadaError, QueryFailureError, UsageError, near
 from levada.intake.static_files import StaticFile, named
-from levada.model.names import check_query_name, derived_by, is_derived, match_streams, shown
+from levada.model.names import check_query_name, derived_by, match_streams, shown
 from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import JoinForm
@@ -165,7 +165,8 @@ class Registry:
             try:
                 rows = self._rows_of(batch)
                 new = {q.name: prepare(q, self.known) for q in batch if q.name not in rows}
-                algebra = {name: row.template.query for name, row in rows.items()}
+                firsts = self._first_of(batch, rows)
+                algebra = {name: firsts[id(row.template)].algebra for name, row in rows.items()}
                 algebra |= {name: query.algebra for name, query in new.items()}
                 for name, query in algebra.items():
                     self.known.add_query(name, query)
@@ -173,7 +174,7 @@ class Registry:
                 found |= {n: _registered(new[n]) for n in order_by_makers(new, self.known)}
                 mortal = [query for query in found.values() if query.options.ends]
                 self._check_ends(mortal)
-                for prepared in [*self._first_of(batch, rows), *new.values()]:
+                for prepared in [*firsts.values(), *new.values()]:
                     self._warn(prepared)
             except BaseException:
                 self.known.said = said
@@ -212,10 +213,12 @@ class Registry:
                     check_end(query.name, query.options, self.begins(query.alike))
                     query.lifetime.may_be_over = True  # when the plan has it
 
-    def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> list[Prepared]:
-        """A query of each template: what is a slip in one is one in all."""
+    def _first_of(self, batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[int, Prepared]:
+        """A query of each template, by its id: what is a slip in one is one in all, and all call
+        their streams alike.
+        """
         firsts = {id(rows[q.name].template): q for q in reversed(batch) if q.name in rows}
-        return [prepare(asked, self.known) for asked in firsts.values()]
+        return {template: prepare(asked, self.known) for template, asked in firsts.items()}
 
     def begin(self) -> None:
         """The engine starts: all is named. What queries still lack is told now."""
@@ -318,11 +321,6 @@ class Registry:
             if found.lifetime.query is None:
                 found.lifetime.end(0)
             self.dropped.add(name)
-            self.known.said = {
-                said: stream
-                for said, stream in self.known.said.items()
-                if not is_derived(stream) or any(self._readers(shown(stream)))
-            }
             self.changed = True
 
     def _check_unread(self, name: str) -> None:

@@ -97,12 +97,12 @@ class Facts:
         return _since(self.now().plans, name) or None
 
     def known(self) -> Known:
-        """What a new text can name. It is not to be changed."""
+        """What a new text can name. Only the names that a text has for streams may be added."""
         with self._lock:
             self._look()
             if self._known is None:
                 self._known = _known(self._now)
-            return self._known
+            return self._known.apart()
 
     def _unchanged(self) -> bool:
         """Whether the files are those that were looked at: the times of their folders are, and had

@@ -39,6 +39,18 @@ def test_a_query_is_put_once(client: httpx.Client, run: Run) -> None:
     assert client.delete("/queries/warm").status_code == 404
 
 
+def test_a_text_that_is_looked_at_takes_no_word(client: httpx.Client) -> None:
+    """Nor does a query that has been dropped: ``:s`` is the stream of whoever says so first."""
+    other = TEXT.replace(":s", "<http://other/s>")
+    assert client.delete("/queries/hot").status_code == 200
+    for path in ("/check", "/explain"):
+        assert client.post(path, content=other, headers=SPARQL).status_code == 200
+    for text, name in ((WARM, "warm"), (other, "other"), (TEXT, "hot")):
+        put = client.put(f"/queries/{name}", content=text, headers=SPARQL)
+        assert put.status_code == 201, put.text
+        assert client.delete(f"/queries/{name}").status_code == 200
+
+
 def test_a_replacement_that_is_refused_leaves_the_query(client: httpx.Client) -> None:
     before = client.get("/queries/hot").headers["etag"]
     wrong = TEXT.replace(":s", ":t")

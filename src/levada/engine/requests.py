@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import xxhash
+from msgspec.structs import replace
 
 from levada.algebra.options import options_of
 from levada.engine.asked import Asked
@@ -122,21 +123,24 @@ class Requests:
             write_ledger(self._root, ledger)
 
     def _add_kept(self) -> None:
-        """Registers what was added; those that cannot be now are told of, and left out."""
-        given = self._registry.queries
-        others = [a for a in self._ledger.added if a.name in given and not _is(a, given[a.name])]
-        if others:
-            self._ledger.added = [a for a in self._ledger.added if a not in others]
-            self._replaced = [added.name for added in others]
+        """Registers what was added; those that cannot be now are told of, and left out. What the
+        program gives has no owner.
+        """
+        given, added = self._registry.queries, self._ledger.added
+        others = [a for a in added if a.name in given and not _is(a, given[a.name])]
+        kept = [replace(a, owner="") if a.name in given else a for a in added if a not in others]
+        if kept != added:
+            self._ledger.added = kept
+            self._replaced = [each.name for each in others]
             write_ledger(self._root, self._ledger)
-        for added in self._ledger.added:  # makers came before their readers
-            if added.name not in given:
-                asked = Asked(added.text, added.name, added.dialect, added.options)
+        for each in self._ledger.added:  # makers came before their readers
+            if each.name not in given:
+                asked = Asked(each.text, each.name, each.dialect, each.options)
                 try:
                     (query,) = self._register([asked])
                     query.lifetime.may_be_over = True
                 except LevadaError as error:
-                    told = f"The query {added.name}, which levada add added, is not run: {error}"
+                    told = f"The query {each.name}, which levada add added, is not run: {error}"
                     warnings.warn(told, stacklevel=2)
 
     def restore_static(self) -> None:
@@ -213,6 +217,7 @@ class Requests:
                 raise UsageError("The request cannot be read: it is cut short or altered.")
             if last.ended:
                 raise UsageError("The streams have ended; no report would see this request.")
+            self._check_owner(request)
             if request.content is not None:
                 return self._give(request.id, request.content.graph)
             if request.stream is not None:
@@ -230,6 +235,15 @@ class Requests:
             kind = type(error).__name__
             refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
             return Answer(refused=refused, exit_code=1)
+
+    def _check_owner(self, request: Request) -> None:
+        """Raises ``UsageError`` where the request takes away what is not its owner's."""
+        ledger, queries, name = self._ledger, self._registry.queries, request.drop or request.leave
+        owners = [s.owner for s in ledger.streams if s.name == request.leave]
+        if name in queries and request.drop:
+            owners = [a.owner for a in ledger.added if a.name == name and _is(a, queries[name])]
+        if request.only and name and request.only not in owners:
+            raise UsageError(f"The token {request.only} has not added {name}.")
 
     def _give(self, name: str, graph: str | None) -> Answer:
         """Other content for a static graph, from the next epoch on."""
@@ -249,20 +263,23 @@ class Requests:
     def _name(self, asked: NewStream) -> Answer:
         """A stream, from the next epoch on."""
         name = check_stream_name(asked.name)
-        self._streams.add(name, asked.path, asked.said, asked=True)
+        self._streams.add(name, asked.path, asked.said, asked=True, owner=asked.owner)
         return Answer([f"{name}: added, from the next epoch on"])
 
     def _add(self, request: Request, last: Manifest) -> Answer:
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
         to = {query.name: query.to for query in request.add}
         limits = {query.name: check_limits(query.limits) for query in request.add}
+        owners = {query.name: query.owner for query in request.add}
         for said in limits.values():
             check_state(QueryLimits.of(said), self._registry.planning.sharing)
         found = self._register(batch, to)
         for query in found:
             self._outputs.add(query, to[query.name], last)
-        self._ledger.added += [
-            Added(r.name, r.text, r.dialect, r.options, last.plan, limits[r.name])
+        # an earlier query of a name may have stayed there, since a start could not run it
+        others = [added for added in self._ledger.added if added.name not in owners]
+        self._ledger.added = others + [
+            Added(r.name, r.text, r.dialect, r.options, last.plan, limits[r.name], owners[r.name])
             for r in _makers_first(found, self._registry)
         ]
         for query in found:

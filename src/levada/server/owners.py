@@ -1,25 +1,17 @@
-"""Which token has added which query or stream: a file of the checkpoint, so that it outlives the
-server.
+"""Which token has added which query or stream: the ledger of the checkpoint says so, and forgets
+it with the query or the stream, in whatever way that ends.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
-from levada.errors import CheckpointError
-from levada.runtime.store.durable import replace_file
-from levada.runtime.store.sealed import read_sealed, seal
+from levada.runtime.store.requests import read_owners
 from levada.server.guard.tokens import Role, Token
 from levada.server.problems import Problem
 from levada.server.settings import Limits
-
-FILE = "owners.json"
-_LOCK = threading.Lock()
 
 
 def of_stream(name: str) -> str:
@@ -31,19 +23,23 @@ def _shown(name: str) -> str:
     return name if name.startswith("stream ") else f"query {name}"
 
 
+def only_of(token: Token) -> str:
+    """Whose queries and streams alone a token takes away; "": anybody's."""
+    return "" if Role.ADMIN in token.roles else token.name
+
+
 class Owners:
     """Names of tokens by query, or by stream (``of_stream``); ``coming``: of those that are being
     added by this server.
     """
 
     def __init__(self, root: Path, coming: dict[str, str]) -> None:
-        self._path, self._coming = root / FILE, coming
+        self._root, self._coming = root, coming
 
     def _read(self) -> dict[str, str]:
-        if self._path.exists():
-            with suppress(CheckpointError, msgspec.MsgspecError):
-                return msgspec.json.decode(read_sealed(self._path), type=dict[str, str])
-        return {}
+        owners = read_owners(self._root)
+        queries = {one.name: one.owner for one in owners.added}
+        return queries | {of_stream(one.name): one.owner for one in owners.streams}
 
     @contextmanager
     def adding(
@@ -84,23 +80,6 @@ class Owners:
 
     def check_own(self, token: Token, name: str, *, new: bool = False) -> None:
         """Whether a token may change a query: its own, with the role admin any."""
-        if not new and Role.ADMIN not in token.roles and self._read().get(name) != token.name:
+        only = only_of(token)
+        if not new and only and self._read().get(name) != only:
             raise Problem(403, f"The token {token.name} has not added the {_shown(name)}.")
-
-    def give(self, token: Token, name: str) -> None:
-        """A query is this token's."""
-        if token.name:
-            self._change(name, token.name)
-
-    def forget(self, name: str) -> None:
-        """A query is nobody's."""
-        self._change(name, "")
-
-    def _change(self, name: str, owner: str) -> None:
-        with _LOCK:
-            owners = self._read()
-            before = owners.pop(name, "")
-            if owner:
-                owners[name] = owner
-            if before != owner:
-                replace_file(self._path, seal(msgspec.json.encode(owners)))

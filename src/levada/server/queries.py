@@ -31,7 +31,7 @@ from levada.server.guard.tokens import Role
 from levada.server.guard.weight import check_weight
 from levada.server.known import Text
 from levada.server.media import matches
-from levada.server.owners import Owners
+from levada.server.owners import Owners, only_of
 from levada.server.problems import Json, Problem, place_of
 from levada.server.served import (
     Served,
@@ -129,9 +129,9 @@ async def _put(request: Request, own: Served, asked: Asked) -> Response:
         )
     owners, token = Owners(own.settings.root, own.coming), token_of(request)
     with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
-        wish = Wish(new_id(), [_asking(asked, request)], name if there is not None else "")
+        replaced = name if there is not None else ""
+        wish = Wish(new_id(), [_asking(asked, request)], replaced, only=only_of(token))
         answer = await _tell(own, wish)
-        owners.give(token, name)
         made = await _until(own, asked)
     said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results"}
     tag = {"ETag": made.etag} if made is not None else {}
@@ -164,10 +164,9 @@ async def _delete(request: Request, own: Served, name: str) -> Response:
     match = request.headers.get("if-match")
     if match is not None:
         _check_match(name, there, match)
-    owners = Owners(own.settings.root, own.coming)
-    owners.check_own(token_of(request), name)
-    answer = await _tell(own, Wish(new_id(), drop=name))
-    owners.forget(name)
+    token = token_of(request)
+    Owners(own.settings.root, own.coming).check_own(token, name)
+    answer = await _tell(own, Wish(new_id(), drop=name, only=only_of(token)))
     await _until(own, None, name)
     return Json({"name": name, "told": answer.told})
 
@@ -212,8 +211,10 @@ def _words(request: Request) -> dict[str, Any]:
 
 
 def _asking(asked: Asked, request: Request) -> Asking:
-    limits = token_of(request).allowance.of_queries
-    return Asking(asked.name, asked.text, asked.dialect, _words(request), limits=limits)
+    token = token_of(request)
+    limits = token.allowance.of_queries
+    words = _words(request)
+    return Asking(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
 
 
 async def _tell(own: Served, wish: Wish) -> Answer:

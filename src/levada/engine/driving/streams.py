@@ -117,6 +117,8 @@ class Streams:
                 )
                 warnings.warn(told, stacklevel=2)
                 continue
+            else:
+                named = msgspec.structs.replace(named, owner="")  # it is the program's
             kept.append(named)
         self.ledger.streams = kept
 
@@ -149,10 +151,17 @@ class Streams:
     # -- while it runs --
 
     def add(
-        self, name: str, source: StreamSource, options: Mapping[str, Any], *, asked: bool = False
+        self,
+        name: str,
+        source: StreamSource,
+        options: Mapping[str, Any],
+        *,
+        asked: bool = False,
+        owner: str = "",
     ) -> None:
         """A stream from the next epoch on; it may be named in queries at once. ``asked``: by a
-        request, with which it becomes durable. Raises ``UsageError``, ``SourceError``.
+        request, with which it becomes durable, and which says its ``owner``. Raises
+        ``UsageError``, ``SourceError``.
         """
         self._check_goes_on()
         if isinstance(source, StreamingFrame):
@@ -165,7 +174,7 @@ class Streams:
                 self._name_again(name, source, options)
                 return
             self._registry.check_free(name)
-            self._add(name, source, options, asked=asked)
+            self._add(name, source, options, asked=asked, owner=owner)
 
     def _check_goes_on(self) -> None:
         if self._once:
@@ -174,7 +183,13 @@ class Streams:
             raise UsageError("The streams have ended; no report would see another one.")
 
     def _add(
-        self, name: str, source: StreamSource, options: Mapping[str, Any], *, asked: bool
+        self,
+        name: str,
+        source: StreamSource,
+        options: Mapping[str, Any],
+        *,
+        asked: bool,
+        owner: str,
     ) -> None:
         config = self._spools.config_of(name, source, self._root, options)
         spool = self._spools.of(name)
@@ -193,7 +208,7 @@ class Streams:
             columns = list(spool.columns) if isinstance(spool, PythonSpool) else []
             last = self._checkpoint.last
             before = 0 if last is None else last.plan
-            named = Named(name, _encoded(declared), before, rows, columns, folder)
+            named = Named(name, _encoded(declared), before, rows, columns, folder, owner)
             self._note(named, durably=not asked)
         except BaseException:
             self._spools.leave(name)

@@ -5,8 +5,9 @@
     requests/ID.nt       the N-Triples that it brings for a static graph, there before it
     requests/ID.answer   what became of it
     requested.json       the ledger: the queries that requests added and dropped, where the reports
-                         of those go, the streams that came and went while an engine ran, and what
-                         became of the requests whose files may still be there
+                         of those go, the streams that came and went while an engine ran, the
+                         tokens of the server that added them, and what became of the requests whose
+                         files may still be there
 
 The ledger is one file, replaced as a whole: a request's effect and its id become durable together,
 before its own file goes. So it is done once, or refused once, whoever dies when. Who holds the
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import filelock
 import msgspec
@@ -30,6 +31,7 @@ from levada.prepared import prepared
 from levada.runtime.store.durable import replace_file, write_once
 from levada.runtime.store.sealed import read_sealed, seal, unsealed
 
+T = TypeVar("T")
 FOLDER, LEDGER, PRESENCE = "requests", "requested.json", "engine.json"
 MOST_ANSWERS = 1000  # that nobody has fetched
 
@@ -43,7 +45,8 @@ class Going(msgspec.Struct, frozen=True):
 
 class Asking(msgspec.Struct, frozen=True):
     """A query that is to be added; ``said``: its options by their words; ``to``: its outputs;
-    ``limits``: what it may have, where that is less than others may.
+    ``limits``: what it may have, where that is less than others may. ``owner``: the token of the
+    server that adds it ("": none).
     """
 
     name: str
@@ -52,14 +55,16 @@ class Asking(msgspec.Struct, frozen=True):
     said: dict[str, Any] = {}
     to: list[Going] = []
     limits: str = ""
+    owner: str = ""
 
 
-class NewStream(msgspec.Struct, frozen=True):
-    """A stream that is to be added: where it is, and its options by their words."""
+class NewStream(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """A stream that is to be added: where it is, and its options by their words; its ``owner``."""
 
     name: str
     path: str
     said: dict[str, Any] = {}
+    owner: str = ""
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -71,7 +76,8 @@ class Content(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """Queries to be added, all or none; or the name of one to be dropped; or both: one that others
     take the place of; or other content for a static graph; or a stream that is to be added; or the
-    name of one that is to be taken away.
+    name of one that is to be taken away. ``only``: what goes is this owner's, or the request is
+    refused ("": whoever's it is).
     """
 
     id: str
@@ -80,6 +86,7 @@ class Request(msgspec.Struct, frozen=True):
     content: Content | None = None
     stream: NewStream | None = None
     leave: str = ""
+    only: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -105,6 +112,7 @@ class Added(msgspec.Struct, frozen=True):
     options: QueryOptions
     before: int
     limits: str = ""
+    owner: str = ""
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -141,6 +149,7 @@ class Named(msgspec.Struct, frozen=True):
     rows: bool = False
     columns: list[str] = []
     folder: str = ""
+    owner: str = ""
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -178,6 +187,18 @@ class Ledger(msgspec.Struct):
     over: dict[str, Over] = {}
 
 
+class _Owned(msgspec.Struct, frozen=True):
+    name: str
+    owner: str = ""
+
+
+class Owners(msgspec.Struct, frozen=True):
+    """What the ledger says of owners: the queries that requests added, and the streams."""
+
+    added: list[_Owned] = []
+    streams: list[_Owned] = []
+
+
 class Presence(msgspec.Struct, frozen=True):
     """Which process runs the engine of a checkpoint; ``began`` in ms."""
 
@@ -188,11 +209,20 @@ class Presence(msgspec.Struct, frozen=True):
 
 def read_ledger(root: Path) -> Ledger:
     """The ledger of a checkpoint. Raises ``CheckpointError``."""
+    return _read(root, Ledger)
+
+
+def read_owners(root: Path) -> Owners:
+    """The owners in the ledger of a checkpoint. Raises ``CheckpointError``."""
+    return _read(root, Owners)
+
+
+def _read(root: Path, kind: type[T]) -> T:
     path = root / LEDGER
     if not path.exists():
-        return Ledger()
+        return kind()
     try:
-        return msgspec.json.decode(read_sealed(path), type=Ledger)
+        return msgspec.json.decode(read_sealed(path), type=kind)
     except msgspec.MsgspecError as error:
         raise unreadable(path, str(error)) from error
 
@@ -309,4 +339,4 @@ def read_presence(root: Path) -> Presence | None:
     return None
 
 
-prepared(Request, Answer, Ledger, Presence)
+prepared(Request, Answer, Ledger, Owners, Presence)

@@ -21,7 +21,7 @@ from levada.runtime.spool.push import is_pushed, push_spool
 from levada.runtime.store.requests import Answer, NewStream
 from levada.runtime.store.requests import Request as Wish
 from levada.server.guard.tokens import Role
-from levada.server.owners import Owners, of_stream
+from levada.server.owners import Owners, of_stream, only_of
 from levada.server.problems import Json, Problem
 from levada.server.queries import pause
 from levada.server.served import (
@@ -71,8 +71,8 @@ async def _put(
     owners, token = Owners(own.settings.root, own.coming), token_of(request)
     names = [of_stream(n) for n in own.facts.now().streams]
     with owners.adding(token, of_stream(name), names, limits_of(request)):
-        answer = await _tell(own, Wish(new_id(), stream=NewStream(name, PUSH, options)))
-        owners.give(token, of_stream(name))
+        stream = NewStream(name, PUSH, options, token.name)
+        answer = await _tell(own, Wish(new_id(), stream=stream))
         await _until(lambda: name in own.facts.now().streams)
     said = found | {"told": answer.told}
     return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
@@ -92,10 +92,9 @@ async def _delete(request: Request, own: Served, name: str) -> Response:
         raise Problem(404, f"There is no stream {name}.", hint="GET /streams lists them.")
     if not is_pushed(there):
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
-    owners = Owners(own.settings.root, own.coming)
-    owners.check_own(token_of(request), of_stream(name))
-    answer = await _tell(own, Wish(new_id(), leave=name))
-    owners.forget(of_stream(name))
+    token = token_of(request)
+    Owners(own.settings.root, own.coming).check_own(token, of_stream(name))
+    answer = await _tell(own, Wish(new_id(), leave=name, only=only_of(token)))
     own.pushers.pop(there.path, None)
     await _until(lambda: name not in own.facts.now().streams)
     return Json({"stream": name, "told": answer.told})

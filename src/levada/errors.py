@@ -296,6 +296,19 @@ def pointed(text: str, span: Span) -> list[str]:
     return [f"  {before}{quoted}{after}", f"  {caret}"]
 
 
+def errno_of(error: BaseException | None) -> int:
+    """The number of the system's error from which an error comes; 0: there is none.
+
+    >>> errno_of(OSError(28, "No space left on device")), errno_of(UsageError("No."))
+    (28, 0)
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__cause__
+    return 0
+
+
 def shortened(text: str, most: int = MAX_MESSAGE) -> str:
     """A text of at most so many characters: of a longer one the beginning and the end.
 

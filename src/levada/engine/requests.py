@@ -30,11 +30,12 @@ from levada.engine.driving.streams import Streams
 from levada.engine.driving.totals import check_state
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
-from levada.errors import LevadaError, UsageError
+from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
 from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
 from levada.model.time import MAX, MIN, instant
 from levada.runtime.driver.catalog import Registered
+from levada.runtime.store.durable import unwritable
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import (
     Added,
@@ -230,11 +231,15 @@ class Requests:
             return self._drop(request.drop, last) if request.drop else self._add(request, last)
         except LevadaError as error:
             notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
-            return Answer(refused=str(error), notes=notes, exit_code=error.exit_code)
+            ours = errno_of(error) or -isinstance(error, CheckpointError | SourceError)
+            return Answer([], str(error), notes, error.exit_code, errno=ours)
+        except OSError as error:
+            refused = str(unwritable(self._root, error))
+            return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
         except Exception as error:  # the engine goes on, whatever is asked of it
             kind = type(error).__name__
             refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
-            return Answer(refused=refused, exit_code=1)
+            return Answer(refused=refused, exit_code=1, errno=-1)
 
     def _check_owner(self, request: Request) -> None:
         """Raises ``UsageError`` where the request takes away what is not its owner's."""

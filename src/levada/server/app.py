@@ -160,6 +160,7 @@ def application(served: Served) -> Door:
         exception_handlers={
             Problem: on_problem,
             LevadaError: on_refusal,
+            OSError: on_refusal,
             HTTPException: on_status,
             Exception: _on_fault,
         },

@@ -20,7 +20,7 @@ from levada.runtime.spool.push import is_pushed
 from levada.runtime.store.requests import engine_runs
 from levada.runtime.store.tails import epochs_there
 from levada.server.guard.tokens import Role
-from levada.server.problems import Json, Problem
+from levada.server.problems import Json, Problem, without_paths
 from levada.server.queries import time_of
 from levada.server.served import Served, off_loop, served, token_of
 from levada.streams.stream_config import StreamConfig
@@ -61,7 +61,8 @@ def _told(own: Served) -> dict[str, Any]:
     except CheckpointError as error:
         if epochs_there(own.settings.root):
             raise
-        raise Problem(503, error.message, headers={"Retry-After": "1"}) from None
+        told = without_paths(error.message, own.settings.root)
+        raise Problem(503, told, headers={"Retry-After": "1"}) from None
     streams = {
         name: {**asdict(counts), "watermark": time_of(counts.watermark)}
         for name, counts in found.streams.items()

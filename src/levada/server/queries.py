@@ -21,7 +21,7 @@ from levada.engine.asked import Asked
 from levada.engine.prepare import Prepared, prepare
 from levada.engine.telling.asking import RefusedError, ask, new_id
 from levada.engine.telling.status import QueryStatus, read_status
-from levada.errors import CheckpointError, LevadaError, QueryError
+from levada.errors import CheckpointError, QueryError, UsageError
 from levada.model.names import check_query_name
 from levada.model.time import MAX, MIN
 from levada.plan.lowering.show import show_operators
@@ -303,7 +303,7 @@ def verdict(asked: Asked, own: Served) -> dict[str, Any]:
         return {"ok": True, "dialect": asked.spoken, **said, **told}
     except QueryError as error:
         wrong = {"message": error.message, **place_of(error)}
-    except LevadaError as error:
+    except UsageError as error:
         wrong = {"message": error.message, "hint": error.hint}
     return {"ok": False, "errors": [wrong], "warnings": []}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 
 from awaiting import PATIENCE, until
 from levada import Engine
-from levada.errors import UsageError
+from levada.errors import SinkError, UsageError
 from levada.runtime.spool.push import PushLog
 from levada.server.settings import Limits, Settings
 from levada.streams.formats import PUSH
@@ -228,6 +229,22 @@ def test_keys_outlive_the_server(tmp_path: Path) -> None:
         "000000000000001.nq",
         "000000000000002.nq",
     ]
+
+
+def test_keys_of_a_batch_that_could_not_be_written_are_new(tmp_path: Path) -> None:
+    """The batch behind it has its number; the server is started again after that."""
+    (tmp_path / "data").mkdir()
+    log = PushLog(tmp_path / "data", "nq")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(SinkError):
+            log.append(b"x" * 1000, {"one": "x"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.append(b"y\n", {})
+    assert log.said("one") is None
+    assert PushLog(tmp_path / "data", "nq").said("one") is None
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def serve_only(
             "nothing to it.",
             hint="Say --listen and --tokens alone, or leave --read-only out.",
         )
-    settings = replace(_settings(checkpoint, listen, tokens), read_only=True)
+    tokens = None if tokens is None else tokens.absolute()
+    settings = replace(_settings(checkpoint.absolute(), listen, tokens), read_only=True)
     # here: they take half a second to import
     from levada.runtime.store.checkpoint import facts_of
     from levada.server.run import bound, serve, shown_address

@@ -28,11 +28,11 @@ RUNS = 0.5  # s between two looks at whether the engine runs
 
 
 class RefusedError(LevadaError):
-    """What the engine said to a request that it refused."""
+    """What the engine said to a request that it refused; ``errno`` as ``Answer`` has it."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.refused)
-        self.exit_code = answer.exit_code
+        self.exit_code, self.errno = answer.exit_code, answer.errno
         for note in answer.notes:
             self.add_note(note)
 

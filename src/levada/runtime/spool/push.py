@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from levada.errors import UsageError
+from levada.errors import SinkError, UsageError
 from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
 from levada.sinks.atomic import write_atomic
@@ -96,7 +96,11 @@ class PushLog:
             self._forget_keys()
             write_atomic(self._keys / name, json.dumps(dict(keys)).encode())
         said = f".w{complete}" if complete > MIN else ""
-        write_atomic(self._batches.data / f"{name}{said}.{self._form}", data)
+        try:
+            write_atomic(self._batches.data / f"{name}{said}.{self._form}", data)
+        except SinkError:
+            (self._keys / name).unlink(missing_ok=True)  # the next batch has this number
+            raise
         self._last += 1
         now = time.time()
         self._seen |= {key: Seen(now, sent) for key, sent in keys.items()}

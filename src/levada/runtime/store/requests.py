@@ -99,6 +99,7 @@ class Answer(msgspec.Struct, frozen=True):
     notes: list[str] = []
     exit_code: int = 0
     added: list[str] = []
+    errno: int = 0
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -234,15 +235,18 @@ def write_ledger(root: Path, ledger: Ledger) -> None:
 
 def place(root: Path, request: Request) -> None:
     """Puts a request where the engine finds it. Raises ``CheckpointError``."""
-    folder = root / FOLDER
+    _make_folder(root)
+    write_once(root / FOLDER / f"{request.id}.json", seal(msgspec.json.encode(request)))
+
+
+def _make_folder(root: Path) -> None:
     try:
-        folder.mkdir(exist_ok=True)
+        (root / FOLDER).mkdir(exist_ok=True)
     except OSError as error:
         raise CheckpointError(
             f"Nothing can be asked of the engine on {root}: {error.strerror}.",
             hint="Who may write to the checkpoint's folder may ask.",
         ) from error
-    write_once(folder / f"{request.id}.json", seal(msgspec.json.encode(request)))
 
 
 def brought(root: Path, name: str) -> Path:
@@ -252,7 +256,7 @@ def brought(root: Path, name: str) -> Path:
 
 def place_content(root: Path, request: Request, lines: bytes) -> None:
     """Puts a request and its N-Triples where the engine finds them. Raises ``CheckpointError``."""
-    (root / FOLDER).mkdir(exist_ok=True)
+    _make_folder(root)
     write_once(brought(root, request.id), lines)
     place(root, request)
 

@@ -14,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from levada.errors import LevadaError
-from levada.server.problems import Problem, refused
+from levada.server.problems import refused
 from levada.server.way import Endpoint
 
 OnFault = Callable[[Request, Exception], Awaitable[Response]]
@@ -42,9 +41,9 @@ class Shortcut:
         request = Request(scope, receive)
         try:
             response = await self._post(request)
-        except (Problem, LevadaError) as error:
-            response = refused(error)
-        except Exception as fault:
-            await (await self._on_fault(request, fault))(scope, receive, send)
-            raise  # the log has it
+        except Exception as error:
+            if (answer := refused(request, error)) is None:
+                await (await self._on_fault(request, error))(scope, receive, send)
+                raise  # the log has it
+            response = answer
         await response(scope, receive, send)

@@ -131,6 +131,7 @@ def tell(status: Status) -> dict[str, object]:
         "static": None if status.static is None else _read(status.static),
         "executors": None if status.executors is None else asdict(status.executors),
         "epochs": None if status.costs is None else asdict(status.costs),
+        "token_faults": status.token_faults,
     }
 
 
@@ -223,6 +224,9 @@ def drivers(status: Status) -> Iterator[str]:
         yield f"At work: process {at.pid} on {at.host}, since {instant(at.since)}."
     if status.lost:
         yield status.lost
+    if status.token_faults:
+        lines = "1 line" if status.token_faults == 1 else f"{status.token_faults:,} lines"
+        yield f"The server does not take {lines} of its file of tokens; its log says why."
     for one in status.standby:
         yield f"Standby: process {one.pid} on {one.host}, since {instant(one.since)}."
 

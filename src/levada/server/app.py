@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from functools import wraps
+from contextlib import asynccontextmanager, suppress
+from functools import partial, wraps
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,7 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from levada.errors import LevadaError
+from levada.errors import CheckpointError, LevadaError
+from levada.runtime.store.requests import ServerReport, read_server_report, write_server_report
 from levada.server import look, openapi, page, queries, results
 from levada.server.graphs import sparql, static
 from levada.server.graphs.content import TAKES
@@ -27,7 +28,8 @@ from levada.server.problems import Json, Problem, on_problem, on_refusal, on_sta
 from levada.server.push import route, streams
 from levada.server.push.gate import BODIES
 from levada.server.push.shortcut import Shortcut
-from levada.server.served import Served, check_role
+from levada.server.served import Served, check_role, off_loop
+from levada.server.settings import Settings
 from levada.server.telling.letters import letters
 from levada.server.telling.topology import topology
 from levada.server.way import Endpoint, Way, check_asked, check_names
@@ -145,7 +147,7 @@ def application(served: Served) -> Door:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(THREADS, "levada request"))
         served.feed.start(loop)
-        watch = asyncio.create_task(_watch(tokens))
+        watch = asyncio.create_task(_watch(tokens, served.settings))
         try:
             yield
         finally:
@@ -175,10 +177,17 @@ def application(served: Served) -> Door:
     return door
 
 
-async def _watch(tokens: TokenFile) -> None:
-    """Reads the tokens again now and then: a fault is reported also where nobody asks."""
+async def _watch(tokens: TokenFile, settings: Settings) -> None:
+    """Reads the tokens again now and then, so that a fault is reported also where nobody asks; who
+    looks at the checkpoint is told how many there are.
+    """
+    root, before = settings.root, await off_loop(lambda: read_server_report(settings.root))
     while True:
-        tokens.now()
+        report = ServerReport(len(tokens.now().faults))
+        if report != before and not settings.read_only and root.is_dir():
+            with suppress(CheckpointError):  # it is written again, when there is room
+                await off_loop(partial(write_server_report, root, report))
+                before = report
         await asyncio.sleep(LOOK)
 
 

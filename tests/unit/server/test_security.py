@@ -19,6 +19,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from awaiting import PATIENCE, until
+from levada.cli.status import drivers
+from levada.engine.telling.status import read_status
 from levada.errors import UsageError
 from levada.server.app import WAYS
 from levada.server.guard.lines import room
@@ -245,7 +247,7 @@ def test_a_file_with_the_time_and_size_of_before_is_read_again(tmp_path: Path) -
 
 
 def test_faults_of_the_tokens_are_in_status_metrics_and_the_health_of_admins(
-    guarded: httpx.Client, tokens: dict[str, str], capfd: pytest.CaptureFixture[str]
+    guarded: httpx.Client, run: Run, tokens: dict[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     def ask(path: str, role: str) -> httpx.Response:
         return guarded.get(path, headers=bearer(tokens[role]))
@@ -263,9 +265,19 @@ def test_faults_of_the_tokens_are_in_status_metrics_and_the_health_of_admins(
     assert ask("/status", "read").json()["token_faults"] == faults() == 1
     (sentence,) = ask("/health", "admin").json()["token_faults"]
     assert sentence.startswith(f"Line {line} is not taken: There is no role raed.")
+    until(lambda: read_status(run.root).token_faults == 1)
+    assert any(
+        "does not take 1 line of its file of tokens" in s for s in drivers(read_status(run.root))
+    )
     for role in ("read", "register"):
         assert "token_faults" not in ask("/health", role).json()
         assert "raed" not in ask("/status", role).text + ask("/metrics", role).text
+    Path(tokens["file"]).unlink()
+    until(lambda: "No line can be read: No such file" in capfd.readouterr().err)
+    assert ask("/health", "admin").status_code == 401
+    until(lambda: read_status(run.root).token_faults == 1)
+    Path(tokens["file"]).write_text("# nobody")
+    until(lambda: read_status(run.root).token_faults == 0)
 
 
 def test_a_server_that_is_started_again_takes_the_sound_lines(

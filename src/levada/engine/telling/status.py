@@ -38,7 +38,7 @@ from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover
 from levada.runtime.store.reign.pulse import read_pulse, waiting
-from levada.runtime.store.requests import read_ledger
+from levada.runtime.store.requests import read_ledger, read_server_report
 from levada.runtime.store.totals.kept import solutions_of
 
 ATTEMPTS = 5
@@ -149,7 +149,8 @@ class Status:
     and that have ended. ``relaxed``: what relaxed joins cost. ``forms``: as what joins are
     joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
     ``carried``: how blobs went from task to task. ``goes_over``: the queries that go over to
-    another order of joins. ``static``: what was read of static data last.
+    another order of joins. ``static``: what was read of static data last. ``token_faults``: how
+    many lines of the server's file of tokens are not taken.
     """
 
     epoch: int
@@ -174,6 +175,7 @@ class Status:
     carried: CarriedStatus | None = None
     goes_over: tuple[str, ...] = ()
     static: Loaded | None = None
+    token_faults: int = 0
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -213,6 +215,7 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
         "away": sources_away(root),
         "standby": tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values()),
         "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
+        "token_faults": read_server_report(root).token_faults,
     }
 
 

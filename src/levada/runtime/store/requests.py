@@ -33,6 +33,7 @@ from levada.runtime.store.sealed import read_sealed, seal, unsealed
 
 T = TypeVar("T")
 FOLDER, LEDGER, PRESENCE = "requests", "requested.json", "engine.json"
+SERVER = "server.json"
 MOST_ANSWERS = 1000  # that nobody has fetched
 
 
@@ -208,6 +209,14 @@ class Presence(msgspec.Struct, frozen=True):
     began: int
 
 
+class ServerReport(msgspec.Struct, frozen=True):
+    """What the server of a checkpoint reports to others who look at it: how many lines of its file
+    of tokens are not taken.
+    """
+
+    token_faults: int = 0
+
+
 def read_ledger(root: Path) -> Ledger:
     """The ledger of a checkpoint. Raises ``CheckpointError``."""
     return _read(root, Ledger)
@@ -343,4 +352,16 @@ def read_presence(root: Path) -> Presence | None:
     return None
 
 
-prepared(Request, Answer, Ledger, Owners, Presence)
+def write_server_report(root: Path, report: ServerReport) -> None:
+    """Says how the server is. Raises ``CheckpointError``."""
+    replace_file(root / SERVER, seal(msgspec.json.encode(report)))
+
+
+def read_server_report(root: Path) -> ServerReport:
+    """How the last server was; as a sound one if that is not known."""
+    with suppress(CheckpointError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_sealed(root / SERVER), type=ServerReport)
+    return ServerReport()
+
+
+prepared(Request, Answer, Ledger, Owners, Presence, ServerReport)

@@ -24,7 +24,7 @@ import numpy as np
 from levada.errors import SourceError, UsageError, near
 from levada.frozen import frozen
 from levada.model.term import Kind
-from levada.sources.faults import is_panic, reason, shown
+from levada.sources.faults import is_of_data, reason, shown
 from levada.sources.reference import document_id
 from levada.streams.formats import LINES, NAMES, PACKED, QUADS, RDF, format_of, word_of
 
@@ -222,7 +222,7 @@ def chunks(
     except SourceError:
         raise
     except BaseException as error:
-        if not (isinstance(error, Exception) or is_panic(error)):
+        if not is_of_data(error):
             raise
         raise SourceError(f"The static file {name} cannot be read: {reason(error)}.") from error
 

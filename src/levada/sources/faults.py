@@ -33,7 +33,7 @@ def faults_of(path: str, stream: str) -> Iterator[None]:
     except LevadaError:
         raise
     except BaseException as error:
-        if not (isinstance(error, Exception) or is_panic(error)):
+        if not is_of_data(error):
             raise
         raise fault(error, f"The file {path} of the stream {stream}") from error
 
@@ -58,6 +58,15 @@ def reason(error: BaseException) -> str:
     if isinstance(error, LookupError | AssertionError):
         return f"{name}: {said}"
     return said.rstrip(".") or name
+
+
+def is_of_data(error: BaseException) -> bool:
+    """Tells whether data made a parser raise this, and no signal or end of the process did.
+
+    >>> is_of_data(LookupError()), is_of_data(KeyboardInterrupt())
+    (True, False)
+    """
+    return isinstance(error, Exception) or is_panic(error)
 
 
 def is_panic(error: BaseException) -> bool:

@@ -356,3 +356,13 @@ def test_who_pushes_says_how_far_he_is(client: httpx.Client) -> None:
         wrong = client.post("/streams/s", content="", headers={**QUADS, "Levada-Watermark": said})
         assert wrong.status_code == 400
         assert "Levada-Watermark" in wrong.json()["detail"]
+
+
+@pytest.mark.parametrize("encoding", ["UTG-8", "UTF-7", "UTF-16", "hex"])
+def test_a_document_of_another_encoding_is_refused(client: httpx.Client, encoding: str) -> None:
+    client.put("/streams/d", json={"format": "nt", "time": "arrival"})
+    document = f'<?xml version="1.0" encoding="{encoding}"?><a/>'
+    media = {"Content-Type": "application/rdf+xml"}
+    found = client.post("/streams/d", content=document, headers=media)
+    assert found.status_code == 400
+    assert found.json()["detail"].startswith("The body cannot be read: ")

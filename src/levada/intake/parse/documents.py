@@ -29,11 +29,12 @@ from levada.intake.parse.ntriples import Triples, parse
 from levada.kernels.text.blanks import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
 from levada.model.arrays import Bytes
+from levada.sources.faults import is_of_data, reason
 from levada.sources.reference import Reference
 
 Opener = Callable[[], IO[bytes]]
 CHUNK = 100_000  # statements
-LARGEST = 1 << 30  # bytes of N-Quads that one element may have
+LARGEST = 1_000_000_000  # bytes of N-Quads that one element may have, and all messages of a chunk
 PARSERS = {
     "nt": ox.RdfFormat.N_TRIPLES,
     "nq": ox.RdfFormat.N_QUADS,
@@ -61,15 +62,50 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
         with opened() as file:
             statements = iter(_statements(file, form, base))
             while (first := next(statements, None)) is not None:
-                text = ox.serialize(
-                    chain((first,), islice(statements, CHUNK - 1)), format=ox.RdfFormat.N_QUADS
-                )
-                assert text is not None, "without an output file the print is returned"
-                yield _rename(text, names)
+                printed = _Print()
+                some = chain((first,), islice(statements, CHUNK - 1))
+                ox.serialize(some, printed, format=ox.RdfFormat.N_QUADS)
+                yield _rename(printed.getvalue(), names)
     except SyntaxError as error:
         raise _syntax(error, opened, form) from None
     except MemoryError:  # its parser's buffer is full
         raise Malformed("it has a term of more than 16 MB, or ends nowhere") from None
+
+
+class _Print(io.BytesIO):
+    """The N-Quads of some statements: a long prefix makes a short document any size."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() > LARGEST:
+            raise _too_large()
+        return super().write(data)
+
+
+def _too_large() -> Malformed:
+    return Malformed("it is larger than a gigabyte as N-Quads")
+
+
+def document_text(data: bytes, form: str, base: str = "") -> bytes:
+    r"""Returns a document in memory as N-Quads. Raises ``Malformed``, whatever its parser raises.
+
+    >>> document_text(b'<?xml version="1.0" encoding="UTG-8"?><a/>', "rdf")
+    Traceback (most recent call last):
+    levada.intake.parse.bounds.Malformed: Only UTF-8 is supported by the RDF/XML parser
+    """
+    parts, size = [], 0
+    try:
+        for text in document_chunks(lambda: io.BytesIO(data), form, base):
+            size += len(text)
+            if size > LARGEST:
+                raise _too_large()
+            parts.append(text)
+    except Malformed:
+        raise
+    except BaseException as error:
+        if not is_of_data(error):
+            raise
+        raise Malformed(reason(error)) from None
+    return b"".join(parts)
 
 
 def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triples, Reference]:
@@ -79,9 +115,7 @@ def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triple
     """
     raw = data.tobytes()
     try:
-        text = b"".join(document_chunks(lambda: io.BytesIO(raw), reference.format, reference.base))
-        if len(text) > LARGEST:
-            raise Malformed("it is larger than a gigabyte as N-Quads")
+        text = document_text(raw, reference.format, reference.base)
         triples = parse(text, quads=True, timed=False, seed=seed, document=reference.document)
         if triples.bad:
             raise Malformed(triples.bad[0][1])
@@ -135,6 +169,8 @@ def _xml_place(opened: Opener) -> tuple[int, int]:
             expat.ParserCreate().ParseFile(file)
         except expat.ExpatError as error:
             return error.lineno, error.offset + 1
+        except (LookupError, ValueError):  # an encoding that expat does not read
+            pass
     return 0, 0
 
 

@@ -21,6 +21,7 @@ from levada.intake.parse.literals import Facets, event_time, facets_of
 from levada.kernels.text.ntriples_text import BLANK_SIZE, ENGINE
 from levada.model.term import Kind
 from levada.model.time import MIN
+from levada.sources.faults import is_of_data, reason
 
 _TOKEN = re.compile(
     rb"""(?P<iri> <[^<>"\s]*> )
@@ -53,7 +54,20 @@ class Refused(Exception):  # noqa: N818  # an answer, not an error: it never lea
 def read_line(
     text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1
 ) -> Row | None:
-    """The statement of one line (without line end), None: blank or comment; raises ``Refused``."""
+    """Returns the statement of one line (without line end), None: blank or comment. Raises
+    ``Refused``, whatever the parser raises.
+    """
+    try:
+        return _statement(text, quads, timed, document, unit_ms)
+    except Refused:
+        raise
+    except BaseException as error:
+        if not is_of_data(error):
+            raise
+        raise Refused(f"It cannot be read: {reason(error)}.") from None
+
+
+def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_ms: int) -> Row | None:
     text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
     if not timed:
         quad = _quad(text, quads)

@@ -10,7 +10,6 @@ and four of a number) is told as that.
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
 import msgspec
@@ -18,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import LARGEST, document_chunks, fault_of
-from levada.intake.parse.ntriples import TermColumn, Triples, parse
+from levada.intake.parse.documents import LARGEST, document_text, fault_of
+from levada.intake.parse.lines import Refused, read_line
+from levada.intake.parse.ntriples import TermColumn, Triples, line_at, parse
 from levada.kernels.text.bytes_ import PAD
 from levada.kernels.text.ntriples_text import BLANK_SIZE
 from levada.kernels.text.xxh3 import identify_slices, schedule
@@ -31,6 +31,7 @@ from levada.streams.formats import LINES
 from levada.streams.stream_config import StreamConfig
 
 REGISTRY = "it begins with the prefix of a schema registry, which is not read"
+MUCH = "it and the messages beside it are larger than a gigabyte as N-Quads"
 _PREFIX = 5
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 Bad = list[tuple[int, str, str]]
@@ -52,11 +53,40 @@ def parse_messages(
         data, quads=quads, timed=config.timed, seed=seed, document=reference.document,
         unit_ms=config.unit_ms,
     )  # fmt: skip
+    if rewritten:
+        triples = _without_graphs(triples, data, messages, reference.format, config)
     if config.element == "message" and triples.bad:
         triples = _whole(triples, data, messages)
     triples.bad.extend(bad)
     _scope(triples, messages, seed)
     return triples, reference, messages
+
+
+def _without_graphs(
+    triples: Triples, data: Bytes, messages: Messages, form: str, config: StreamConfig
+) -> Triples:
+    """The triples without the lines of N-Triples messages that name a graph, which are bad: beside
+    messages of other formats all are read as N-Quads.
+    """
+    assert triples.g is not None, "N-Quads have graphs"
+    formats = messages.beside.formats or [""] * len(messages)
+    of_triples = np.array([(said or form) == "nt" for said in formats], np.bool_)
+    rows = np.flatnonzero(triples.g.kind != Kind.UNBOUND)
+    rows = rows[of_triples[messages.number(triples.line[rows])]]
+    if not len(rows):
+        return triples
+    bad = []
+    for place in triples.line[rows].tolist():
+        text = line_at(data, place, len(data))
+        try:
+            read_line(text, quads=False, timed=config.timed, document=0, unit_ms=config.unit_ms)
+        except Refused as fault:
+            bad.append((place, str(fault), text.decode(errors="replace")))
+    keep = np.ones(triples.n, np.bool_)
+    keep[rows] = False
+    found = triples.take(np.flatnonzero(keep))
+    found.bad = sorted([*triples.bad, *bad])
+    return found
 
 
 def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messages, Bad]:
@@ -65,6 +95,7 @@ def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messag
     formats = messages.beside.formats or [""] * len(messages)
     texts: list[bytes] = []
     faults: list[tuple[int, str]] = []
+    size = 0
     for k in range(len(messages)):
         one = raw[edges[k] : edges[k + 1] - 1]
         try:
@@ -72,6 +103,12 @@ def _as_quads(data: Bytes, messages: Messages, form: str) -> tuple[Bytes, Messag
         except Malformed as fault:
             texts.append(b"")
             faults.append((k, registry_or(one, fault_of(fault))))
+        size += len(texts[k])
+        if size > LARGEST:
+            largest = max(range(k + 1), key=lambda each: len(texts[each]))
+            size -= len(texts[largest])
+            texts[largest] = b""
+            faults.append((largest, MUCH))
     starts: Longs = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
     joined = b"".join(text + b"\n" for text in texts)
@@ -85,10 +122,7 @@ def _quads(one: bytes, form: str) -> bytes:
         return one
     if form.startswith("?"):
         raise Malformed(f"its RDF-Message-Content-Type is none of RDF: {form[1:] or 'empty'}")
-    text = b"".join(document_chunks(lambda: io.BytesIO(one), form, ""))
-    if len(text) > LARGEST:
-        raise Malformed("it is larger than a gigabyte as N-Quads")
-    return text
+    return document_text(one, form)
 
 
 def registry_or(one: bytes, reason: str) -> str:

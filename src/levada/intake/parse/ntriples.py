@@ -174,7 +174,7 @@ def parse(
     n, size = int(memo[state.ROW]), source.size
     used = int(memo[state.SIDE])
     if memo[state.PENDINGS]:
-        _settle(buffer, columns, n)
+        memo[state.REFUSALS] += _settle(buffer, columns, n)
     bad: list[tuple[int, str, str]] = []
     keep = None
     if memo[state.REFUSALS]:
@@ -243,15 +243,19 @@ def _pad(data: Bytes, more: int) -> Bytes:
     return buffer
 
 
-def _settle(buffer: Bytes, columns: _Columns, n: int) -> None:
-    """Takes the pending values from their texts."""
+def _settle(buffer: Bytes, columns: _Columns, n: int) -> int:
+    """Takes the pending values from their texts; returns how many rows it refuses."""
+    refusals = 0
     for row in np.flatnonzero(columns.kind[2, :n] == PENDING).tolist():
         start = int(columns.off[2, row])
-        _set_value(
-            columns,
-            row,
-            text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode()),
-        )
+        try:
+            value = text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode())
+        except Exception:
+            columns.kind[0, row] = 0  # ``_judge`` tells why
+            refusals += 1
+        else:
+            _set_value(columns, row, value)
+    return refusals
 
 
 def _set_value(columns: _Columns, row: int, value: Facets) -> None:
@@ -292,7 +296,7 @@ def _judge(
     taken: list[tuple[int, Row]] = []
     for row in np.flatnonzero(columns.kind[0, :n] == 0):
         place = int(columns.line[row])
-        text = _line_at(buffer, place, size)
+        text = line_at(buffer, place, size)
         try:
             found = read_line(
                 text,
@@ -311,7 +315,7 @@ def _judge(
     return _fill(buffer, used, columns, taken, setting.seed), np.flatnonzero(keep)
 
 
-def _line_at(buffer: Bytes, start: int, size: int) -> bytes:
+def line_at(buffer: Bytes, start: int, size: int) -> bytes:
     """The line that starts here, without its end; most lines are short."""
     reach = 1024
     while True:

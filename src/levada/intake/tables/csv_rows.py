@@ -8,7 +8,7 @@ one. Cost: a kernel's pass for the records, then pyarrow's reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from levada.intake.admission import Dead
+from levada.intake.tables.halves import read_by_halves
 from levada.kernels.text.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, scan_records
 from levada.model.arrays import Bytes
 from levada.sources.read import CsvChunk
@@ -48,6 +49,20 @@ class RawRows:
     times: Times | None = None
     wrong: dict[int, str] = field(default_factory=dict)
 
+    def take(self, rows: Times) -> RawRows:
+        """Returns these rows, of which nothing is wrong yet."""
+        text = self.text
+        return replace(
+            self,
+            table=self.table[rows],
+            offset=self.offset[rows],
+            number=self.number[rows],
+            text=lambda row: text(int(rows[row])),
+            dead=[],
+            times=None if self.times is None else self.times[rows],
+            wrong={},
+        )
+
 
 def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> RawRows:
     """The ``needed`` columns of the records of a reference; null is an empty field."""
@@ -64,12 +79,18 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> Ra
             Dead(reference.start + int(start[row]), reason, decode(data, start[row], stop[row]))
         )
     at = np.flatnonzero(sound)
-    table = _text_table(
-        chunk, _without(data, start, stop, sound) if dead else data, needed, len(at)
+    table, faults = read_by_halves(
+        lambda low, high: _text_table(
+            chunk, _some(data, start, stop, at[low:high]), needed, high - low
+        ),
+        len(at),
     )
-    assert table.height == len(at), "both readers see the same records"
+    for row, why in zip(at[list(faults)].tolist(), faults.values(), strict=True):
+        place = reference.start + int(start[row])
+        dead.append(Dead(place, why, decode(data, start[row], stop[row])))
+    at = np.delete(at, list(faults))
     return RawRows(
-        table,
+        pl.DataFrame(schema=dict.fromkeys(needed, pl.String())) if table is None else table,
         start[at] + reference.start,
         at,
         lambda row: decode(data, start[at[row]], stop[at[row]]),
@@ -98,22 +119,22 @@ def _not_utf8(data: Bytes, start: Times) -> list[int]:
             at = int(start[row + 1]) if row + 1 < len(start) else len(raw)
 
 
-def _without(data: Bytes, start: Times, stop: Times, sound: npt.NDArray[np.bool_]) -> Bytes:
-    """The text without the records that are not sound."""
-    parts = []
-    at = 0
-    for row in np.flatnonzero(~sound).tolist():
-        parts.append(data[at : start[row]])
-        at = int(stop[row])
-    return np.concatenate([*parts, data[at:]])
+def _some(data: Bytes, start: Times, stop: Times, rows: Times) -> Bytes:
+    """The text of some records, and of no others."""
+    cuts = np.flatnonzero(np.diff(rows) > 1)
+    if not len(cuts):
+        return data[start[rows[0]] : stop[rows[-1]]]
+    line_end = np.full(1, 10, np.uint8)
+    parts: list[Bytes] = []
+    for run in np.split(rows, cuts + 1):
+        parts += [data[start[run[0]] : stop[run[-1]]], line_end]
+    return np.concatenate(parts)
 
 
 def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: int) -> pl.DataFrame:
-    """The needed columns of the sound records ``data`` as strings; null is an empty field."""
-    if not records:
-        return pl.DataFrame(
-            {name: [] for name in needed}, schema=dict.fromkeys(needed, pl.String())
-        )
+    """The needed columns of so many records as strings; null is an empty field. Raises
+    ``ValueError`` where pyarrow finds another number.
+    """
     table = pacsv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
         pacsv.ReadOptions(
@@ -130,6 +151,8 @@ def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: in
     )
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
+    if frame.height != records:
+        raise ValueError(f"the reader finds {frame.height} rows in it")
     frame.columns = list(needed)  # Polars gives a column without a name one
     return frame
 

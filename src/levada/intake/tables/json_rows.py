@@ -17,6 +17,7 @@ import polars as pl
 
 from levada.intake.admission import Dead
 from levada.intake.tables.csv_rows import RawRows, decode
+from levada.intake.tables.halves import read_by_halves
 from levada.model.arrays import Bytes, Longs
 from levada.sources.reference import Reference
 
@@ -26,22 +27,18 @@ NOT_JSON = "not a JSON object"
 def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRows:
     """The ``needed`` columns of the lines of a reference."""
     start, stop = _lines(data)
-    bad = _bad(data, start, stop, needed, 0, high=len(start))
+    table, faults = read_by_halves(
+        lambda low, high: _read(data[start[low] : stop[high - 1]], needed, high - low), len(start)
+    )
     dead = [
-        Dead(reference.start + int(start[k]), NOT_JSON, decode(data, start[k], stop[k]))
-        for k in bad
+        Dead(reference.start + int(start[k]), why, decode(data, start[k], stop[k]))
+        for k, why in faults.items()
     ]
-    good = np.ones(len(start), np.bool_)
-    good[bad] = False
-    at = np.flatnonzero(good)
-    table = _read(data, start, stop, needed, at)
+    at = np.delete(np.arange(len(start)), list(faults))
     counted = _count(data, start)
     number: Longs = np.cumsum(counted) - counted
-    assert table is not None and table.height == len(at), (
-        "what is sound line by line is sound together"
-    )
     return RawRows(
-        table,
+        pl.DataFrame(schema=_schema(needed)) if table is None else table,
         start[at] + reference.start,
         number[at],
         lambda row: decode(data, start[at[row]], stop[at[row]]),
@@ -73,38 +70,16 @@ def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _bad(
-    data: Bytes, start: Longs, stop: Longs, needed: Sequence[str], low: int, *, high: int
-) -> list[int]:
-    """Which of the lines ``low:high`` are no objects, by halves."""
-    if low == high or _read(data, start, stop, needed, np.arange(low, high)) is not None:
-        return []
-    if high - low == 1:
-        return [low]
-    middle = (low + high) // 2
-    halves = (low, middle), (middle, high)
-    return [k for a, b in halves for k in _bad(data, start, stop, needed, a, high=b)]
-
-
-def _read(
-    data: Bytes, start: Longs, stop: Longs, needed: Sequence[str], rows: Longs
-) -> pl.DataFrame | None:
-    """These lines as columns; None if one of them is no object."""
-    schema = dict.fromkeys(needed, pl.String())
-    if not len(rows):
-        return pl.DataFrame(schema=schema)
-    dense = int(rows[-1] - rows[0]) == len(rows) - 1
-    text = (
-        data[start[rows[0]] : stop[rows[-1]]].tobytes() if dense else _join(data, start, stop, rows)
-    )
+def _read(text: Bytes, needed: Sequence[str], lines: int) -> pl.DataFrame:
+    """So many lines as columns. Raises ``ValueError`` if one of them is not an object."""
     try:
-        table = pl.read_ndjson(io.BytesIO(text), schema=schema)
+        table = pl.read_ndjson(io.BytesIO(text.tobytes()), schema=_schema(needed))
     except pl.exceptions.ComputeError:
-        return None
-    return table if table.height == len(rows) else None
+        raise ValueError(NOT_JSON) from None
+    if table.height != lines:
+        raise ValueError(NOT_JSON)
+    return table
 
 
-def _join(data: Bytes, start: Longs, stop: Longs, rows: Longs) -> bytes:
-    return b"\n".join(
-        data[a:b].tobytes() for a, b in zip(start[rows].tolist(), stop[rows].tolist(), strict=True)
-    )
+def _schema(needed: Sequence[str]) -> dict[str, pl.DataType]:
+    return dict.fromkeys(needed, pl.String())

@@ -26,6 +26,7 @@ from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.csv_rows import RawRows
 from levada.intake.tables.row_times import row_times, seeming_unit
 from levada.intake.tables.tuples import cast_column, dead_rows, raw_rows
+from levada.intake.tables.unreadable_rows import compute_apart
 from levada.model.term import XSD
 from levada.model.time import MIN, distinct
 from levada.sources.messages.texts import Messages
@@ -54,12 +55,18 @@ def mapped_of(
     """The triples and elements of what ``sources.read.read_tuples`` read; the bounds are those of
     ``elements.elements_of``.
     """
-    assert config.mapping is not None, "the stream has a mapping"
-    rows = raw_rows(chunk, config, reference, messages)
-    frame = _columns(rows, config.mapping, reference)
     gate = Gate.of(config, reference, late_below, future_above)
+    rows = raw_rows(chunk, config, reference, messages)
+    return compute_apart(rows, lambda some: _mapped(some, config, reference, gate, seed))
+
+
+def _mapped(
+    rows: RawRows, config: StreamConfig, reference: Reference, gate: Gate, seed: int
+) -> tuple[Triples, Elements]:
+    assert config.mapping is not None, "the stream has a mapping"
+    frame = _columns(rows, config.mapping, reference)
     ts = row_times(rows, frame, config, reference, gate=gate)
-    unit = seeming_unit(frame, rows.table, ts, config, future_above)
+    unit = seeming_unit(frame, rows.table, ts, config, gate.future_above)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN

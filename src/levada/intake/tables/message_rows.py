@@ -37,9 +37,9 @@ class Rows:
     dead: list[Dead]
     single: bool
 
-    def settle(self, rows: RawRows, beside: Sequence[str] = ()) -> None:
-        """Says of each row where and when its message was, in place of where it stands; and of the
-        columns ``beside`` what is said beside its text.
+    def settle(self, rows: RawRows, beside: Sequence[str] = ()) -> RawRows:
+        """Returns the rows with where and when their messages were, in place of where they stand;
+        and of the columns ``beside`` what is said beside their texts.
         """
         messages = self.messages
         number = messages.number(rows.offset)
@@ -52,19 +52,27 @@ class Rows:
             Dead(int(messages.offsets[k]), d.reason, d.text)
             for k, d in zip(dead.tolist(), rows.dead, strict=True)
         ]
-        rows.dead += self.dead
         rows.alone = 0
         held = len(self.dead) + len(np.unique(np.concatenate([number, dead])))
         rows.blank = len(messages) - held
-        if self.single and held < len(number) + len(rows.dead):
-            self._refuse(rows, number, dead)
+        if self.single and held < len(number) + len(rows.dead) + len(self.dead):
+            rows = self._refuse(rows, number, dead)
+        rows.dead += self.dead
+        return rows
 
-    def _refuse(self, rows: RawRows, number: Longs, dead: Longs) -> None:
-        """Messages of several rows are dead, all rows of them."""
-        count = np.bincount(np.concatenate([number, dead]), minlength=len(self.messages))
-        for row in np.flatnonzero(count[number] > 1).tolist():
-            rows.wrong.setdefault(row, MANY)
-        rows.alone = int((count[count > 1] - 1).sum())
+    def _refuse(self, rows: RawRows, number: Longs, dead: Longs) -> RawRows:
+        """Returns the rows with one dead letter for each message of several."""
+        first_dead = dict(reversed([*zip(dead.tolist(), rows.dead, strict=True)]))
+        count = np.bincount(number, minlength=len(self.messages))
+        is_dead = np.zeros(len(self.messages), np.bool_)
+        is_dead[dead] = True
+        is_first = np.ones(len(number), np.bool_)
+        is_first[1:] = np.diff(number) > 0
+        at = np.flatnonzero(is_first & ~is_dead[number])
+        found = rows.take(at)
+        found.dead = list(first_dead.values())
+        found.wrong = dict.fromkeys(np.flatnonzero(count[number[at]] > 1).tolist(), MANY)
+        return found
 
 
 def _beside(messages: Messages, number: Longs, names: Sequence[str]) -> list[pl.Series]:

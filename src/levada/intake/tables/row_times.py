@@ -29,6 +29,7 @@ from levada.intake.tables.csv_rows import RawRows
 from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools, Bytes, Longs
 from levada.model.time import MAX, MIN
+from levada.sources.faults import is_of_data
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 from levada.streams.time_format import UTC
@@ -54,7 +55,9 @@ def row_times(
         ts = field_times(values, config)
         empty = values.is_null().to_numpy()
     for row in np.flatnonzero(ts == MIN).tolist():
-        rows.wrong.setdefault(row, NO_TIME if empty[row] else f"{_wrong(config)}: {values[row]}")
+        rows.wrong.setdefault(
+            row, NO_TIME if empty[row] else f"{_wrong(config)}: {value_shown(values, row)}"
+        )
     return ts
 
 
@@ -69,6 +72,20 @@ def seeming_unit(
         if not values.dtype.is_temporal():
             ts = values.cast(pl.Int64(), strict=False).drop_nulls().to_numpy()
     return likely_unit(ts, config, tomorrow)
+
+
+def value_shown(values: pl.Series, row: int) -> object:
+    """Returns a value for people; an instant that Python has not as its number.
+
+    >>> value_shown(pl.Series([2**62]).cast(pl.Datetime("us")), 0)
+    4611686018427387904
+    """
+    try:
+        return values.slice(row, 1).to_list()[0]
+    except BaseException as error:
+        if not is_of_data(error):
+            raise
+        return values.to_physical()[row]
 
 
 def _wrong(config: StreamConfig) -> str:

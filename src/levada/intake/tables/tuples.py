@@ -34,7 +34,8 @@ from levada.intake.admission import (
 from levada.intake.tables.csv_rows import RawRows, csv_rows
 from levada.intake.tables.json_rows import json_rows
 from levada.intake.tables.message_rows import messages_apart
-from levada.intake.tables.row_times import row_times, seeming_unit
+from levada.intake.tables.row_times import row_times, seeming_unit, value_shown
+from levada.intake.tables.unreadable_rows import compute_apart
 from levada.model.term import Kind
 from levada.model.time import MIN
 from levada.sources.messages.texts import Messages
@@ -121,13 +122,17 @@ def tuples_of(
     """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of
     ``elements.elements_of``.
     """
+    gate = Gate.of(config, reference, late_below, future_above)
     rows = raw_rows(chunk, config, reference, messages)
+    return compute_apart(rows, lambda some: _tuples(some, config, reference, gate))
+
+
+def _tuples(rows: RawRows, config: StreamConfig, reference: Reference, gate: Gate) -> Tuples:
     values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
     if config.sign:
         _check_signs(rows, config.sign)
-    gate = Gate.of(config, reference, late_below, future_above)
     ts = row_times(rows, rows.table, config, reference, gate=gate)
-    unit = seeming_unit(rows.table, rows.table, ts, config, future_above)
+    unit = seeming_unit(rows.table, rows.table, ts, config, gate.future_above)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
@@ -161,8 +166,7 @@ def raw_rows(
         assert isinstance(chunk, CsvChunk | JsonChunk), "messages are texts"
         apart = messages_apart(chunk, messages, config)
         rows = raw_rows(chunk, config, reference)
-        apart.settle(rows, config.beside_columns)
-        return rows
+        return apart.settle(rows, config.beside_columns)
     if isinstance(chunk, pa.Table):
         return _table_rows(chunk, reference)
     needed = list(dict(config.read_columns))
@@ -197,9 +201,17 @@ def _table_rows(table: pa.Table, reference: Reference) -> RawRows:
         frame,
         offset,
         offset - reference.start,
-        lambda row: json.dumps(frame.row(row, named=True), default=str),
+        lambda row: _row_text(frame, row),
         [],
     )
+
+
+def _row_text(frame: pl.DataFrame, row: int) -> str:
+    values = {name: value_shown(frame[name], row) for name in frame.columns}
+    try:
+        return json.dumps(values, default=str)
+    except (TypeError, ValueError):  # keys of a map that are not texts
+        return str(values)
 
 
 # -- values and times --
@@ -217,7 +229,7 @@ def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
         cast = _as_type(values, kind)
         lost = cast.is_null() & values.is_not_null()
     for row in lost.arg_true().to_list():
-        rows.wrong.setdefault(row, f"{name} is not {_ARTICLES[kind]}: {values[row]}")
+        rows.wrong.setdefault(row, f"{name} is not {_ARTICLES[kind]}: {value_shown(values, row)}")
     return cast
 
 

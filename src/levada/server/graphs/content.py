@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 import pyoxigraph as ox
 
 from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import document_chunks
+from levada.intake.parse.documents import document_chunks, document_text
 from levada.intake.static_files import StaticFile
 from levada.server.problems import Problem
 from levada.sources.inflate import open_
@@ -120,7 +120,7 @@ def triples_sent(data: bytes, media: str, base: str) -> bytes:
         raise Problem(415, f"A graph is not taken as {media[:100]}.", available=list(TAKES))
     try:  # N-Triples are Turtle
         read = "ttl" if form == "nt" else form
-        text = b"".join(document_chunks(lambda: io.BytesIO(data), read, base))
+        text = document_text(data, read, base)
     except Malformed as fault:
         told = f"This is not well-formed {NAMES[form]}: {fault}."
         raise Problem(400, told, line=fault.line or None, column=fault.column or None) from None

@@ -9,7 +9,6 @@ together, which is the same: a body ends with its last line, and no line reaches
 
 from __future__ import annotations
 
-import io
 import re
 from codecs import BOM_UTF8
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ import numpy as np
 import pyoxigraph as ox
 
 from levada.intake.parse.bounds import Malformed
-from levada.intake.parse.documents import document_chunks
+from levada.intake.parse.documents import document_text
 from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.tuples import tuples_of
 from levada.model.time import MAX, MIN
@@ -88,7 +87,7 @@ def as_lines(data: bytes, form: str) -> bytes:
 
 def _quads(data: bytes, form: str, line: int) -> bytes:
     try:
-        return b"".join(document_chunks(lambda: io.BytesIO(data), form, ""))
+        return document_text(data, form)
     except Malformed as fault:
         raise Problem(
             400, f"The body cannot be read: {fault}.", wrong=1,

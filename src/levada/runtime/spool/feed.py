@@ -39,7 +39,7 @@ class Line(Protocol):
     folder: Path
     identity: str  # of the checkpoint
     kept: bool  # it outlives the engine
-    heard: float  # when something came, by a clock that only rises
+    heard: float  # when something came that can be read, by a clock that only rises
     note: str  # of the last message that is durable
 
     def put(self, message: Message) -> None:
@@ -175,13 +175,15 @@ class FeedSpool:
             self._room.wait_for(lambda: self._stopped or len(self._buffer) < BUFFER)
             if not self._stopped:
                 self._buffer.append(message)
-                self.heard = time.monotonic()
+                if not message.fault:
+                    self.heard = time.monotonic()
                 self._room.notify_all()
 
     def up(self) -> None:
         """The feed answers."""
+        if not self._up:
+            self.heard = time.monotonic()
         self._away, self._up = "", True
-        self.heard = time.monotonic()
         self._answered.set()
 
     def down(self, why: str, *, refused: bool = False) -> None:

@@ -28,7 +28,8 @@ LOOK = 0.5  # s between two looks at how many there are
 @frozen
 class Message:
     """What came. ``time``: when, ms; ``note``: the id after which one goes on once it is durable
-    ("": it has none); ``receipt``: by what it is acknowledged; ``headers``: names and values.
+    ("": it has none); ``receipt``: by what it is acknowledged; ``headers``: names and values;
+    ``fault``: why it cannot be read, if so: it is a dead letter.
     """
 
     payload: bytes
@@ -37,6 +38,7 @@ class Message:
     note: str = ""
     receipt: Any = None
     headers: Sequence[tuple[str, str]] = ()
+    fault: str = ""
 
 
 class Log:
@@ -59,6 +61,7 @@ class Log:
                 [m.time for m in part],
                 [m.topic for m in part],
                 [m.headers for m in part],
+                [m.fault for m in part],
                 note=note,
             )
             write_atomic(self._batches.data / name_of(self.received, len(part)), data)

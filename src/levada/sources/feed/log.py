@@ -1,5 +1,6 @@
 """Messages that were logged before anybody answered for them (``runtime.spool.log``): a Parquet
-file has a row for each, with its bytes, when it came, its topic and its headers (as JSON, if any).
+file has a row for each, with its bytes, when it came, its topic, its headers (as JSON, if any), and
+why it could not be received, if so.
 
 The driver sees files of rows; a task makes the rows what Kafka's reader makes of a range of
 offsets, so that what is behind it knows no difference. A message's offset is its number in the
@@ -29,7 +30,7 @@ from levada.sources.reference import Reference
 from levada.streams.formats import TABLES
 from levada.streams.stream_config import StreamConfig
 
-PAYLOAD, TIME, TOPIC, HEADERS = "payload", "time", "topic", "headers"
+PAYLOAD, TIME, TOPIC, HEADERS, FAULT = "payload", "time", "topic", "headers", "fault"
 NOTE = b"levada.note"
 _SCHEMA = pa.schema(
     [
@@ -37,6 +38,7 @@ _SCHEMA = pa.schema(
         (TIME, pa.int64()),
         (TOPIC, pa.dictionary(pa.int32(), pa.large_string())),
         (HEADERS, pa.string()),
+        (FAULT, pa.string()),
     ]
 )
 
@@ -46,6 +48,7 @@ def log_file(
     times: Sequence[int],
     topics: Sequence[str],
     headers: Sequence[Sequence[tuple[str, str]]],
+    faults: Sequence[str],
     *,
     note: str,
 ) -> bytes:
@@ -56,6 +59,7 @@ def log_file(
             pa.array(times, pa.int64()),
             pa.array(topics, pa.large_string()).dictionary_encode(),
             pa.array([json.dumps(all_) if all_ else None for all_ in headers], pa.string()),
+            pa.array([fault or None for fault in faults], pa.string()),
         ],
         schema=_SCHEMA.with_metadata({NOTE: note.encode()}),
     )
@@ -109,16 +113,21 @@ def read_log(reference: Reference, config: StreamConfig) -> tuple[Bytes, Message
     topics = pl.from_arrow(table[TOPIC].cast(pa.large_string()))
     assert isinstance(topics, pl.Series), "a column is a series"
     headers = _headers(table)
+    said = beside(
+        [(first + k, all_) for k, all_ in enumerate(headers) if all_],
+        range(first, first + n),
+        rdf=config.mapping is None and config.format not in TABLES,
+    )
+    for k, fault in _faults(table):
+        said.wrong.append((first + k, fault))
+        said.formats = said.formats or [""] * n
+        said.formats[k] = "nt"  # of which nothing is a text
     return data, Messages(
         starts,
         np.arange(first, first + n, dtype=np.int64),
         table[TIME].to_numpy(),
         topics=topics,
-        beside=beside(
-            [(first + k, all_) for k, all_ in enumerate(headers) if all_],
-            range(first, first + n),
-            rdf=config.mapping is None and config.format not in TABLES,
-        ),
+        beside=said,
         columns=header_columns(config.beside_columns, headers),
     )
 
@@ -131,6 +140,13 @@ def _headers(table: pa.Table) -> list[list[Header]]:
         [(name, value.encode()) for name, value in json.loads(said)] if said else []
         for said in table[HEADERS].to_pylist()
     ]
+
+
+def _faults(table: pa.Table) -> list[tuple[int, str]]:
+    """The messages that were not received, and why; a log of before this was kept has none."""
+    if FAULT not in table.column_names or table[FAULT].null_count == table.num_rows:
+        return []
+    return [(k, fault) for k, fault in enumerate(table[FAULT].to_pylist()) if fault]
 
 
 def _joined(payloads: pa.ChunkedArray, starts: Longs) -> Bytes:

@@ -24,6 +24,7 @@ from levada.errors import SourceError
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import tls_of
+from levada.sources.faults import reason
 
 FIRST, MOST = 1, 32  # s between two tries
 ALIVE = 30  # s without a word after which the broker is asked whether it is there
@@ -146,8 +147,38 @@ class MqttReceiver:
         receipt = (self._connection, message.mid, message.qos)
         said = getattr(message, "properties", None)  # of MQTT 5
         headers = getattr(said, "UserProperty", ())
-        came = Message(message.payload, message.topic, now, receipt=receipt, headers=headers)
-        self._line.put(came)
+        fault = client.fault
+        try:
+            topic = message.topic
+        except UnicodeDecodeError:
+            topic, fault = self._feed.topic, "its topic is not UTF-8"
+        payload = b"" if fault else message.payload
+        self._line.put(Message(payload, topic, now, receipt=receipt, headers=headers, fault=fault))
+
+
+def _lenient(client: type[Any]) -> type[Any]:
+    """The library's client, which takes a message with properties that the library refuses, as one
+    with a fault. Without that the broker sends the message for ever, and none behind it.
+    """
+
+    class LenientClient(client):  # type: ignore[misc]
+        fault = ""  # of the message that is given to ``on_message``
+
+        def _handle_publish(self) -> Any:
+            try:
+                return super()._handle_publish()
+            except Exception as error:
+                packet = bytes(self._in_packet["packet"])
+                behind = 2 + int.from_bytes(packet[:2], "big")  # the topic
+                behind += 2 if self._in_packet["command"] & 6 else 0  # a number, but of QoS 0
+                self._in_packet["packet"] = packet[:behind] + b"\0"  # without properties
+                self.fault = f"its properties cannot be read: {reason(error)}"
+                try:
+                    return super()._handle_publish()
+                finally:
+                    self.fault = ""
+
+    return LenientClient
 
 
 def _said(error: BaseException | None) -> str:
@@ -168,7 +199,7 @@ def _library() -> SimpleNamespace:
             "MQTT needs the package paho-mqtt.", hint="Say pip install 'levada[mqtt]'."
         ) from error
     return SimpleNamespace(
-        Client=client.Client,
+        Client=_lenient(client.Client),
         CallbackAPIVersion=client.CallbackAPIVersion,
         MQTTv5=client.MQTTv5,
         MQTTv311=client.MQTTv311,

@@ -17,6 +17,7 @@ from levada.streams.feed import FeedConfig
 
 FIRST, MOST = 0.5, 30.0  # s between two tries
 OPENING = 10.0  # s
+LARGEST = 64 << 20  # bytes of a message
 CLOSED = "the connection was closed"
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
@@ -36,13 +37,10 @@ class Connection(Protocol):
 
 
 class Puller:
-    """The thread of one feed. ``failures``: what the library raises where a connection breaks."""
+    """The thread of one feed."""
 
-    def __init__(
-        self, line: Line, connection: Connection, failures: tuple[type[Exception], ...]
-    ) -> None:
+    def __init__(self, line: Line, connection: Connection) -> None:
         self._line, self._connection = line, connection
-        self._failures: tuple[type[Exception], ...] = (OSError, *failures)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="levada pull", daemon=True)
 
@@ -70,7 +68,7 @@ class Puller:
                 why, refused = str(error), True
             except SourceError as error:  # no password: it may be there later
                 why, refused = error.message, True
-            except self._failures as error:
+            except Exception as error:  # whatever the library raises: it is asked for again
                 why = str(error) or type(error).__name__
             if self._stopped.is_set():
                 return

@@ -1,15 +1,20 @@
 """Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): the data of
 each event are a message.
 
-What is asked for begins behind the id of the last event that is durable (``Last-Event-ID``), which
+An event may have ``LARGEST`` bytes. What a larger one has beyond is passed over, in the same
+connection, and the event is a dead letter as soon as it is too large, since it may never end. What
+is asked for begins behind the id of the last event that is durable (``Last-Event-ID``), which
 is in the same file of the log as the event: where each event has an id of its own and the server
 resumes by it, each event is taken exactly once, whoever dies. An event without data is none.
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import time
+from codecs import BOM_UTF8
+from collections.abc import Iterator
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
@@ -17,6 +22,7 @@ from typing import Any
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import (
+    LARGEST,
     OPENING,
     Puller,
     RefusedError,
@@ -31,6 +37,91 @@ _ALIVE = [
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
 ]
 _TEMPORARY = (408, 425, 429)
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_ID = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
+LONGEST_ID = 4096  # characters; a header takes no longer one
+
+
+class EventDecoder:
+    r"""The messages of a body that arrives in blocks: one for each event with data.
+
+    >>> events = EventDecoder()
+    >>> [m.payload for m in [*events.decode(b"id: 7\ndata: a\nda"), *events.decode(b"ta: b\n\n")]]
+    [b'a\nb']
+    """
+
+    def __init__(self) -> None:
+        self._line, self._data = bytearray(), bytearray()
+        self._event, self._id = "", ""
+        self._begins, self._after_return, self._is_dropped = True, False, False
+
+    def decode(self, block: bytes) -> Iterator[Message]:
+        """Takes in a block; gives the events that end in it, and one that becomes too large."""
+        if self._after_return and block.startswith(b"\n"):
+            block = block[1:]
+        self._after_return = block.endswith(b"\r")
+        *ended, rest = _LINE_END.split(block)
+        for line in ended:
+            yield from self._extend(line)
+            yield from self._end_line()
+        yield from self._extend(rest)
+
+    def _extend(self, part: bytes) -> Iterator[Message]:
+        """More of a line. Of one that is too large only the first byte stays, its kind."""
+        if len(self._line) + len(self._data) + len(part) <= LARGEST:
+            self._line += part
+            return
+        self._line = bytearray((self._line or part)[:1])
+        if self._is_dropped or self._line == b":":  # a comment may have any size
+            return
+        self._is_dropped = True
+        self._data.clear()
+        yield self._message(
+            b"", fault=f"the event has more than {LARGEST >> 20} MB: it is not taken"
+        )
+
+    def _end_line(self) -> Iterator[Message]:
+        line = bytes(self._line)
+        self._line.clear()
+        if self._begins:
+            line, self._begins = line.removeprefix(BOM_UTF8), False
+        if line:
+            self._take(line)
+            return
+        if payload := bytes(self._data[:-1]):
+            yield self._message(_utf8(payload))
+        self._data.clear()
+        self._event, self._is_dropped = "", False
+
+    def _take(self, line: bytes) -> None:
+        """A field of an event."""
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data" and not self._is_dropped:
+            self._data += value + b"\n"
+        elif name == b"event":
+            self._event = value.decode("utf-8", "replace")
+        elif name == b"id":
+            said = value.decode("utf-8", "replace")
+            if not said or is_header(said):  # others cannot be asked for
+                self._id = said
+
+    def _message(self, payload: bytes, fault: str = "") -> Message:
+        now = time.time_ns() // 1_000_000
+        return Message(payload, self._event or "message", now, note=self._id, fault=fault)
+
+
+def is_header(text: str) -> bool:
+    """Tells whether a header can have this value.
+
+    >>> is_header("a 1"), is_header("a\x0b1"), is_header(" 1")
+    (True, False, False)
+    """
+    return len(text) <= LONGEST_ID and _ID.fullmatch(text) is not None
+
+
+def _utf8(data: bytes) -> bytes:
+    return data if data.isascii() else data.decode("utf-8", "replace").encode()
 
 
 class Events:
@@ -45,9 +136,10 @@ class Events:
 
     def listen(self) -> None:
         """Until the server ends it."""
-        headers = {**authorization(self._feed), "Accept-Encoding": "identity"}
-        if self._last:
-            headers["Last-Event-ID"] = self._last
+        headers: dict[str, str | bytes] = {**authorization(self._feed)}
+        headers["Accept-Encoding"] = "identity"
+        if is_header(self._last):
+            headers["Last-Event-ID"] = self._last.encode()
         timeout = self._httpx.Timeout(OPENING, read=None)
         transport = self._httpx.HTTPTransport(verify=self._tls, socket_options=_ALIVE)
         with (
@@ -58,14 +150,11 @@ class Events:
             stream = source.response.extensions["network_stream"]
             self._socket = stream.get_extra_info("socket")
             self._line.up()
-            for event in source.iter_sse():
-                if event.data:
-                    self._take(event)
-
-    def _take(self, event: Any) -> None:
-        now = time.time_ns() // 1_000_000
-        self._last = event.id or self._last
-        self._line.put(Message(event.data.encode(), event.event, now, note=event.id))
+            events = EventDecoder()
+            for block in source.response.iter_bytes():
+                for message in events.decode(block):
+                    self._last = message.note or self._last
+                    self._line.put(message)
 
     def close(self) -> None:
         """Wakes who waits for an event."""
@@ -87,8 +176,7 @@ def _check(response: Any) -> None:
 
 def sse_receiver(line: Line) -> Puller:
     """What listens to a server of events."""
-    httpx, events = _libraries()
-    return Puller(line, Events(line), (httpx.HTTPError, httpx.StreamError, events.SSEError))
+    return Puller(line, Events(line))
 
 
 def _libraries() -> tuple[ModuleType, ModuleType]:

@@ -13,6 +13,7 @@ from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import (
     CLOSED,
+    LARGEST,
     OPENING,
     Puller,
     RefusedError,
@@ -21,7 +22,7 @@ from levada.runtime.spool.receivers.pulled import (
     tls_of,
 )
 
-LARGEST = 64 << 20  # bytes of a message
+_TOO_BIG = 1009  # the code with which such a message is refused
 _ALIVE = 20  # s between two questions whether the other side is there
 _REFUSED = range(400, 500)
 
@@ -31,7 +32,7 @@ class Messages:
 
     def __init__(self, line: Line) -> None:
         self._line, self._feed = line, line.feed
-        self._client, _ = _libraries()
+        self._client, self._exceptions = _libraries()
         self._tls = tls_of(self._feed) if self._feed.tls else None
         self._socket: Any = None
 
@@ -39,9 +40,13 @@ class Messages:
         """Until the other side ends it."""
         with self._connect() as self._socket:
             self._line.up()
-            for message in self._socket:
-                payload = message.encode() if isinstance(message, str) else message
-                self._line.put(Message(payload, "", time.time_ns() // 1_000_000))
+            try:
+                while True:  # a text that is not UTF-8 is the parser's to refuse
+                    payload = self._socket.recv(decode=False)
+                    self._line.put(Message(payload, "", time.time_ns() // 1_000_000))
+            except self._exceptions.ConnectionClosed as error:
+                self._tell_dropped(error)
+                raise
         raise ConnectionError(CLOSED)
 
     def _connect(self) -> Any:
@@ -57,6 +62,12 @@ class Messages:
                 raise RefusedError(f"it answers with {code}") from error
             raise
 
+    def _tell_dropped(self, error: Any) -> None:
+        """Puts a dead letter for a message that is too large, by which the connection has ended."""
+        if error.sent is not None and error.sent.code == _TOO_BIG:
+            why = f"the message has more than {LARGEST >> 20} MB: it is not taken"
+            self._line.put(Message(b"", "", time.time_ns() // 1_000_000, fault=why))
+
     def close(self) -> None:
         """Ends it from another thread."""
         with suppress(Exception):
@@ -65,7 +76,7 @@ class Messages:
 
 def websocket_receiver(line: Line) -> Puller:
     """What listens to a WebSocket."""
-    return Puller(line, Messages(line), (_libraries()[1].WebSocketException,))
+    return Puller(line, Messages(line))
 
 
 def _libraries() -> tuple[ModuleType, ModuleType]:

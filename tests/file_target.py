@@ -10,7 +10,7 @@ transaction, times when it is away.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,6 +42,7 @@ class FileTarget:
     path: Path
     skips: bool = False
     whole: bool = False
+    unwritable: list[Any] = field(default_factory=list)
 
     @classmethod
     def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> FileTarget:

@@ -11,7 +11,9 @@ from starlette.responses import Response
 
 from levada.emission.contents import contents
 from levada.emission.formats import REPORTS, Format
+from levada.emission.serialize import Batch
 from levada.emission.together import join
+from levada.emission.unwritable import is_of_result
 from levada.engine.telling.archive import Found, first_reports
 from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError
@@ -23,6 +25,7 @@ from levada.server.live.statements import StatementStream
 from levada.server.media import chosen, matches, number, wants_events, whole
 from levada.server.problems import Problem
 from levada.server.served import Served, off_loop, served
+from levada.sources.faults import reason
 
 FOREVER = "private, max-age=31536000, immutable"
 
@@ -169,6 +172,17 @@ def content(form: Format, query: QueryPlan, found: Sequence[Found]) -> bytes:
         return b""
     batch = join([each.batch for each in found])
     name = shown(query.name)
+    try:
+        return _content(form, query, name, batch)
+    except BaseException as error:
+        if not is_of_result(error):
+            raise
+        told = f"{form} cannot hold a result of {query.name}: {reason(error)}."
+        able = [str(other) for other in Format if other not in (form, Format.SRX)]
+        raise Problem(406, told, available=able) from None
+
+
+def _content(form: Format, query: QueryPlan, name: str, batch: Batch) -> bytes:
     if form in REPORTS:
         return b"".join(
             data for _, data in contents(form, name, query.variables, batch, lambda sizes: ())

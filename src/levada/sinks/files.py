@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 
 import filelock
@@ -24,6 +25,7 @@ import numpy.typing as npt
 from levada.emission.contents import contents
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
+from levada.emission.unwritable import Unwritable, is_of_result, without_unwritable
 from levada.errors import SinkError, UsageError
 from levada.frozen import frozen
 from levada.model.time import MIN
@@ -67,6 +69,7 @@ class Roll:
 class FileSink:
     """Publishes batches as files below ``out``; ``terms``: tables of texts in place of values.
     ``claimed``: the folder was claimed for the run, and is not made anew when it is gone.
+    ``unwritable``: the results that the format could not hold, until they are fetched.
 
     >>> FileSink(Path("out"), Format.CSV).name("q1", 7, 0)
     'q1/000000007-0000.csv'
@@ -77,6 +80,7 @@ class FileSink:
     roll: Roll = Roll()
     terms: bool = False
     claimed: bool = False
+    unwritable: list[Unwritable] = field(default_factory=list, compare=False)
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Writes the batch's files; their names below ``out``. A batch without lines makes none.
@@ -88,7 +92,24 @@ class FileSink:
                 "written to it.",
                 hint="Start again on the same checkpoint: what comes next is not lost.",
             )
-        names = []
+        names: list[str] = []
+        try:
+            self._write(query, variables, epoch, batch, names)
+        except BaseException as error:
+            if not is_of_result(error):
+                raise
+            batch, unwritable = without_unwritable(self.format, query, variables, batch)
+            before, names = names, []
+            self._write(query, variables, epoch, batch, names)
+            for name in set(before) - set(names):
+                (self.out / name).unlink(missing_ok=True)
+            self.unwritable.extend(unwritable)
+        return names
+
+    def _write(
+        self, query: str, variables: Sequence[str], epoch: int, batch: Batch, names: list[str]
+    ) -> None:
+        """Writes the files, and adds the name of each."""
         for part, (report, data) in enumerate(
             contents(self.format, query, variables, batch, self.roll.cut, terms=self.terms)
         ):
@@ -97,7 +118,6 @@ class FileSink:
             )
             write_atomic(self.out / name, data)
             names.append(name)
-        return names
 
     def name(self, query: str, epoch: int, part: int) -> str:
         """The name of a file below ``out``, of a format that has a place for the report time."""

@@ -28,6 +28,8 @@ import polars as pl
 
 from levada.emission.contents import contents, records
 from levada.emission.formats import REPORTS, Format, check_fits, meant
+from levada.emission.serialize import Batch
+from levada.emission.unwritable import Unwritable, is_of_result, without_unwritable
 from levada.errors import (
     SinkError,
     SourceError,
@@ -38,6 +40,7 @@ from levada.errors import (
 )
 from levada.model.query import Form, Output
 from levada.model.time import TIMELESS
+from levada.plan.sealed.plan import QueryPlan
 from levada.sinks.target import Piece, Position, skips_of
 from levada.sources.kafka.client import library, said, settings
 from levada.streams.kafka import CONNECTION, KafkaConfig, connection_of
@@ -88,6 +91,7 @@ class KafkaTarget:
     _open: bool = False  # whether a transaction is
     _begun: bool = False  # what was in order once is waited for: a broker that starts knows little
     _refused: list[str] = field(default_factory=list)  # why a broker lets nobody in
+    unwritable: list[Unwritable] = field(default_factory=list)
 
     @classmethod
     def of(cls, query: str, url: str, options: Mapping[str, Any], owner: str) -> KafkaTarget:
@@ -160,7 +164,7 @@ class KafkaTarget:
             kafka, position = library(), piece.position
             self._producer.begin_transaction()
             self._open = True
-            for value, headers in messages(self.form, piece):
+            for value, headers in messages(self.form, piece, self.unwritable):
                 self._produce(value, headers)
             self._producer.poll(0)  # for what is heard
             if self._producer.flush(ANSWER):  # what follows would wait for STALE
@@ -263,19 +267,39 @@ class KafkaTarget:
         return f"The results of {self.query} cannot be written to {self.name}: {why}."
 
 
-def messages(form: Format, piece: Piece) -> Iterator[tuple[bytes, list[tuple[str, bytes]]]]:
+def messages(
+    form: Format, piece: Piece, unwritable: list[Unwritable]
+) -> Iterator[tuple[bytes, list[tuple[str, bytes]]]]:
     """The messages of an epoch, with their headers: a record each; in formats without a place for
-    the report's time a report, whose time is a header.
+    the report's time a report, whose time is a header. Adds the results that the format cannot
+    hold to ``unwritable``.
     """
     query, batch = piece.query, piece.batch
     headers: list[tuple[str, bytes]] = [("content-type", _MEDIA[form].encode())]
     if form in _RDF:
         headers.append(("RDF-Message-Content-Type", _MEDIA[form].encode()))
-    if form not in REPORTS:
-        texts = records(form, query.name, query.variables, batch)
-        for value in texts.str.strip_chars_end("\n").cast(pl.Binary):
+    try:
+        found = _contents(form, query, batch)
+    except BaseException as error:
+        if not is_of_result(error):
+            raise
+        batch, more = without_unwritable(form, query.name, query.variables, batch)
+        unwritable.extend(more)
+        found = _contents(form, query, batch)
+    if isinstance(found, pl.Series):
+        for value in found:
             yield value, headers
         return
-    for report, data in contents(form, query.name, query.variables, batch, lambda sizes: []):
+    for report, data in found:
         time = [] if report is None or report == TIMELESS else [("report", str(report).encode())]
         yield data, headers + time
+
+
+def _contents(
+    form: Format, query: QueryPlan, batch: Batch
+) -> pl.Series | list[tuple[int | None, bytes]]:
+    """The values of messages; with the times of reports where the format has no place for them."""
+    if form in REPORTS:
+        return list(contents(form, query.name, query.variables, batch, lambda sizes: []))
+    texts = records(form, query.name, query.variables, batch)
+    return texts.str.strip_chars_end("\n").cast(pl.Binary)

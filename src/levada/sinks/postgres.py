@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
+from levada.emission.unwritable import Unwritable
 from levada.errors import (
     SinkError,
     SourceError,
@@ -62,6 +63,7 @@ class PostgresTarget:
     _owner: str = ""
     _columns: tuple[str, ...] = ()  # of the table, once it is looked at
     _before: Position | None = None
+    unwritable: list[Unwritable] = field(default_factory=list)  # none: a text holds every result
     _begun: bool = False  # what was in order once is waited for
     _staged: set[str] = field(default_factory=set)
 

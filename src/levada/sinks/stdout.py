@@ -17,6 +17,7 @@ from levada.emission.contents import records
 from levada.emission.formats import Format
 from levada.emission.iso_times import check_iso, with_iso_times
 from levada.emission.serialize import Batch, heading
+from levada.emission.unwritable import Unwritable, is_of_result, without_unwritable
 from levada.errors import SinkError
 from levada.sinks.atomic import sink_error
 from levada.terms.texts import join_lines
@@ -33,10 +34,18 @@ class StdoutSink:
         self.format, self._iso = form, iso
         self._stream = stream
         self._headed = False
+        self.unwritable: list[Unwritable] = []  # until they are fetched
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Writes and flushes; nothing is written for a batch without a line."""
-        found = records(self.format, query, variables, batch)
+        try:
+            found = records(self.format, query, variables, batch)
+        except BaseException as error:
+            if not is_of_result(error):
+                raise
+            batch, unwritable = without_unwritable(self.format, query, variables, batch)
+            found = records(self.format, query, variables, batch)
+            self.unwritable.extend(unwritable)
         if not len(found):
             return []
         if self._iso:

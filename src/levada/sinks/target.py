@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from levada.emission.serialize import Batch
+from levada.emission.unwritable import Unwritable
 from levada.errors import UsageError, near
 from levada.frozen import frozen
 from levada.model.query import Form, Output
@@ -47,8 +48,11 @@ class Piece:
 class Target(Protocol):
     """A topic or a table, for one query of one checkpoint. ``name``: its URL for people, without
     user and password. ``skips``: reports that are gone may be missing. ``whole``: it needs all from
-    the query's beginning.
+    the query's beginning. ``unwritable``: the results that its format could not hold, until they
+    are fetched.
     """
+
+    unwritable: list[Unwritable]
 
     @property
     def name(self) -> str:

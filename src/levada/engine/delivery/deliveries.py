@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -67,6 +68,7 @@ class Deliveries:
     lasting: bool = True
     all: list[Delivery] = field(default_factory=list)
     wanted: bool = False
+    letters: Path | None = None
     _came: list[Delivery] = field(default_factory=list)  # while it runs
     _finished: list[Sent] = field(default_factory=list)
     _index: Index | None = None
@@ -148,8 +150,9 @@ class Deliveries:
         before = [d for d in (*self.all, *self._came) if _goes(d, query, target)]
         begins = 0 if known is None else known.begins
         delivery = Delivery(
-            query, target, self._checkpoint.root, known, self._changed, lifetime, begins
-        )
+            query, target, self._checkpoint.root, known, self._changed, lifetime, begins,
+            letters=self.letters,
+        )  # fmt: skip
         delivery.after = before[-1] if before else None
         return delivery
 
@@ -233,6 +236,7 @@ class Deliveries:
         """The engine begins."""
         self._running, self._index = True, index
         for delivery in self.all:
+            delivery.letters = self.letters
             delivery.start()
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from zlib import crc32
 
 from levada.engine.telling.archive import Archive
 from levada.errors import (
@@ -36,6 +37,7 @@ from levada.runtime.store.deliveries import Delivered
 from levada.runtime.store.published import Cursor, Entry
 from levada.runtime.store.requests import Sent
 from levada.runtime.task.failures import as_failure
+from levada.sinks.letters import Letter, LetterFiles
 from levada.sinks.target import Piece, Position, Target
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s between two attempts
@@ -61,6 +63,7 @@ class Delivery:
     begins: int = 0
     ends: int = MAX
     asked: Sent | None = None
+    letters: Path | None = None  # None: the checkpoint
     after: Delivery | None = None
     position: Position = field(init=False)
     reached: int = field(init=False)  # up to this epoch it needs nothing
@@ -242,3 +245,14 @@ class Delivery:
         position = Position(entry.epoch, entry.last(self.query), found.query.since)
         self.target.write(Piece(found.query, found.batch, position))
         self.position = position
+        self._tell_unwritable(entry.epoch)
+
+    def _tell_unwritable(self, epoch: int) -> None:
+        """Writes the results that the target's format could not hold as dead letters."""
+        if found := self.target.unwritable:
+            part = 1000 + crc32(f"{self.query} {self.target.name}".encode()) % 9000
+            letters = [each.letter() for each in found]
+            LetterFiles(self.letters or self.root).publish(Letter.DEAD, epoch, letters, part)
+            found.clear()
+            told = f"{self.target.name} cannot hold some results of the query {self.query}"
+            warnings.warn(f"{told}: they are dead letters.", stacklevel=2)

@@ -39,6 +39,7 @@ def write_by_tasks(
     if any(written.unseen for written in found):
         _unseen.add(sink.out)
         return None
+    sink.unwritable.extend(result for written in found for result in written.unwritable)
     return {name: n for written in found for name, n in written.reports.items()}
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ import numpy as np
 from levada.emission.segments import batch_of, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.emission.together import together
+from levada.emission.unwritable import Unwritable
 from levada.errors import EvaluationError
 from levada.frozen import frozen
 from levada.model.time import distinct
@@ -46,6 +48,7 @@ from levada.runtime.task.writing.reading import read_epoch
 from levada.sinks import Sink
 from levada.sinks.files import FileSink
 from levada.sinks.letters import Letter, LetterFiles
+from levada.sinks.stdout import StdoutSink
 
 SWEEP = 1024  # epochs between two looks for what attempts have left, where there is an index
 
@@ -66,7 +69,11 @@ Standing = Callable[[str], Lifetime | None]
 
 
 class Outgoing(Protocol):
-    """What takes results from the index elsewhere, at its own pace."""
+    """What takes results from the index elsewhere, at its own pace. ``letters``: where it writes
+    dead letters.
+    """
+
+    letters: Path | None
 
     def held_by(self, index: Index | None) -> str:
         """Why the intake is to wait: "" if it is not. Raises what has failed."""
@@ -109,6 +116,9 @@ class Publication:
 
     def __post_init__(self) -> None:
         self._failures: dict[str, EvaluationError] = {}
+        self._unheld: set[tuple[str, str]] = set()  # of which it has been told
+        if self.outgoing is not None:
+            self.outgoing.letters = self.letters
         self._followed = Kept(self.checkpoint.root, time.monotonic)
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
@@ -194,6 +204,7 @@ class Publication:
         if self.sink is not None or self.files:
             self._to_sinks(manifest, by_tasks=by_tasks)
         self._publish_letters(manifest, str(self.checkpoint.root))
+        self._publish_unwritable(manifest)
 
     def _to_sinks(self, manifest: Manifest, *, by_tasks: bool) -> None:
         """What the manifest says is to be published now; ``by_tasks``: these may do it. Reports are
@@ -313,6 +324,21 @@ class Publication:
                 sink.publish(
                     Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part
                 )
+
+    def _publish_unwritable(self, manifest: Manifest) -> None:
+        """The results that a sink's format could not hold, as dead letters of its output."""
+        found: list[Unwritable] = []
+        for sink in (self.sink, *self.files.values()):
+            if isinstance(sink, FileSink | StdoutSink):
+                found += sink.unwritable
+                sink.unwritable.clear()
+        for query, form in sorted({(each.query, each.form) for each in found} - self._unheld):
+            self._unheld.add((query, form))
+            told = f"{form} cannot hold some results of the query {query}: they are dead letters."
+            warnings.warn(told, stacklevel=1)
+        letters = [each.letter() for each in sorted(found, key=lambda each: each.query)]
+        part = len(manifest.side)
+        LetterFiles(self.letters).publish(Letter.DEAD, manifest.epoch, letters, part)
 
     def _forget_plans(self, manifest: Manifest) -> None:
         """Plans older than what is held or published, or of the epoch before; readers of queries

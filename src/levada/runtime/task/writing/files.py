@@ -19,6 +19,7 @@ import msgspec
 
 from levada.emission.formats import Format
 from levada.emission.together import together
+from levada.emission.unwritable import Unwritable
 from levada.model.time import distinct
 from levada.runtime.context import load_plan
 from levada.runtime.local import OUTCOME, Blob
@@ -54,11 +55,12 @@ class Writing(msgspec.Struct):
 
 class Written(msgspec.Struct):
     """What became of it: the number of reports of each query; ``unseen``: the folder is not here,
-    and nothing was written.
+    and nothing was written; ``unwritable``: the results that the format could not hold.
     """
 
     reports: dict[str, int] = {}
     unseen: bool = False
+    unwritable: list[Unwritable] = []
 
 
 def mark_of(out: Path) -> str | None:
@@ -77,7 +79,7 @@ def write(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
     for epoch, query, batch in together(_found(writing, names)):
         sink.publish(query.name, query.variables, epoch, batch)
         reports[query.name] = reports.get(query.name, 0) + len(distinct(batch.report))
-    return [(0, msgspec.json.encode(Written(reports)))]
+    return [(0, msgspec.json.encode(Written(reports, unwritable=sink.unwritable)))]
 
 
 def _found(writing: Writing, names: frozenset[str]) -> Iterator[tuple[int, Any, Any]]:

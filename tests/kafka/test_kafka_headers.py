@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_kafka_topics import COUNT, answers, integer, statement
 
 from asking import S
@@ -54,6 +55,33 @@ def test_a_message_says_its_format(broker: Broker) -> None:
         assert (record.elements, record.dead, record.missing) == (4, 2, 0)
         assert [d["offset"] for d in letters] == [4, 5]
         assert letters[0]["reason"].endswith("none of RDF: text/plain")
+
+
+@pytest.mark.parametrize("form", ["nt", "nq", "ttl"])
+@pytest.mark.parametrize("encoding", ["UTF-7", "UTG-8"])
+def test_a_message_of_another_encoding_is_one_dead_letter(
+    broker: Broker, form: str, encoding: str
+) -> None:
+    """A header of one message changes nothing of the others, in a stream of any format."""
+    name = next(NAMES)
+    url = broker.topic(name)
+    sound: list[Message] = [(statement(k).encode(), k, []) for k in range(21)]
+    document = f'<?xml version="1.0" encoding="{encoding}"?><r/>'.encode()
+    sound[10] = (document, 10, told("application/rdf+xml"))
+    send(broker, name, *sound)
+    _, record, letters = answers(url, format=form, time="timestamp")
+    assert (record.elements, record.dead, record.missing) == (20, 1, 0)
+    assert [d["offset"] for d in letters] == [10]
+
+
+def test_a_line_with_a_graph_is_not_n_triples_beside_one_that_is_n_quads(broker: Broker) -> None:
+    name = next(NAMES)
+    url = broker.topic(name)
+    quad = statement(1).replace(" .", " <http://e/g> .").encode()
+    send(broker, name, (quad, 1, told("application/n-quads")), (quad, 2, []), (quad, 3, []))
+    _, record, letters = answers(url, format="nt", time="timestamp")
+    assert (record.elements, record.dead, record.missing) == (1, 2, 0)
+    assert [d["offset"] for d in letters] == [1, 2]
 
 
 def test_columns_beside_the_text(broker: Broker, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from levada.errors import FileFault, LostError
 from levada.intake.admission import DAY, Dead, dead_records, late_records, some_reasons
 from levada.intake.elements import Elements, elements_of
+from levada.intake.isolation import read_apart
 from levada.intake.matching.first_rows import constants, match_, scan
 from levada.intake.matching.patterns import Patterns, patterns_of
 from levada.intake.matching.slots import Chunk
@@ -51,7 +52,7 @@ from levada.runtime.task.static.reader import StaticPart, StaticReader
 from levada.runtime.task.static.static_rows import matching, settled
 from levada.sources.faults import faults_of
 from levada.sources.messages.texts import Messages
-from levada.sources.reader import FromOutside, beside_of, read
+from levada.sources.reader import FromOutside, Read, beside_of, read
 from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.stream_config import StreamConfig
 from levada.terms.spent import Spent
@@ -203,8 +204,14 @@ class IntakeTask:
         """The statements and elements of a reference from outside, the reference to the lines in
         which they stand, and the messages that these are of.
         """
-        seed, found = self.context.seed, read(given, config)
-        reference, messages = found.reference, found.messages
+        return read_apart(
+            lambda: read(given, config), lambda found: self._statements(config, found, bounds)
+        )
+
+    def _statements(
+        self, config: StreamConfig, found: Read, bounds: dict[str, int]
+    ) -> tuple[Triples, Elements, Reference, Messages | None]:
+        seed, reference, messages = self.context.seed, found.reference, found.messages
         if config.mapping is not None:
             assert found.rows is not None, "a mapping is for tables"
             mapped = mapped_of(
@@ -238,10 +245,9 @@ class IntakeTask:
     ) -> Control:
         assert not isinstance(given, MadeReference), "what a query makes are triples"
         with faults_of(given.name, given.stream):
-            came = read(given, config)
-            reference, messages = came.reference, came.messages
-            assert came.rows is not None, "a table has rows"
-            found = tuples_of(came.rows, config, reference, messages=messages, **bounds)
+            reference, messages, found = read_apart(
+                lambda: read(given, config), lambda came: _rows(config, came, bounds)
+            )
         fates = accounted(config, reference, found, None if messages is None else len(messages))
         complete = self._complete(config, given, found, messages)
         self._see_tuples(stream, found)
@@ -369,6 +375,14 @@ class IntakeTask:
                 )
             )
         self.controls[0].side = names
+
+
+def _rows(
+    config: StreamConfig, came: Read, bounds: dict[str, int]
+) -> tuple[Reference, Messages | None, Tuples]:
+    assert came.rows is not None, "a table has rows"
+    found = tuples_of(came.rows, config, came.reference, messages=came.messages, **bounds)
+    return came.reference, came.messages, found
 
 
 @lru_cache(maxsize=64)

@@ -18,6 +18,7 @@ from awaiting import until
 from levada.engine.engine import Engine
 from levada.runtime.spool.receivers import pulled, sse
 from levada.runtime.spool.receivers.sse import EventDecoder
+from levada.runtime.task import intake
 
 XML = """<?xml version="1.0" encoding="{}"?><rdf:RDF xmlns:e="http://e/" \
 xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="http://e/{}">\
@@ -264,3 +265,48 @@ def test_a_connection_that_raises_what_nobody_expects_is_made_again(
     with events([event(1, line)]) as server, listening(server.path, "nt") as engine:
         until(lambda: len(server.asked) == 2)
         until(lambda: not engine.progress().awaits)
+
+
+@pytest.mark.parametrize("form", ["nt", "rdf", "ndjson"])
+@pytest.mark.parametrize("odd", [(3,), (0, 8, 9)])
+def test_whatever_is_raised_for_a_batch_is_of_the_messages_that_raise_it(
+    monkeypatch: pytest.MonkeyPatch, form: str, odd: tuple[int, ...]
+) -> None:
+    """A batch that fails as a whole is read in parts, in whatever step it fails."""
+    name = "tuples_of" if form == "ndjson" else "elements_of"
+    whole = getattr(intake, name)
+
+    def fail(found: Any, *given: Any, **more: Any) -> Any:
+        if form == "ndjson":
+            is_odd = b"odd" in bytes(found.data)
+        else:
+            is_odd = any("odd" in found.text(found.s, row) for row in range(found.n))
+        if is_odd:
+            raise ZeroDivisionError("odd")
+        return whole(found, *given, **more)
+
+    monkeypatch.setattr(intake, name, fail)
+    blocks = []
+    for k in range(10):
+        subject = "odd" if k in odd else "even"
+        sound = {
+            "nt": f"<http://e/{subject}> <http://e/p> <http://e/b> .",
+            "rdf": XML.format("UTF-8", subject),
+            "ndjson": json.dumps({"k": k, "v": subject}),
+        }[form]
+        blocks.append(event(k, sound))
+    options: dict[str, Any] = {"schema": "k:integer;v:string"} if form == "ndjson" else {}
+    with (
+        Engine(spark=False, partitions=1, epoch="5ms") as engine,
+        events([b"".join(blocks)]) as server,
+    ):
+        engine.stream("s", server.path, format=form, time="arrival", **options)
+        if form == "ndjson":
+            engine.register("Istream(Select k From s [Now])", name="q", dialect="cql")
+        else:
+            engine.register(TEXT, name="q")
+        engine.start()
+        until(lambda: sum(counts(engine)) >= 10)
+        assert counts(engine) == (10 - len(odd), len(odd))
+        found = sorted((letter["offset"], letter["reason"]) for letter in letters(engine))
+        assert found == [(k, "it cannot be read: odd") for k in odd]

@@ -321,16 +321,18 @@ def shortened(text: str, most: int = MAX_MESSAGE) -> str:
     return f"{text[:half]} .. {text[len(text) - half :]}"
 
 
-def unreadable(path: object, reason: str) -> DamagedError:
-    """What is wrong with a file of a checkpoint, and what to do.
+def unreadable(path: object, reason: str, *, way: str = "") -> CheckpointError:
+    """What is wrong with a file of a checkpoint, and what to do. ``way``: what else may be done,
+    where going back to the manifest before mends nothing.
 
     >>> print(unreadable("ck/levada.json", "it is altered"))
     The checkpoint's file ck/levada.json cannot be read: it is altered. Go on from a copy of the \
 checkpoint, or start anew in an empty folder.
     """
-    return DamagedError(
+    kind = CheckpointError if way else DamagedError
+    return kind(
         f"The checkpoint's file {path} cannot be read: {reason}.",
-        hint="Go on from a copy of the checkpoint, or start anew in an empty folder.",
+        hint=f"Go on from a copy of the checkpoint, or {way or 'start anew in an empty folder'}.",
     )
 
 

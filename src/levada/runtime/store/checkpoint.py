@@ -142,6 +142,7 @@ class Checkpoint:
                 self.tables.deal(partitions)
             self.has_orphans = False  # an attempt has failed since the last commit
             self.kept_from = needed_from(root)  # the first epoch that is kept for readers
+            self.indexed = 0  # the last epoch in the index, if there is one
             if not mends:
                 self._sweep()
             if mirror is not None:
@@ -198,7 +199,7 @@ class Checkpoint:
 
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
-        before = self.last
+        before, manifest.indexed = self.last, self.indexed
         beside = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
         try:
             self.reign.commit(manifest, lambda: self.names.needed(manifest, *beside))

@@ -319,6 +319,7 @@ class Manifest(msgspec.Struct):
     loaded: Loaded | None = None  # in the last epoch that read static data
     gone: list[str] = []  # files of the inventory that are named no more
     inventory: str = ""
+    indexed: int = 0  # the last epoch in the index before this one (``store.published``); 0: none
 
     @property
     def behind(self) -> bool:

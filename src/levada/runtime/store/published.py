@@ -8,9 +8,14 @@ query in it, and from which epoch on everything is kept. So a reader is a cursor
 where to go on, whoever reads. Reports of a query ascend, each in one epoch.
 
 A line is written when the epoch's manifest is there, before the epoch's intention goes: a death in
-between has it published again, and what the index lacks of the manifests is added at a start. A
-line that was cut short has no hash, and the next start cuts it off. Lines of what is not kept any
-more go when they are more than the others: then the file is another one.
+between has it published again, and what the index lacks of the manifests is added at a start. Lines
+of what is not kept any more go when they are more than the others: then the file is another one.
+
+A crash and a disk leave different things. A crash can cut short the last line alone, and only that
+of the newest manifest's epoch: each manifest names the epoch of the last line before it. So the
+next start cuts off a last line that is not whole if the manifest does not name it. All else is
+damage: a line that is not whole before one that is, a line that does not name the one before it,
+and a file without the line that the manifest names.
 """
 
 from __future__ import annotations
@@ -25,8 +30,9 @@ from pathlib import Path
 import msgspec
 import xxhash
 
-from levada.errors import CheckpointError, UsageError
+from levada.errors import CheckpointError, UsageError, unreadable
 from levada.frozen import frozen
+from levada.model.checked import ALTERED
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
@@ -40,6 +46,7 @@ from levada.runtime.store.manifest import Manifest, read_manifest
 FILE = "published.log"
 FEW = 1000  # lines of what is gone that do no harm
 _HASH = 16
+WAY = "run once without outputs and --keep: that gives up the results that were kept"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -60,6 +67,7 @@ class Entry(msgspec.Struct, frozen=True):
     first: int = 0
     gone: dict[str, int] = {}
     sizes: dict[str, int] = {}
+    before: int = 0
 
     def last(self, query: str) -> int:
         """The id of a query's last report: its time; of an answer, which has none, the epoch."""
@@ -121,23 +129,24 @@ class Index:
     needed: Callable[[], int] = lambda: MAX
     entries: list[Entry] = field(default_factory=list)
     gone: dict[str, int] = field(default_factory=dict)  # by query: the last that is not kept
+    newest: int = 0  # the epoch of the last line
     _gone: int = 0  # lines in the file of what is not kept
     _size: int = 0
     _reports: int = 0
     sizes: Counter[str] = field(default_factory=Counter)  # of what is kept, by query
 
     def __post_init__(self) -> None:
-        data = _data(self.root)
-        found, whole = _parsed(data)
-        if whole < len(data):
+        least = indexed_epoch(self.root)
+        found, whole, size = _read_whole(self.root)
+        _check_reaches(self.root, found, least)
+        if whole < size:
             _cut(self.root / FILE, whole)
         for entry in found:
             self.gone |= entry.gone
-            # an engine that was overtaken may have added what was there
-            if not self.entries or entry.epoch > self.entries[-1].epoch:
-                self._hold(entry)
+            self._hold(entry)
+        self.newest = found[-1].epoch if found else 0
         self._gone = self._drop_before(found[-1].first if found else 0)
-        for manifest in _manifests_behind(self.root, found[-1].epoch if found else 0):
+        for manifest in _manifests_behind(self.root, self.newest):
             self.add(manifest)
 
     @property
@@ -159,24 +168,29 @@ class Index:
         gone = self._over()
         lost = {query: old.last(query) for old in gone for query in old.queries}
         self.gone |= lost
-        entry = msgspec.structs.replace(entry, first=self.entries[0].epoch, gone=lost)
+        entry = msgspec.structs.replace(
+            entry, first=self.entries[0].epoch, gone=lost, before=self.newest
+        )
         self.entries[-1] = entry
         if self._gone > FEW + len(self.entries):
-            oldest = self.entries[0]
-            self.entries[0] = msgspec.structs.replace(oldest, gone=self.gone)
-            replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
-            self._gone = 0
+            self._replace()
         else:
             _append(self.root / FILE, _line(entry))
+        self.newest = entry.epoch
         return gone
+
+    def _replace(self) -> None:
+        """Writes the file anew, without the lines of what is not kept any more."""
+        self.entries[0] = msgspec.structs.replace(self.entries[0], gone=self.gone, before=0)
+        replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
+        self._gone = 0
 
     def _again(self, manifest: Manifest) -> None:
         """The last epoch was done again: its results are the same, in other files."""
         last = self.entries[-1]
         if manifest.epoch == last.epoch and manifest.segments != last.segments:
             self.entries[-1] = msgspec.structs.replace(last, segments=manifest.segments)
-            replace_file(self.root / FILE, b"".join(map(_line, self.entries)))
-            self._gone = 0
+            self._replace()
 
     def _hold(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -236,9 +250,10 @@ class Cursor:
     """The index as another process reads it, as it grows."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / FILE
-        self._file, self._read = 0, 0
+        self._root, self._path = root, root / FILE
+        self._file, self._read, self._line = 0, 0, 0
         self._last = 0
+        self._begun = self._absent = False
         self.first = 0  # the oldest epoch that is kept
         self.gone: dict[str, int] = {}  # by query: the id of the last report that is not
 
@@ -246,22 +261,11 @@ class Cursor:
         """What has come since the last look; before it ``first`` may have risen. Raises
         ``CheckpointError``.
         """
-        try:
-            with self._path.open("rb") as file:
-                stat = os.fstat(file.fileno())
-                if stat.st_ino != self._file or stat.st_size < self._read:
-                    self._file, self._read = stat.st_ino, 0
-                if stat.st_size == self._read:
-                    return []
-                file.seek(self._read)
-                found, whole = _parsed(file.read())
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise CheckpointError(
-                f"The index {self._path} cannot be read: {error.strerror}."
-            ) from error
-        self._read += whole
+        least = 0 if self._begun else indexed_epoch(self._root)  # before it is read
+        found = self._read_more()
+        if not self._begun:
+            _check_reaches(self._root, found, least)
+        self._begun = True
         new = []
         for entry in found:
             if entry.epoch > self._last:
@@ -272,10 +276,36 @@ class Cursor:
             self.gone |= entry.gone
         return [entry for entry in new if entry.epoch >= self.first]
 
+    def _read_more(self) -> list[Entry]:
+        """The whole lines behind those that were read."""
+        try:
+            with self._path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                if stat.st_ino != self._file or stat.st_size < self._read:
+                    self._file, self._read, self._line = stat.st_ino, 0, 0
+                if stat.st_size == self._read:
+                    return []
+                file.seek(self._read)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _damaged(self._root, str(error.strerror)) from error
+        found, whole = _parsed(self._root, data, self._line)
+        if b"\n" in data[whole:]:
+            raise _damaged(self._root, ALTERED)
+        self._read += whole
+        self._line = found[-1].epoch if found else self._line
+        return found
+
     @property
     def there(self) -> bool:
-        """Whether the checkpoint has an index."""
-        return self._path.exists()
+        """Whether the checkpoint has an index; also if its file is missing, which ``more`` says."""
+        if self._path.exists():
+            return True
+        if not self._begun and not self._absent:
+            self._absent = not indexed_epoch(self._root)
+        return not self._begun and not self._absent
 
 
 def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], Plan]) -> Entry:
@@ -329,28 +359,65 @@ def _line(entry: Entry) -> bytes:
     return data + b" " + xxhash.xxh3_64_hexdigest(data).encode() + b"\n"
 
 
-def _data(root: Path) -> bytes:
+def indexed_epoch(root: Path) -> int:
+    """The epoch of the last line that the newest manifest names; 0: it names none."""
+    numbers = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
+    return read_manifest(root / "manifests" / str(max(numbers))).indexed if numbers else 0
+
+
+def check_index(root: Path) -> None:
+    """Reads the index to its end. Raises ``CheckpointError`` for a damaged one; a last line that a
+    crash can have cut short is none.
+    """
+    least = indexed_epoch(root)
+    _check_reaches(root, _read_whole(root)[0], least)
+
+
+def _read_whole(root: Path) -> tuple[list[Entry], int, int]:
+    """The entries of the file, the bytes of their lines, and the bytes of the file."""
     try:
-        return (root / FILE).read_bytes()
+        data = (root / FILE).read_bytes()
     except FileNotFoundError:
-        return b""
+        return [], 0, 0
     except OSError as error:
-        raise CheckpointError(
-            f"The index {root / FILE} cannot be read: {error.strerror}."
-        ) from error
+        raise _damaged(root, str(error.strerror)) from error
+    return *_parsed(root, data, 0), len(data)
 
 
-def _parsed(data: bytes) -> tuple[list[Entry], int]:
-    """The whole lines at the beginning, and how many bytes they are."""
+def _damaged(root: Path, reason: str) -> CheckpointError:
+    return unreadable(root / FILE, reason, way=WAY)
+
+
+def _check_reaches(root: Path, entries: list[Entry], epoch: int) -> None:
+    """Raises ``CheckpointError`` if the line of an epoch that a manifest names is not there."""
+    if epoch > (entries[-1].epoch if entries else 0):
+        raise _damaged(root, f"it lacks what was published in epoch {epoch}")
+
+
+def _parsed(root: Path, data: bytes, line: int) -> tuple[list[Entry], int]:
+    """The entries of the lines at the beginning that are whole, and the bytes of these. ``line``:
+    the epoch of the line before them. Raises ``CheckpointError`` if a whole line follows one that
+    is not, or a line names another one than that before it.
+    """
     found: list[Entry] = []
     at = 0
-    while (end := data.find(b"\n", at)) >= 0:
-        text, digest = data[at : end - _HASH - 1], data[end - _HASH : end]
-        if xxhash.xxh3_64_hexdigest(text).encode() != digest:
-            break
-        found.append(msgspec.json.decode(text, type=Entry))
+    while (end := data.find(b"\n", at)) >= 0 and (text := _text(data[at:end])) is not None:
+        entry = msgspec.json.decode(text, type=Entry)
+        if entry.epoch > line:  # an engine that was overtaken may have added what was there
+            if entry.before != line:
+                raise _damaged(root, f"it lacks what was published in epoch {entry.before}")
+            found.append(entry)
+            line = entry.epoch
         at = end + 1
+    if any(_text(rest) is not None for rest in data[at:].split(b"\n")[1:]):
+        raise _damaged(root, ALTERED)
     return found, at
+
+
+def _text(line: bytes) -> bytes | None:
+    """The JSON of a line; None if the line is not whole."""
+    text = line[: -_HASH - 1]
+    return text if line == text + b" " + xxhash.xxh3_64_hexdigest(text).encode() else None
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from levada.errors import UsageError
+from levada.errors import CheckpointError, UsageError
 from levada.model.frame import Frame
 from levada.model.time import TIMELESS
 from levada.plan.sealed.members.table import MemberTable
@@ -87,6 +87,77 @@ def test_a_line_that_was_cut_short_is_cut_off(tmp_path: Path, cut: int) -> None:
     assert [e.epoch for e in again.entries] == [1, 2], "its manifest is there, and says it again"
     again.add(manifest(3, tmp_path))
     assert [e.epoch for e in cursor.more()] == [2, 3]
+
+
+def four_epochs(root: Path) -> bytes:
+    """The index of four epochs, of which the manifests of the last two are there; its bytes."""
+    kept = index(root)
+    for epoch in range(1, 5):
+        made = manifest(epoch, root)
+        made.indexed = kept.newest
+        kept.add(made)
+        if epoch > 2:
+            (root / "manifests" / str(epoch)).write_bytes(encode_manifest(made))
+    return (root / published.FILE).read_bytes()
+
+
+def is_told(root: Path, data: bytes | None) -> bool:
+    """Whether an engine, a reader and ``levada verify`` name the file with this content."""
+    path, told = root / published.FILE, 0
+    looks = (lambda: index(root), lambda: Cursor(root).more(), lambda: published.check_index(root))
+    for look in looks:
+        path.unlink(missing_ok=True)
+        if data is not None:
+            path.write_bytes(data)
+        try:
+            look()
+        except CheckpointError as error:
+            assert str(path) in str(error)
+            told += 1
+    assert told in (0, len(looks)), "all of them, or none"
+    return told > 0
+
+
+def test_every_bit_of_the_index_is_told(tmp_path: Path) -> None:
+    data = four_epochs(tmp_path)
+    last = data.rindex(b"\n", 0, -1) + 1  # what follows may be what a crash has left
+    for bit in range(8 * last):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert is_told(tmp_path, bytes(damaged)), bit
+
+
+@pytest.mark.parametrize("left", [None, 0, 1, 2], ids=["no file", "empty", "a line", "two lines"])
+def test_lines_that_are_missing_at_the_end_are_told(tmp_path: Path, left: int | None) -> None:
+    whole = four_epochs(tmp_path).splitlines(keepends=True)
+    assert is_told(tmp_path, None if left is None else b"".join(whole[:left]))
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_line_that_is_missing_before_others_is_told(tmp_path: Path, gone: int) -> None:
+    whole = four_epochs(tmp_path).splitlines(keepends=True)
+    assert is_told(tmp_path, b"".join(line for i, line in enumerate(whole) if i != gone))
+
+
+def test_the_last_line_is_cut_off_where_no_manifest_names_it(tmp_path: Path) -> None:
+    data = four_epochs(tmp_path)
+    last = data.rindex(b"\n", 0, -1) + 1
+    for size in range(last, len(data)):
+        for rest in (b"", b"\0" * (len(data) - size)):
+            (tmp_path / published.FILE).write_bytes(data[:size] + rest)
+            assert [e.epoch for e in index(tmp_path).entries] == [1, 2, 3, 4], size
+            assert (tmp_path / published.FILE).read_bytes() == data, size
+
+
+def test_a_reader_says_that_a_line_has_become_another(tmp_path: Path) -> None:
+    kept, cursor = index(tmp_path), Cursor(tmp_path)
+    kept.add(manifest(1, tmp_path))
+    assert cursor.more()
+    path = tmp_path / published.FILE
+    kept.add(manifest(2, tmp_path))
+    path.write_bytes(path.read_bytes().replace(b'"wall":0', b'"wall":1'))
+    with pytest.raises(CheckpointError, match=r"published\.log cannot be read: it is cut short"):
+        cursor.more()
 
 
 @pytest.mark.parametrize(("keep", "left"), [("3", [7, 8, 9]), ("35B", [7, 8, 9])])

@@ -125,8 +125,8 @@ class Publication:
         self._before = 0 if last is None else last.epoch  # the last epoch of the run before
         self._plan_before = 0 if last is None else last.plan  # of the epoch before
         self._plan = -1  # that of the last epoch that was published
-        if self.index is None:
-            forget_index(self.checkpoint.root)
+        self._forgets = self.index is None  # what a run before has kept
+        self.checkpoint.indexed = 0 if self.index is None else self.index.newest
         prepare_states(self.checkpoint, self.sink, self.files)
 
     def due(self, size: int, age: int) -> bool:
@@ -167,7 +167,8 @@ class Publication:
         if self.outgoing is None:
             return
         if self.index is None and self.outgoing.wanted and self.new_index is not None:
-            self.index = self.new_index()
+            self.index, self._forgets = self.new_index(), False
+            self.checkpoint.indexed = self.index.newest
         if self.index is not None:
             self.outgoing.follow(self.index, last, standing)
 
@@ -181,15 +182,29 @@ class Publication:
         rest = partial(self._give_out, manifest, by_tasks=not waits)
         if not waits:
             rest()
-        gone = [] if self.index is None else self.index.add(manifest)
+        gone = self._add(manifest)
         self._needed = self._followed.follow(manifest)
         self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
-        self._forget_plans(manifest)
+        if not self._forgets:
+            self._forget_plans(manifest)
         if not self.keep:
             self._forget(manifest, gone)
         elif manifest.segments or manifest.shown_reports:
             self.kept.append(Published(manifest.plan, manifest.segments, manifest.shown_reports))
         return rest if waits else None
+
+    def _add(self, manifest: Manifest) -> Sequence[Entry]:
+        """The index has one more epoch; what it has given up for that. Without one, that of a run
+        before goes, once a manifest names none: no start may miss a file that is named.
+        """
+        if self.index is not None:
+            gone = self.index.add(manifest)
+            self.checkpoint.indexed = self.index.newest
+            return gone
+        if self._forgets and not manifest.indexed:
+            forget_index(self.checkpoint.root)
+            self._forgets = False
+        return []
 
     def _can_wait(self, manifest: Manifest) -> bool:
         """Whether a thread is worth it. Tasks' jobs would wait for the next epoch's, or that for
@@ -355,8 +370,10 @@ class Publication:
     def _forget(self, manifest: Manifest, gone: Sequence[Entry]) -> None:
         """What no publication will read any more, nor a query: segments older than what is held or
         published or of the epoch before, letters of before. ``gone``: what the index has just given
-        up.
+        up. Nothing goes while an index of a run before names it.
         """
+        if self._forgets:
+            return
         of_before = manifest.epoch - 1
         first = min(
             [of_before, oldest(manifest), *(needed.epoch for needed in self._needed_by_others())]

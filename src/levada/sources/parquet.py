@@ -16,8 +16,10 @@ import pyarrow.types as pt
 
 from levada.errors import FileFault, SourceError, near
 from levada.frozen import frozen
+from levada.model.arrays import Bytes
 from levada.sources.faults import faults_of, reason
 from levada.sources.listing import list_files
+from levada.sources.spooled import parquet_of, read_spooled
 from levada.streams.stream_config import StreamConfig
 
 _TARGET = 4 << 20
@@ -44,10 +46,14 @@ class Layout:
         return min(self.edges[min(group, len(self.edges) - 1)], at + rows)
 
 
-def layout(config: StreamConfig, path: str, *, finished: bool) -> Layout | None:
-    """The layout of the file; None if it has no footer yet (an error once it is ``finished``)."""
+def layout(
+    config: StreamConfig, path: str, *, finished: bool, data: Bytes | None = None
+) -> Layout | None:
+    """The layout of the file; None if it has no footer yet (an error once it is ``finished``).
+    ``data``: its bytes, if they are there.
+    """
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(parquet_of(path, data)) as file:
             _check_types(config, path, file.schema_arrow)
             meta = file.metadata
             edges = [0]
@@ -68,8 +74,11 @@ def layout(config: StreamConfig, path: str, *, finished: bool) -> Layout | None:
 
 
 def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Table:
-    """Rows ``start:stop`` of the columns that the schema and the time need."""
-    with faults_of(path, config.name), pq.ParquetFile(path) as file:
+    """Rows ``start:stop`` of the columns that the schema and the time need. Raises
+    ``CheckpointError`` for a damaged file of a spool.
+    """
+    source = parquet_of(path, read_spooled(path) if config.settled else None)
+    with faults_of(path, config.name), pq.ParquetFile(source) as file:
         edges = [0]
         for i in range(file.metadata.num_row_groups):
             edges.append(edges[-1] + file.metadata.row_group(i).num_rows)

@@ -28,11 +28,13 @@ from levada.sources.read import (
     LONGEST_ELEMENT,
     Header,
     end_lines,
+    first_record,
     line_end,
     read_header,
     read_range,
 )
 from levada.sources.reference import Piece
+from levada.sources.spooled import check_file, read_spooled
 from levada.streams.formats import RDF, format_of
 from levada.streams.options import SEPARATORS
 from levada.streams.stream_config import StreamConfig
@@ -96,6 +98,7 @@ class Cutter:
         self.config = config
         self.scratch = scratch
         self._copies: dict[str, set[str]] = {}  # of packed files, by name
+        self._spooled: tuple[str, Bytes | None] = ("", None)  # the file that was checked last
 
     def content(self, file: SourceFile) -> tuple[str, int]:
         """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises
@@ -109,10 +112,12 @@ class Cutter:
         return file.content[1:]
 
     def _content(self, file: SourceFile) -> tuple[str, int]:
+        data = self._check(file.path) if self.config.settled else None
         if not file.size:
             return file.path, 0
         if self.config.format == "parquet":
-            file.layout = layout(self.config, file.path, finished=file.finished)
+            self._spooled = ("", None)  # tasks read the rows
+            file.layout = layout(self.config, file.path, finished=file.finished, data=data)
             return file.path, file.layout.rows if file.layout else 0
         if is_packed(file.name):
             plain = inflate(
@@ -123,6 +128,19 @@ class Cutter:
             self._copies.setdefault(file.name, set()).add(str(plain))
             return str(plain), plain.stat().st_size
         return file.path, file.size
+
+    def _check(self, path: str) -> Bytes | None:
+        """The bytes of a file of a spool; None if they are too many. Raises ``CheckpointError``."""
+        if self._spooled[0] != path:
+            self._spooled = path, read_spooled(path)
+            if self._spooled[1] is None:
+                check_file(path)
+        return self._spooled[1]
+
+    def _read(self, path: str, start: int, stop: int) -> Bytes:
+        """A range of a file; of one of a spool from the bytes that were checked."""
+        data = self._check(path) if self.config.settled else None
+        return read_range(path, start, stop) if data is None else data[start:stop]
 
     def held(self, file: SourceFile) -> int:
         """How much a file holds behind its header, as far as that is known without looking at
@@ -170,6 +188,7 @@ class Cutter:
                 "shorter than what was read."
             )
         if at >= size:
+            self._spooled = ("", None)
             return None
         if self.config.format == "parquet":
             assert file.layout is not None, "a Parquet file with rows has a layout"
@@ -180,19 +199,25 @@ class Cutter:
             return FileRange(0, size, elements) if file.finished and at == 0 else None
         if self.config.format == "csv" and at == 0 and not self.config.header:
             if file.header is None:
-                file.header = read_header(path, size, self.config.separator, whole=file.finished)
+                file.header = self._header(path, size, finished=file.finished)
                 _check_columns(self.config, file)
             if file.header is None or file.header.end == size:
                 return None
             at = file.header.end
         return self._text_range(path, at, size, rows, file.finished)
 
+    def _header(self, path: str, size: int, *, finished: bool) -> Header | None:
+        data = self._check(path) if self.config.settled else None
+        if data is not None:
+            return first_record(path, data, self.config.separator)
+        return read_header(path, size, self.config.separator, whole=finished)
+
     def _text_range(
         self, path: str, at: int, size: int, rows: int, finished: bool
     ) -> FileRange | None:
         window = min(max(rows * _BYTES_A_ROW, _LEAST_WINDOW), WINDOW)
         while True:
-            data = read_range(path, at, min(at + window, size))
+            data = self._read(path, at, min(at + window, size))
             at_end = at + len(data) == size
             if at == 0 and data[:3].tobytes() == BOM_UTF8:  # which some editors write first
                 at, data = 3, data[3:]

@@ -24,10 +24,11 @@ from levada.kernels.text.bytes_ import parsing_room
 from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
 from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
-from levada.sources.fingerprint import changed, check_same
+from levada.sources.fingerprint import altered, changed, check_same
 from levada.sources.inflate import is_packed
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
+from levada.sources.spooled import damaged, read_spooled
 from levada.streams.formats import LINES
 from levada.streams.stream_config import StreamConfig
 
@@ -103,9 +104,10 @@ def line_end(path: str, at: int, size: int) -> int | None:
     return None
 
 
-def read_bytes(reference: Reference, *, document: bool = False) -> Bytes:
+def read_bytes(reference: Reference, *, document: bool = False, spooled: bool = False) -> Bytes:
     """The text of a reference to a text format, whole elements; with room for what parsing adds.
-    Raises ``FileFault``, also for an element that is too long and no document.
+    Raises ``FileFault``, also for an element that is too long and no document, and
+    ``CheckpointError`` for a damaged file of a spool.
     """
     size = reference.stop - reference.start
     if not document and size > LONGEST_ELEMENT:
@@ -116,6 +118,8 @@ def read_bytes(reference: Reference, *, document: bool = False) -> Bytes:
     with _there(reference):
         data = read_range(reference.path, reference.start, reference.stop, parsing_room(size))
     check_same(reference, data)
+    if spooled and altered(reference.pieces, reference.start, data) is not None:
+        raise damaged(reference.path)
     return end_lines(data) if reference.format in (*LINES, "ndjson") else data
 
 
@@ -134,12 +138,15 @@ def _there(reference: Reference) -> Iterator[None]:
 
 def _check_there(reference: Reference) -> None:
     """Raises ``FileFault`` if the file was deleted: it is gone for good, however often the epoch is
-    run. Where its folder is gone, too (as of a disk that is not mounted), or what the checkpoint
-    holds (which has no fingerprint, or is unpacked), that is not known.
+    run. Where its folder is gone, too (as of a disk that is not mounted), or what is unpacked, that
+    is not known.
     """
     path = reference.path
-    ours = not reference.fingerprint or is_packed(reference.name)
-    if not ours and not os.path.exists(path) and os.path.isdir(os.path.dirname(path) or "."):
+    if (
+        not is_packed(reference.name)
+        and not os.path.exists(path)
+        and os.path.isdir(os.path.dirname(path) or ".")
+    ):
         raise changed(reference, "was deleted") from None
 
 
@@ -176,14 +183,18 @@ def read_header(path: str, size: int, separator: str = ",", *, whole: bool) -> H
                 hint="Is the file a CSV at all?",
             )
         window *= 8
-    if not records:
-        return None
-    if _is_open(data[:end], separator):
+    return header_of(path, data[:end], separator) if records else None
+
+
+def header_of(path: str, record: Bytes, separator: str) -> Header:
+    """The header of a CSV file, of its first record. Raises ``FileFault``."""
+    end = len(record)
+    if _is_open(record, separator):
         raise FileFault(
             f"The header of {path} has a quote that is never closed.",
             hint="Close it, or leave it out.",
         )
-    text = data[:end].tobytes().removeprefix(_BOM).decode("utf-8", "replace")
+    text = record.tobytes().removeprefix(_BOM).decode("utf-8", "replace")
     lines = io.StringIO(text, newline="")
     try:
         names = next(row for row in csv.reader(lines, delimiter=separator) if row)
@@ -207,10 +218,23 @@ def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonCh
         check_same(reference, None)
         return rows
     if reference.format == "ndjson":
-        return JsonChunk(read_bytes(reference))
+        return JsonChunk(read_bytes(reference, spooled=config.settled))
     if config.header:
-        return CsvChunk(config.header, read_bytes(reference), config.separator)
+        data = read_bytes(reference, spooled=config.settled)
+        return CsvChunk(config.header, data, config.separator)
     with _there(reference):
-        header = read_header(reference.path, reference.stop, config.separator, whole=True)
+        whole = read_spooled(reference.path) if config.settled else None
+        header = (
+            read_header(reference.path, reference.stop, config.separator, whole=True)
+            if whole is None
+            else first_record(reference.path, whole, config.separator)
+        )
     assert header is not None, "a reference to CSV lies behind a header"
-    return CsvChunk(header.columns, read_bytes(reference), config.separator)
+    data = read_bytes(reference, spooled=config.settled)
+    return CsvChunk(header.columns, data, config.separator)
+
+
+def first_record(path: str, data: Bytes, separator: str) -> Header | None:
+    """The header of a CSV file with these bytes. Raises ``FileFault``."""
+    end, records = cut_records(data, 1, True, ord(separator))
+    return header_of(path, data[:end], separator) if records else None

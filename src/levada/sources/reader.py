@@ -52,7 +52,8 @@ class FileReader:
         """The bytes or rows of a range."""
         if config.format in TABLES:
             return Read(None, read_tuples(reference, config), reference)
-        return Read(read_bytes(reference, document=config.whole_files), None, reference)
+        text = read_bytes(reference, document=config.whole_files, spooled=config.settled)
+        return Read(text, None, reference)
 
 
 class TopicReader:

@@ -226,8 +226,8 @@ def test_keys_outlive_the_server(tmp_path: Path) -> None:
     assert (again.said("one"), again.said("never")) == ("x", None)
     again.append(b"y\n", {})
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == [
-        "000000000000001.nq",
-        "000000000000002.nq",
+        "000000000000001.x1bf67208bddf1edb.nq",
+        "000000000000002.x73100b1c1f3123de.nq",
     ]
 
 

@@ -1,7 +1,7 @@
 """A user's streaming DataFrame as a stream: a Structured Streaming query of its own writes batches
 to the spool, a folder of files.
 
-    DataFrame --foreachBatch--> spool/<stream>/data/000000000007.nt --source of files--> epochs
+    DataFrame --foreachBatch--> spool/<stream>/data/000000000007.x..nt --source of files--> epochs
 
 Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that
 Spark runs again after a crash finds its file and leaves it. Spark's own checkpoint lies beside the
@@ -81,19 +81,19 @@ class Spool:
     def write(self, batch: DataFrame, number: int) -> None:
         """A batch as a file, unless it is there already, or has been: then a later one is."""
         form = self.config.format
-        name = f"{number:012d}.{form}"
-        if name <= self._batches.last:
+        stem, last = f"{number:012d}", self._batches.last
+        if stem <= last.partition(".")[0]:
             return
         found = pl.from_arrow(batch.toArrow())
         assert isinstance(found, pl.DataFrame), "a table is a frame"
         if not found.height:
             return
         if form == "parquet":
-            self._batches.write(name, found)
+            self._batches.write_rows(stem, f".{form}", found)
         elif self.text is None:
-            self._batches.write(name, statement_lines(found, self.columns))
+            self._batches.write_rows(stem, f".{form}", statement_lines(found, self.columns))
         else:
-            self._batches.write(name, text_lines(found, self.text))
+            self._batches.write_rows(stem, f".{form}", text_lines(found, self.text))
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before that of a committed position: no epoch reads them again.

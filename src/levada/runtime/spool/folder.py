@@ -1,4 +1,5 @@
-"""The folder of a spool: batches by names that rise.
+"""The folder of a spool: batches by names that rise, and that have the hash of what is in them
+(``sources.spooled``).
 
 Exactly once: a batch is a file that is durable before anybody counts on it, and the last one is
 never deleted, so that its name says what has been here. Cost: two fsyncs a batch.
@@ -6,6 +7,7 @@ never deleted, so that its name says what has been here. Cost: two fsyncs a batc
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import polars as pl
 import xxhash
 
 from levada.sinks.atomic import write_atomic
+from levada.sources.spooled import spooled_name
 from levada.terms.texts import join_lines
 
 
@@ -39,16 +42,18 @@ class Batches:
         names = (path.name for path in self.data.iterdir() if _is_batch(path))
         return max(names, default="")
 
-    def write(self, name: str, rows: pl.DataFrame | pl.Series) -> None:
+    def write(self, stem: str, ending: str, data: bytes) -> None:
+        """A batch; when this returns it is durable. Raises ``SinkError``."""
+        write_atomic(self.data / spooled_name(stem, ending, data), data)
+
+    def write_rows(self, stem: str, ending: str, rows: pl.DataFrame | pl.Series) -> None:
         """A batch: a frame as Parquet, lines as they are. Raises ``SinkError``."""
-        path = self.data / name
         if isinstance(rows, pl.Series):
-            write_atomic(path, join_lines(rows))
+            self.write(stem, ending, join_lines(rows))
             return
-        beside = path.with_name(f".{path.name}.parquet")
-        rows.write_parquet(beside)
-        write_atomic(path, beside.read_bytes())
-        beside.unlink()
+        made = io.BytesIO()
+        rows.write_parquet(made)
+        self.write(stem, ending, made.getvalue())
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before that of a committed position: no epoch reads them again."""

@@ -1,6 +1,7 @@
 """The log of a feed: messages that nobody sends again, durable before they are acknowledged.
 
-    spool/HASH/data/000000000000012-0000003.parquet   three messages, from the stream's number 12 on
+    spool/HASH/data/000000000000012-0000003.x78af5f94892f3950.parquet
+            three messages, from the stream's number 12 on
 
 A file is there whole or not at all, and one writer makes them. Its name says how many messages have
 been here with it; the last one is never deleted, so that this and the note of who sends them (the
@@ -17,8 +18,8 @@ from typing import Any
 
 from levada.frozen import frozen
 from levada.runtime.spool.folder import Batches
-from levada.sinks.atomic import write_atomic
-from levada.sources.feed.log import log_file, name_of, note_of, numbers_of
+from levada.sources.feed.log import log_file, note_of, numbers_of, stem_of
+from levada.sources.spooled import GIVEN_UP
 
 LARGEST = 8 << 20  # bytes of a file, unless one message is larger
 MOST = 1 << 30  # bytes that wait to be read
@@ -49,7 +50,7 @@ class Log:
         self._batches.make()
         last = self._batches.last
         self.received = sum(numbers_of(last)) if last else 0
-        self.note = note_of(data / last) if last else ""
+        self.note = note_of(data / last) if last and not last.endswith(GIVEN_UP) else ""
         self._size, self._looked = 0, float("-inf")
 
     def append(self, messages: Sequence[Message]) -> None:
@@ -64,7 +65,7 @@ class Log:
                 [m.fault for m in part],
                 note=note,
             )
-            write_atomic(self._batches.data / name_of(self.received, len(part)), data)
+            self._batches.write(stem_of(self.received, len(part)), ".parquet", data)
             self.received += len(part)
             self.note = note
             self._size += len(data)

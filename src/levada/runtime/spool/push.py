@@ -1,10 +1,12 @@
 """Rows that come from another process (``--stream NAME=push:``): the server's, which has looked at
 them and answers when they are durable.
 
-    spool/HASH/data/000000000000012.nq    what came within some milliseconds
-    spool/HASH/data/000000000000013.w70.nq    the same, and that nothing before the time 70 follows
-    spool/HASH/keys/000000000000012      the Idempotency-Keys of what is in it, and of what each was
-    spool/HASH/push                       that it is such a stream
+    spool/HASH/data/000000000000012.x78af5f94892f3950.nq        what came within some milliseconds
+    spool/HASH/data/000000000000013.x8b17699e59f0a17b.w70.nq    the same, and that nothing before
+                                         the time 70 follows
+    spool/HASH/keys/000000000000012      the Idempotency-Keys of what is in it, and of what each
+                                         was, sealed
+    spool/HASH/push                      that it is such a stream
 
 The server writes, the engine reads and deletes; the last batch stays, so that its name says what
 has been here. Keys are written before their batch, and count once that is there: so what is sent
@@ -21,9 +23,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from levada.errors import SinkError, UsageError
+from levada.errors import SinkError, UsageError, unreadable
+from levada.model.checked import ALTERED
 from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
+from levada.runtime.store.sealed import seal, unsealed
 from levada.sinks.atomic import write_atomic
 from levada.streams.formats import PUSH
 from levada.streams.stream_config import StreamConfig
@@ -31,6 +35,7 @@ from levada.streams.stream_config import StreamConfig
 FORMATS = ("nt", "nq", "ndjson")
 MARK = "push"
 REMEMBERED = 600.0  # s that a key is
+WAY = "delete that file: what is sent again with its keys is taken twice then"
 
 
 class PushSpool:
@@ -94,10 +99,10 @@ class PushLog:
         name = f"{self._last + 1:015d}"
         if keys:
             self._forget_keys()
-            write_atomic(self._keys / name, json.dumps(dict(keys)).encode())
+            write_atomic(self._keys / name, seal(json.dumps(dict(keys)).encode()))
         said = f".w{complete}" if complete > MIN else ""
         try:
-            write_atomic(self._batches.data / f"{name}{said}.{self._form}", data)
+            self._batches.write(name, f"{said}.{self._form}", data)
         except SinkError:
             (self._keys / name).unlink(missing_ok=True)  # the next batch has this number
             raise
@@ -115,12 +120,13 @@ class PushLog:
         return sum(size for name, size in sizes.items() if name != min(sizes))
 
     def _remembered(self) -> dict[str, Seen]:
+        """The keys that still count. Raises ``CheckpointError`` for a damaged file of them."""
         found: dict[str, Seen] = {}
+        self._forget_keys_before(time.time() - REMEMBERED)
         for path in self._key_files():
             if _number(path.name) <= self._last:
-                with suppress(OSError, ValueError, TypeError):
-                    came, keys = path.stat().st_mtime, json.loads(path.read_bytes())
-                    found |= {key: Seen(came, keys[key]) for key in keys}
+                came, keys = path.stat().st_mtime, read_keys(path)
+                found |= {key: Seen(came, keys[key]) for key in keys}
             else:
                 path.unlink(missing_ok=True)  # of a batch that never was
         return found
@@ -128,6 +134,9 @@ class PushLog:
     def _forget_keys(self) -> None:
         oldest = time.time() - REMEMBERED
         self._seen = {key: seen for key, seen in self._seen.items() if seen.came >= oldest}
+        self._forget_keys_before(oldest)
+
+    def _forget_keys_before(self, oldest: float) -> None:
         for path in self._key_files():
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < oldest:
@@ -137,6 +146,18 @@ class PushLog:
         if not self._keys.exists():
             return []
         return [path for path in self._keys.iterdir() if not path.name.startswith(".")]
+
+
+def read_keys(path: Path) -> dict[str, str]:
+    """The keys in a file, and of what each was. Raises ``CheckpointError``."""
+    try:
+        data = unsealed(path.read_bytes())
+    except OSError as error:
+        raise unreadable(path, str(error.strerror), way=WAY) from error
+    if data is None:
+        raise unreadable(path, ALTERED, way=WAY)
+    keys: dict[str, str] = json.loads(data)
+    return keys
 
 
 def push_spool(config: StreamConfig, root: Path) -> PushSpool:

@@ -3,7 +3,7 @@
 The name of a batch says how many rows of the stream there are with it, and which frame was the last
 to be given (a digest of its content):
 
-    000000000012000-0123456789abcdef.parquet
+    000000000012000-0123456789abcdef.x78af5f94892f3950.parquet
 
 - A frame, graph or list is one batch. A later engine on the checkpoint to which it is given again
   finds that it has been here; another one follows it.
@@ -138,8 +138,8 @@ class PythonSpool:
         count, last = _parts(self._batches.last)
         digest = _digest(batch) if frame else last
         if len(batch) and not (frame and digest == last):
-            name = f"{count + len(batch):015d}-{digest}.{self.config.format}"
-            self._batches.write(name, batch)
+            stem = f"{count + len(batch):015d}-{digest}"
+            self._batches.write_rows(stem, f".{self.config.format}", batch)
 
     def _guarded(self, rows: Iterable[Row]) -> Iterator[Row]:
         """What the user's code raises, in a sentence."""

@@ -19,7 +19,6 @@ from typing import Any
 
 from levada.errors import EngineError, UsageError
 from levada.runtime.spool.folder import Batches, spool_folder
-from levada.sinks.atomic import write_atomic
 from levada.streams.formats import STDIN
 from levada.streams.stream_config import StreamConfig
 
@@ -110,8 +109,8 @@ class StdinSpool:
             self._header, data = data[:end], data[end:]
         if data.strip():
             number = int(self._batches.last.partition(".")[0] or 0) + 1
-            name = f"{number:015d}.{self.config.format}"
-            write_atomic(self._batches.data / name, (self._header or b"") + data)
+            ending = f".{self.config.format}"
+            self._batches.write(f"{number:015d}", ending, (self._header or b"") + data)
 
     def _whole(self) -> int:
         """How much of the buffer are whole lines, or records; all of it at the end."""

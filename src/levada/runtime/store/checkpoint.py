@@ -53,7 +53,7 @@ from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 
-FORMAT = 23
+FORMAT = 24
 LACKS = "No command brings it over: what it holds is laid out otherwise."
 SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
 CHAIN = 128  # versions of the plan after one that is written whole

@@ -27,6 +27,7 @@ from levada.model.arrays import Bytes, Longs
 from levada.sources.messages.beside import Header, beside, header_columns
 from levada.sources.messages.texts import Messages
 from levada.sources.reference import Reference
+from levada.sources.spooled import parquet_of, read_spooled
 from levada.streams.formats import TABLES
 from levada.streams.stream_config import StreamConfig
 
@@ -69,18 +70,19 @@ def log_file(
 
 
 def note_of(path: Path) -> str:
-    """The note of a file."""
-    said: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    """The note of a file. Raises ``CheckpointError`` for a damaged one."""
+    source = parquet_of(str(path), read_spooled(str(path)))
+    said: dict[bytes, bytes] = pq.read_schema(source).metadata or {}
     return said.get(NOTE, b"").decode()
 
 
-def name_of(first: int, count: int) -> str:
-    """The name of the file whose first message is the stream's number ``first``, from 0.
+def stem_of(first: int, count: int) -> str:
+    """The stem of the name of a file whose first message is the stream's number ``first``, from 0.
 
-    >>> numbers_of(name_of(12, 3))
+    >>> numbers_of(stem_of(12, 3))
     (12, 3)
     """
-    return f"{first:015d}-{count:07d}.parquet"
+    return f"{first:015d}-{count:07d}"
 
 
 def numbers_of(name: str) -> tuple[int, int]:
@@ -98,9 +100,12 @@ def files_of(config: StreamConfig) -> StreamConfig:
 
 
 def read_log(reference: Reference, config: StreamConfig) -> tuple[Bytes, Messages]:
-    """The messages of a range of rows, a newline behind each. Raises ``FileFault``."""
+    """The messages of a range of rows, a newline behind each. Raises ``FileFault``, and
+    ``CheckpointError`` for a damaged file.
+    """
+    source = parquet_of(reference.path, read_spooled(reference.path))
     try:
-        with pq.ParquetFile(reference.path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
             whole = file.read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise FileFault(f"The log {reference.path} cannot be read: {error}.") from error

@@ -33,7 +33,7 @@ def time_said(value: bytes | None) -> int:
 def complete_at_end(name: str) -> int:
     """The watermark that the name of a pushed file says (``runtime.spool.push``); MIN: none.
 
-    >>> complete_at_end("000000000000012.w70.nq"), complete_at_end("12.nq") == MIN
+    >>> complete_at_end("000000000000012.x78af5f94892f3950.w70.nq"), complete_at_end("12.nq") == MIN
     (70, True)
     """
     found = _PUSHED.search(name)

@@ -29,6 +29,7 @@ from levada.runtime.store.reign.commits import (
 from levada.runtime.store.reign.free import check_free
 from levada.runtime.store.reign.pulse import INTERVAL, Sign, Watch
 from levada.runtime.store.requests import read_ledger
+from levada.sinks.atomic import make_folders
 
 LOOK = 0.1  # s between two looks at the pulse
 
@@ -48,7 +49,7 @@ def await_turn(root: Path, registry: Registry, lease: float, stopped: Stopped) -
     by this process's clock: the number of the newest commit then; None if this one is ``stopped``
     before. Raises ``UsageError``, ``CheckpointError``: it could not go on from there.
     """
-    root.mkdir(parents=True, exist_ok=True)
+    make_folders(root)
     check_same(root, registry)
     _tell(root, lease)
     watch, sign = Watch(root, lease, time.monotonic), _sign(root)

@@ -5,6 +5,8 @@ may write the same file), to the disk (fsync), and only then under their name (r
 is synced too, so that the name survives a power cut. Readers that list ``*.ndjson`` never see a
 part. Writing again replaces the file by an equal one. Cost: two fsyncs a file. Errors of the system
 become one ``SinkError`` in a sentence.
+
+A name is as durable as the folder that has it: who makes a folder syncs the one above it, too.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 def write_atomic(path: Path, data: bytes) -> None:
     """Publishes ``data`` at ``path``, whose folders are made if missing. Raises ``SinkError``."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(path.parent)
         hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
             _write(hidden, data)
             hidden.replace(path)
         finally:
             hidden.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise sink_error(error, path.parent) from error
 
@@ -59,7 +61,17 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def make_folders(path: Path) -> None:
+    """Makes a folder and those above it that are missing, durably. Raises ``OSError``."""
+    if path.is_dir():
+        return
+    make_folders(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable. Raises ``OSError``."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -29,7 +29,7 @@ from levada.emission.unwritable import Unwritable, is_of_result, without_unwrita
 from levada.errors import SinkError, UsageError
 from levada.frozen import frozen
 from levada.model.time import MIN
-from levada.sinks.atomic import sink_error, write_atomic
+from levada.sinks.atomic import make_folders, sink_error, sync_folder, write_atomic
 
 OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static|state)\.(" + "|".join(Format) + ")")
@@ -137,7 +137,8 @@ def claimed(out: Path, owner: str, *, overwrite: bool, alone: bool = True) -> It
     still have it.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folders(out)
+        sync_folder(out)  # folders of queries that a run which was killed has made
         lock = filelock.FileLock(str(out / LOCK))
         lock.acquire(timeout=0)
     except filelock.Timeout as error:

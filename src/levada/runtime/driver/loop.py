@@ -44,6 +44,7 @@ from levada.runtime.store.durable import replace_file, unwritable, write_once
 from levada.runtime.store.manifest import PUBLISHING
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.sealed import read_sealed, seal
+from levada.sinks.atomic import make_folders
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
@@ -75,7 +76,7 @@ class Loop:
         ask_every: float = 0.02,
     ) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
         except OSError as error:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."

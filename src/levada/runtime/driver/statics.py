@@ -26,7 +26,8 @@ import xxhash
 
 from levada.errors import SourceError, UsageError, near
 from levada.intake.static_files import StaticFile, check_sound, static_source
-from levada.runtime.store.durable import hidden, replace_file
+from levada.runtime.store.durable import hidden, make_folder, replace_file
+from levada.sinks.atomic import sync_folder
 from levada.streams.formats import QUADS
 
 LOOK = 0.2  # s between two looks at files that may change
@@ -91,7 +92,7 @@ class Statics:
 
     def place(self) -> None:
         """Brings into the folder what is not read where it is: lines, and what may be replaced."""
-        self.folder.mkdir(exist_ok=True)
+        make_folder(self.folder)
         placed = []
         for i, file in enumerate(self.files):
             if file.replaceable:
@@ -235,4 +236,5 @@ def _copy(source: Path, folder: Path) -> Path:
         os.fsync(out.fileno())
     path = folder / (digest.hexdigest() + "".join(source.suffixes[-2:]))
     os.replace(temporary, path)
+    sync_folder(folder)
     return path

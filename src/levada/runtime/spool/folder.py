@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import xxhash
 
-from levada.sinks.atomic import write_atomic
+from levada.sinks.atomic import make_folders, write_atomic
 from levada.sources.spooled import spooled_name
 from levada.terms.texts import join_lines
 
@@ -34,7 +34,7 @@ class Batches:
 
     def make(self) -> None:
         """Makes the folder."""
-        self.data.mkdir(parents=True, exist_ok=True)
+        make_folders(self.data)
 
     @property
     def last(self) -> str:

@@ -41,7 +41,12 @@ from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
-from levada.runtime.store.durable import delete, replace_file, write_once
+from levada.runtime.store.durable import (
+    delete,
+    replace_file,
+    unwritable,
+    write_once,
+)
 from levada.runtime.store.group_tables import GroupTables
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.names.kept import Names
@@ -52,6 +57,7 @@ from levada.runtime.store.remote.mirror import mirror_of
 from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
+from levada.sinks.atomic import make_folders, sync_folder
 
 FORMAT = 24
 LACKS = "No command brings it over: what it holds is laid out otherwise."
@@ -121,7 +127,7 @@ class Checkpoint:
         self._wholes: list[int] = []  # plan versions that are written whole, of this run
         self._chain: _Chain | None = None
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            make_folders(root)
         except OSError as error:
             message = f"The checkpoint {root} cannot be made: {error.strerror}."
             raise CheckpointError(message) from error
@@ -132,8 +138,7 @@ class Checkpoint:
             driver = Driver(platform.node(), os.getpid(), wall)
             mirror = mirror_of(root, objects, str(driver))
             self._facts(seed)
-            for folder in FOLDERS:
-                (root / folder).mkdir(exist_ok=True)
+            self._make_folders()
             self.reign = Reign(root, driver, mirror, behind)  # before anything is deleted
             self.facts = facts_of(root)
             self.reign.show()
@@ -182,6 +187,14 @@ class Checkpoint:
             write_once(path, seal(msgspec.json.encode(facts)))
         return facts_of(self.root)
 
+    def _make_folders(self) -> None:
+        try:
+            for folder in FOLDERS:
+                (self.root / folder).mkdir(exist_ok=True)
+            sync_folder(self.root)  # also what a run that was killed has made
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
     def _sweep(self) -> None:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
         before = previous(self.root, self.last)
@@ -201,6 +214,7 @@ class Checkpoint:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
         before, manifest.indexed = self.last, self.indexed
         beside = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
+        self._sync(self.names.folders(manifest))
         try:
             self.reign.commit(manifest, lambda: self.names.needed(manifest, *beside))
         finally:
@@ -211,6 +225,14 @@ class Checkpoint:
         if self.has_orphans or manifest.epoch % SWEEP == 0:
             self.has_orphans = False
             self.unlink(orphans(self.root, manifest, self.names.of_last_two))
+
+    def _sync(self, folders: Iterable[str]) -> None:
+        """Makes the names of what tasks have made durable, as their content is."""
+        try:
+            for folder in folders:
+                sync_folder(self.root / folder)
+        except OSError as error:
+            raise self.reign.overtaken() or unwritable(self.root, error) from error
 
     def check_follows(self, epoch: int) -> None:
         """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from levada.errors import CheckpointError
+from levada.sinks.atomic import sync_folder
 
 HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
 """The names of what is being written."""
@@ -39,10 +40,19 @@ def write_once(path: Path, data: bytes) -> bool:
 def replace_file(path: Path, data: bytes) -> None:
     """Gives a file this content, durably; readers see the old one or the new one whole."""
     try:
-        path.parent.mkdir(exist_ok=True)
+        make_folder(path.parent)
         _place(path, data, os.replace)
     except OSError as error:
         raise unwritable(path.parent.parent, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder of the checkpoint, durably, if it is missing. Raises ``OSError``, also if the
+    one above it is gone.
+    """
+    if not path.is_dir():
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
 
 
 def delete(path: Path) -> None:
@@ -69,7 +79,7 @@ def _place(path: Path, data: bytes, place: Callable[[Path, Path], None]) -> None
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    _sync(path.parent)
+    sync_folder(path.parent)
 
 
 def _link(temporary: Path, path: Path) -> None:
@@ -82,14 +92,6 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def unwritable(root: str | Path, error: OSError) -> CheckpointError:

@@ -42,6 +42,7 @@ from levada.prepared import prepared
 from levada.runtime.store.deliveries import forget_deliveries
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.sinks.atomic import sync_folder
 
 FILE = "published.log"
 FEW = 1000  # lines of what is gone that do no harm
@@ -175,7 +176,7 @@ class Index:
         if self._gone > FEW + len(self.entries):
             self._replace()
         else:
-            _append(self.root / FILE, _line(entry))
+            _append(self.root / FILE, _line(entry), begins=not self.newest)
         self.newest = entry.epoch
         return gone
 
@@ -336,8 +337,10 @@ def entry_of(root: Path, manifest: Manifest, wall: int, plans: Callable[[int], P
 
 def forget_index(root: Path) -> None:
     """A run that keeps nothing for others: what was kept goes."""
-    (root / FILE).unlink(missing_ok=True)
     forget_deliveries(root)
+    if (root / FILE).exists():
+        (root / FILE).unlink()
+        sync_folder(root)  # what it names goes after it
 
 
 def _reports(entry: Entry) -> int:
@@ -420,12 +423,14 @@ def _text(line: bytes) -> bytes | None:
     return text if line == text + b" " + xxhash.xxh3_64_hexdigest(text).encode() else None
 
 
-def _append(path: Path, line: bytes) -> None:
+def _append(path: Path, line: bytes, *, begins: bool) -> None:
     try:
         with path.open("ab") as file:
             file.write(line)
             file.flush()
             os.fdatasync(file.fileno())
+        if begins:
+            sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path.parent, error) from error
 

@@ -25,7 +25,8 @@ import xxhash
 
 from levada.errors import unreadable
 from levada.model.checked import ALTERED
-from levada.runtime.store.durable import unwritable
+from levada.runtime.store.durable import make_folder, unwritable
+from levada.sinks.atomic import sync_folder
 
 Position = dict[str, Any]
 Entry = dict[str, Any]
@@ -141,7 +142,7 @@ class ReadLog:
 
     def _create(self, path: Path) -> bool:
         try:
-            path.parent.mkdir(exist_ok=True)
+            make_folder(path.parent)
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         except FileExistsError:
             return False
@@ -160,9 +161,7 @@ class ReadLog:
                 file.flush()
                 os.fsync(file.fileno())
             if not self._length:
-                folder = os.open(path.parent, os.O_RDONLY)
-                os.fsync(folder)
-                os.close(folder)
+                sync_folder(path.parent)
         except OSError as error:
             raise unwritable(path.parent.parent, error) from error
 

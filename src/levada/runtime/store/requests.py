@@ -28,7 +28,7 @@ from levada.algebra.options import QueryOptions
 from levada.errors import CheckpointError, unreadable
 from levada.model.time import MAX
 from levada.prepared import prepared
-from levada.runtime.store.durable import replace_file, write_once
+from levada.runtime.store.durable import make_folder, replace_file, write_once
 from levada.runtime.store.sealed import read_sealed, seal, unsealed
 
 T = TypeVar("T")
@@ -250,7 +250,7 @@ def place(root: Path, request: Request) -> None:
 
 def _make_folder(root: Path) -> None:
     try:
-        (root / FOLDER).mkdir(exist_ok=True)
+        make_folder(root / FOLDER)
     except OSError as error:
         raise CheckpointError(
             f"Nothing can be asked of the engine on {root}: {error.strerror}.",

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.errors import CheckpointError
+from levada.runtime.store.durable import make_folder
 from levada.runtime.store.manifest import Manifest, read_manifest
 
 FOLDER = "tails"
@@ -145,7 +146,7 @@ class Sign:
             return
         hidden = self._path.with_name(f".{self._path.name}")
         try:
-            self._path.parent.mkdir(exist_ok=True)
+            make_folder(self._path.parent)
             hidden.write_text(str(epoch))
             hidden.replace(self._path)
         except OSError as error:

@@ -326,7 +326,8 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         patch.setattr(os, call, _full)
         with pytest.raises(
-            CheckpointError, match=r"The checkpoint .* cannot be written: No space left on device"
+            CheckpointError,
+            match=r"The checkpoint .* cannot be (made|written): No space left on device",
         ):
             run(ck, {S: {"path": stream}}, [SUM])
     got, _ = run(ck, {S: {"path": stream}}, [SUM])

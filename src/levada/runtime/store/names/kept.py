@@ -207,6 +207,16 @@ class Names:
         plans = {f"plans/{path.name}" for path in (plan, plan.with_suffix(".catalog"), groups)}
         return named | plans | {*filter(None, (since.inventory, manifest.setup)), "levada.json"}
 
+    def folders(self, manifest: Manifest) -> list[str]:
+        """The folders in which files are new that the manifest names which has been told last."""
+        assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"
+        _, change, since = self._ahead
+        letters = (name for _, name, _ in manifest.side)
+        made = [*change.new, *manifest.segments, *letters]
+        if since.inventory != self._since.inventory:
+            made.append(since.inventory)
+        return sorted({name.partition("/")[0] for name in made if name})
+
     def take(self, manifest: Manifest) -> None:
         """The manifest that has been told last is committed."""
         assert self._ahead is not None and self._ahead[0] is manifest, "what it names is known"

@@ -26,7 +26,7 @@ import msgspec
 from levada.errors import CheckpointError, OvertakenError, unreadable
 from levada.frozen import frozen
 from levada.prepared import prepared
-from levada.runtime.store.durable import delete, unwritable, write_once
+from levada.runtime.store.durable import delete, make_folder, unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.remote.mirror import Mirror, Needed
 from levada.runtime.store.sealed import read_sealed, seal
@@ -83,7 +83,7 @@ class Reign:
         self._mirror, self._by, self._behind = mirror, "", behind
         self._root = root.absolute()
         self._folder = self._root / FOLDER
-        self._folder.mkdir(exist_ok=True)
+        make_folder(self._folder)
         self.number = self._at = self._began = self._of_last = 0
         self._there = list[int]()
         self.last: Manifest | None = None

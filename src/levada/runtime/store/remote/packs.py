@@ -24,6 +24,7 @@ import xxhash
 from levada.errors import DamagedError, unreadable
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.remote.objects import Objects
+from levada.sinks.atomic import make_folders
 
 LARGE = 16 << 20  # bytes from which a file is an object of its own, and of which one is full
 BLOCK = 8 << 20
@@ -138,7 +139,7 @@ class Packs:
             )
         path = self._root / piece.path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(path.parent)
             replace_file(path, data)
             self._signs[piece.path] = _sign(path)
         except OSError as error:

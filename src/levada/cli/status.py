@@ -60,7 +60,8 @@ def verify(checkpoint: Path) -> None:
     Console().print(show_report(report))
     for found in report.damaged:
         print(found.wrong)
-    if report.damaged and not report.running and (way := offer(checkpoint)):
+    mended = any(found.item.kind not in store.OF_NO_MANIFEST for found in report.damaged)
+    if mended and not report.running and (way := offer(checkpoint)):
         print(way)
     if report.damaged:
         raise typer.Exit(1)

@@ -51,6 +51,7 @@ from levada.runtime.store.requests import (
     waiting,
     write_ledger,
 )
+from levada.runtime.store.sealed import read_sealed
 
 LOOK = 0.1  # s between two looks
 MOST_OVER = 1000  # queries that came while the engine ran and have ended, that are remembered
@@ -153,7 +154,7 @@ class Requests:
         for given in self._ledger.given:
             copy = self._statics.folder / given.copy
             if self._statics.names(given.graph) == given.before and copy.exists():
-                self._statics.replace(_lines(copy), given.graph, None)
+                self._statics.replace(_lines(copy.read_bytes()), given.graph, None)
                 kept.append(given)
         self._keep_given(kept)
 
@@ -255,7 +256,7 @@ class Requests:
         path, ledger = brought(self._root, name), self._ledger
         if not path.exists():
             raise UsageError("The request has lost what it brought.")
-        lines = _lines(path)
+        lines = _lines(read_sealed(path))
         before = next((g.before for g in ledger.given if g.graph == graph), None)
         program = self._statics.names(graph) if before is None else before
         self._statics.replace(lines, graph, None)
@@ -398,8 +399,8 @@ class Requests:
             self._outputs.follow()
 
 
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_bytes().decode().split("\n") if line]
+def _lines(data: bytes) -> list[str]:
+    return [line for line in data.decode().split("\n") if line]
 
 
 def _told_apart(identity: str) -> str:

@@ -376,6 +376,12 @@ def check_index(root: Path) -> None:
     _check_reaches(root, _read_whole(root)[0], least)
 
 
+def kept_entries(root: Path) -> list[Entry]:
+    """What the index keeps. Raises ``CheckpointError`` for a damaged one."""
+    entries = _read_whole(root)[0]
+    return [entry for entry in entries if entry.epoch >= entries[-1].first]
+
+
 def _read_whole(root: Path) -> tuple[list[Entry], int, int]:
     """The entries of the file, the bytes of their lines, and the bytes of the file."""
     try:

@@ -2,7 +2,7 @@
 (docs/decisions/0021-requests-are-files.md).
 
     requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
-    requests/ID.nt       the N-Triples that it brings for a static graph, there before it
+    requests/ID.nt       the N-Triples that it brings for a static graph, sealed, there before it
     requests/ID.answer   what became of it
     requested.json       the ledger: the queries that requests added and dropped, where the reports
                          of those go, the streams that came and went while an engine ran, the
@@ -266,7 +266,7 @@ def brought(root: Path, name: str) -> Path:
 def place_content(root: Path, request: Request, lines: bytes) -> None:
     """Puts a request and its N-Triples where the engine finds them. Raises ``CheckpointError``."""
     _make_folder(root)
-    write_once(brought(root, request.id), lines)
+    write_once(brought(root, request.id), seal(lines))
     place(root, request)
 
 

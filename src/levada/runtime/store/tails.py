@@ -1,6 +1,7 @@
 """Readers in other processes (``levada tail``), and what is kept for them.
 
-    tails/ID    the next epoch that a reader needs; written anew as it goes on, and while it waits
+    tails/ID    the next epoch that a reader needs, sealed; written anew as it goes on, and while it
+                waits
 
 A reader goes from manifest to manifest. So manifests, results and plans from the least such epoch
 on are kept (``Kept``), as long as its reader gives signs of life, and up to ``MOST_BYTES`` and
@@ -23,6 +24,7 @@ from typing import NamedTuple
 from levada.errors import CheckpointError
 from levada.runtime.store.durable import make_folder
 from levada.runtime.store.manifest import Manifest, read_manifest
+from levada.runtime.store.sealed import seal, unsealed
 
 FOLDER = "tails"
 ALIVE = 30.0  # s without a sign after which a reader is given up
@@ -115,7 +117,8 @@ def readers(root: Path) -> dict[str, tuple[int, str]]:
         path = root / FOLDER / name
         if not name.startswith("."):
             with suppress(OSError):
-                found[name] = path.stat().st_mtime_ns, path.read_text()
+                said = unsealed(path.read_bytes()) or b""  # one that is damaged says nothing
+                found[name] = path.stat().st_mtime_ns, said.decode()
     return found
 
 
@@ -147,7 +150,7 @@ class Sign:
         hidden = self._path.with_name(f".{self._path.name}")
         try:
             make_folder(self._path.parent)
-            hidden.write_text(str(epoch))
+            hidden.write_bytes(seal(str(epoch).encode()))
             hidden.replace(self._path)
         except OSError as error:
             raise CheckpointError(

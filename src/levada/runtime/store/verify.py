@@ -1,5 +1,9 @@
-"""Whether a checkpoint is sound: every file that the newest manifest and the open intention name,
-read to its end and checked against its hashes.
+"""Whether a checkpoint is sound: every file that the last two manifests, the index of what was
+published and the open intention name, and all that wait or are there for others (spools, requests,
+readers), read to their end and checked against their hashes.
+
+Not looked at is what nobody names: what attempts have left that died, the lock, unpacked copies,
+letters for people, and what Spark keeps of a DataFrame.
 
 While an engine runs, files come and go: a file that is missed is none that is missing if a newer
 manifest names it no more. Cost: reading all of the checkpoint once.
@@ -16,7 +20,7 @@ import filelock
 import msgspec
 import xxhash
 
-from levada.errors import CheckpointError, unreadable
+from levada.errors import CheckpointError, SourceError, unreadable
 from levada.frozen import frozen
 from levada.model.checked import ALTERED
 from levada.plan.encoding.document import read_file
@@ -29,17 +33,20 @@ from levada.runtime.store.checkpoint import (
     facts_of,
     newest_manifest,
 )
-from levada.runtime.store.deaths import DEATHS
+from levada.runtime.store.deaths import DEATHS, LOST
 from levada.runtime.store.deliveries import DELIVERIES
 from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.names.inventory import names_of, read_inventory
+from levada.runtime.store.published import FILE as INDEX
+from levada.runtime.store.published import check_index, indexed_epoch, kept_entries
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
-from levada.runtime.store.reign.commits import check_newest, read_commit
+from levada.runtime.store.reign.commits import check_newest, newest_number, read_commit
 from levada.runtime.store.requests import LEDGER, read_ledger
 from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import map_
+from levada.sources.spooled import GIVEN_UP, check_file
 from levada.windows.state.pieces import read_head
 
 BLOCK = 1 << 20
@@ -53,13 +60,36 @@ class Item(NamedTuple):
     name: str
 
 
-OF_PLANS: dict[str, Callable[[Path], object]] = {
-    "plan": read_plan,
-    "catalog": read_catalog,
-    "groups": read_groups,
-}
 SHARING = "sharing.json"  # what was chosen for queries that came (``store.journals``)
 SUSPENDED = "suspended.json"  # queries that ask for too much (``runtime.driver.suspended``)
+FILES = {
+    SUSPENDED: "suspended",
+    SHARING: "sharing",
+    LEDGER: "requested",
+    DELIVERIES: "outputs",
+    "static-stamps.json": "stamps",
+    "owners.json": "owners",
+    "engine.json": "engine",
+    "pulse": "engine",
+    "standby/*": "standby",
+    DEATHS: "deaths",
+    LOST: "deaths",
+    "intentions/done": "intention",
+    f"{TABLES}/*": "table",
+    "requests/*": "request",
+    "tails/*": "reader",
+    "spool/*/data/*": "spool",
+    "spool/*/keys/*": "keys",
+    "commits/*": "commit",
+    "manifests/*": "manifest",
+}
+"""The files that are looked at because they are there, by pattern, and their kinds."""
+SEALED = (
+    "letters", "suspended", "sharing", "outputs", "stamps", "owners", "engine", "standby", "deaths",
+    "table", "graph", "request", "reader", "keys",
+)  # fmt: skip
+OF_NO_MANIFEST = frozenset(("index", "results", "spool", "keys", "request", "reader"))
+"""The kinds of files that going back to the manifest before does not mend."""
 
 
 @frozen
@@ -118,33 +148,38 @@ def _verify(root: Path, facts: Facts, tell: Tell, *, running: bool) -> Report:
 def _items(root: Path, facts: Facts) -> Iterator[Item]:
     """The files that are named, each once."""
     yield Item("facts", "levada.json")
-    if (root / SUSPENDED).exists():
-        yield Item("suspended", SUSPENDED)
-    if (root / SHARING).exists():
-        yield Item("sharing", SHARING)
-    if (root / LEDGER).exists():
-        yield Item("requested", LEDGER)
-    if (root / DELIVERIES).exists():
-        yield Item("outputs", DELIVERIES)
-    if (root / DEATHS).exists():
-        yield Item("deaths", DEATHS)
-    if (root / TABLES).exists():
-        there = sorted(p.name for p in (root / TABLES).iterdir() if p.name[0] != ".")
-        yield from (Item("table", f"{TABLES}/{name}") for name in there)
+    for pattern, kind in FILES.items():
+        paths = (path for path in root.glob(pattern) if path.is_file())
+        there = (p for p in paths if p.name[0] != "." and not p.name.endswith(GIVEN_UP))
+        yield from (Item(kind, f"{path.relative_to(root)}") for path in sorted(there))
+    if (root / INDEX).exists() or _names_index(root):
+        yield Item("index", INDEX)
     found: dict[Item, None] = {}
-    commits = [int(p.name) for p in (root / "commits").glob("*") if p.name.isdigit()]
-    if commits:
-        found[Item("commit", f"commits/{max(commits)}")] = None
-    epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
-    if epochs:
-        found[Item("manifest", f"manifests/{max(epochs)}")] = None
-    try:
-        manifest = newest_manifest(root) if epochs else None
+    with suppress(CheckpointError):  # told where the file is looked at
+        manifest = newest_manifest(root)
         found |= dict.fromkeys(named(root, facts, manifest) if manifest else ())
-    except CheckpointError:
-        pass  # told where the file is looked at
     found |= dict.fromkeys(_of_intention(root, facts))
+    found |= dict.fromkeys(_of_before(root, facts))
+    with suppress(CheckpointError):
+        kept = (name for entry in kept_entries(root) for name in entry.segments)
+        found |= dict.fromkeys(Item("results", name) for name in kept)
     yield from found
+
+
+def _names_index(root: Path) -> bool:
+    with suppress(CheckpointError):
+        return indexed_epoch(root) > 0
+    return False
+
+
+def _of_before(root: Path, facts: Facts) -> Iterator[Item]:
+    """The files that the manifest before the last one names, and may still be gone back to."""
+    with suppress(CheckpointError):  # told where the files are looked at
+        last = newest_manifest(root)
+        path = root / "manifests" / str(last.epoch - 1 if last is not None else 0)
+        if path.exists():
+            items = named(root, facts, read_manifest(path))
+            yield from (i for i in items if i.kind not in ("letters", "results", "positions"))
 
 
 def named(root: Path, facts: Facts, manifest: Manifest) -> Iterator[Item]:
@@ -220,7 +255,7 @@ def _look(root: Path, item: Item, tell: Tell) -> Found:
         return Found(item, 0, str(unreadable(path, str(error.strerror))))
     try:
         check(root, item, tell)
-    except CheckpointError as error:
+    except (CheckpointError, SourceError) as error:
         return Found(item, size, str(error))
     return Found(item, size)
 
@@ -228,31 +263,34 @@ def _look(root: Path, item: Item, tell: Tell) -> Found:
 def check(root: Path, item: Item, tell: Tell = lambda size: None) -> None:
     """Reads a file to its end. Raises ``CheckpointError``."""
     path = root / item.name
-    match item.kind:
-        case "facts":
-            facts_of(root)
-        case "manifest":
-            pieces_are_there(root, read_manifest(path))
-        case "commit":
-            check_newest(root, read_commit(root, int(path.name)).epoch)
-        case "intention":
-            _intention(path)
-        case "plan" | "catalog" | "groups":
-            OF_PLANS[item.kind](path)
-        case "setup":
-            read_file(path, Setup, SETUPS)
-        case "letters" | "suspended" | "sharing" | "outputs" | "deaths" | "table" | "graph":
-            read_sealed(path)
-        case "requested":
-            read_ledger(root)
-        case "static":
-            check_copy(path, tell)
-        case "names":
-            read_inventory(path)
-        case "positions":
-            _check_log(root, item.name)
-        case _:
-            _frames(root, item.name, tell)
+    if item.kind in OF_ROOT:
+        OF_ROOT[item.kind](root)
+    elif item.kind in OF_PATH:
+        OF_PATH[item.kind](path)
+    elif item.kind == "positions":
+        _check_log(root, item.name)
+    elif item.kind in BY_BLOCKS:
+        BY_BLOCKS[item.kind](path, tell)
+    else:
+        _frames(root, item.name, tell)
+
+
+def _check_manifest(path: Path) -> None:
+    manifest, root = read_manifest(path), path.parents[1]
+    last = newest_manifest(root)
+    if last is not None and manifest.epoch == last.epoch:
+        pieces_are_there(root, manifest)
+
+
+def _check_commit(path: Path) -> None:
+    root, number = path.parents[1], int(path.name)
+    epoch = read_commit(root, number).epoch
+    if number == newest_number(root):
+        check_newest(root, epoch)
+
+
+def _check_spooled(path: Path, tell: Tell) -> None:
+    tell(check_file(str(path)))
 
 
 def _intention(path: Path) -> Intention:
@@ -302,3 +340,26 @@ def check_copy(path: Path, tell: Tell = lambda size: None) -> None:
         raise unreadable(path, str(error.strerror)) from error
     if digest.hexdigest() != path.name.split(".", 1)[0]:
         raise unreadable(path, ALTERED)
+
+
+OF_ROOT: dict[str, Callable[[Path], object]] = {
+    "facts": facts_of,
+    "index": check_index,
+    "requested": read_ledger,
+}
+OF_PATH: dict[str, Callable[[Path], object]] = {
+    "plan": read_plan,
+    "catalog": read_catalog,
+    "groups": read_groups,
+    "setup": lambda path: read_file(path, Setup, SETUPS),
+    "intention": _intention,
+    "names": read_inventory,
+    "manifest": _check_manifest,
+    "commit": _check_commit,
+    **dict.fromkeys(SEALED, read_sealed),
+}
+BY_BLOCKS: dict[str, Callable[[Path, Tell], None]] = {
+    "static": check_copy,
+    "spool": _check_spooled,
+}
+"""Of each kind what reads such a file to its end, from the checkpoint's folder or its own path."""

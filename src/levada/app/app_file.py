@@ -61,6 +61,7 @@ from levada.errors import UsageError
 from levada.frozen import frozen
 from levada.model.counts import check_partitions
 from levada.model.limits import MOST_ROWS
+from levada.model.modes import MODES
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.sealed.kinds import JoinForm
@@ -127,9 +128,10 @@ class Options:
     ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
     ``sharing``: off, .. ``join``: binary, .. ``regions``: names, or a machine file;
     ``share_limit``: of a join's state. ``place``, ``pin``: a placement, a machine file, off.
-    ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how long results are held back, ms.
-    ``terms``: tables have N-Triples texts. ``shape``: changes, or state. ``ontology``: its files;
-    none are the static data. ``said``: what holds for queries that do not say, by ``WORDS``.
+    ``checkpoint_mode``: owner, .. ``balance``: by what. ``out``: a folder, or ``-``. ``roll``: how
+    long results are held back, ms. ``terms``: tables have N-Triples texts. ``shape``: changes, or
+    state. ``ontology``: its files; none are the static data. ``said``: what holds for queries that
+    do not say, by ``WORDS``.
     """
 
     out: str = STDOUT
@@ -149,6 +151,7 @@ class Options:
     slice: str = ""
     place: str = ""
     pin: str = ""
+    checkpoint_mode: str = ""
     balance: BalanceOptions | None = None
     sharing: str = DEFAULT
     join: str = JoinForm.BINARY
@@ -381,6 +384,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "partitions": lambda value, place: inside(place, lambda: check_partitions(value)),
     "slice": slice_at,
     **dict.fromkeys(("checkpoint", "master", "out", "place", "pin", "regions", "summary"), text_at),
+    "checkpoint_mode": one_of(tuple(MODES)),
     "balance": balance_at,
     "sharing": one_of(tuple(map(str, Sharing))),
     "join": one_of(tuple(map(str, JoinForm))),

@@ -76,6 +76,7 @@ def _run(
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
+    checkpoint_mode: o.CheckpointMode = None,
     keep: o.KeepResults = None,
     master: o.Master = None,
     epoch: o.Epoch = None,
@@ -114,7 +115,7 @@ def _run(
         "delay": delay, "max_rows": max_rows, "limits": limits, "memory": memory,
         "partitions": partitions, "slice": slice_, "place": place, "pin": pin, "balance": balance,
         "sharing": sharing, "join": join, "regions": regions, "share_limit": share_limit,
-        "summary": summary,
+        "summary": summary, "checkpoint_mode": checkpoint_mode,
     }  # fmt: skip
     summary_ = run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),

@@ -230,6 +230,15 @@ Checkpoint = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+CheckpointMode = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint-mode",
+        metavar="owner|group|all",
+        help="Who may look into the checkpoint's folder; a new one is its owner's alone.",
+        rich_help_panel=RUNNING,
+    ),
+]
 KeepResults = Annotated[
     str | None,
     typer.Option(

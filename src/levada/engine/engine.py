@@ -53,6 +53,7 @@ from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
 from levada.model.counts import Partitions, check_count, check_partitions
 from levada.model.limits import MOST_ROWS, Memory
+from levada.model.modes import parse_mode
 from levada.plan.install.sharing import DEFAULT
 from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.driver.costs.degree import MODEL, chosen_of
@@ -99,6 +100,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     groups move to where there is time (off, on, "on,choice=random", a mapping). ``pin``: a machine
     file, to whose processors Spark's workers on this host are bound. ``watchdog``: ends the process
     with exit code 5 when an operator does not come to its end; else the engine warns.
+    ``checkpoint_mode``: who may look into the checkpoint (owner, group, all); a new one is its
+    owner's alone.
     """
 
     def __init__(
@@ -130,6 +133,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         balance: Wanted = None,
         pin: str | os.PathLike[str] = "",
         watchdog: bool | End = False,
+        checkpoint_mode: str = "",
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
         planning = planning_of(sharing, join, regions, share_limit)
@@ -142,6 +146,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
         self._address, self.root = located(checkpoint)
+        self._mode = parse_mode(checkpoint_mode)
         self._memory, self._wish = Memory.of(memory), wish_of(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, Learning))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
@@ -319,7 +324,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             try:
                 self._checkpoint = Checkpoint(
                     self.root, partitions=partitions, seed=self._seed, wall=wall(), locked=locked,
-                    objects=objects, behind=behind,
+                    objects=objects, behind=behind, mode=self._mode,
                 )  # fmt: skip
             except DamagedError as error:
                 raise offering(self.root, error) from error

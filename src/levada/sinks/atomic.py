@@ -14,22 +14,26 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from functools import partial
 from pathlib import Path
 
 from levada.errors import SinkError
+from levada.model.modes import folder_mode
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Publishes ``data`` at ``path``, whose folders are made if missing. Raises ``SinkError``."""
+def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Publishes ``data`` at ``path``, whose folders are made if missing; ``mode``: of the file, but
+    for what the umask takes. Raises ``SinkError``.
+    """
     try:
-        make_folders(path.parent)
+        make_folders(path.parent, folder_mode(mode))
         hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
-            _write(hidden, data)
+            _write(hidden, data, mode)
             hidden.replace(path)
         finally:
             hidden.unlink(missing_ok=True)
@@ -54,19 +58,19 @@ def sink_error(error: OSError, place: Path | str) -> SinkError:
     return SinkError(f"{place} cannot be written: {error.strerror or error}.")
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
+def _write(path: Path, data: bytes, mode: int) -> None:
+    with open(path, "wb", opener=partial(os.open, mode=mode)) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def make_folders(path: Path) -> None:
+def make_folders(path: Path, mode: int = 0o777) -> None:
     """Makes a folder and those above it that are missing, durably. Raises ``OSError``."""
     if path.is_dir():
         return
-    make_folders(path.parent)
-    path.mkdir(exist_ok=True)
+    make_folders(path.parent, mode)
+    path.mkdir(mode, exist_ok=True)
     sync_folder(path.parent)
 
 

@@ -29,9 +29,10 @@ class Letter(StrEnum):
 
 @frozen
 class LetterFiles:
-    """Publishes letters below ``folder``."""
+    """Publishes letters below ``folder``, as files of this ``mode``."""
 
     folder: Path
+    mode: int = 0o666
 
     def publish(
         self, kind: Letter, epoch: int, records: Iterable[Mapping[str, Any]], part: int = 0
@@ -43,5 +44,5 @@ class LetterFiles:
         if not data:
             return []
         name = f"{kind}/{epoch:09d}-{part:04d}.ndjson"
-        write_atomic(self.folder / name, data)
+        write_atomic(self.folder / name, data, self.mode)
         return [name]

@@ -22,6 +22,7 @@ import pyarrow as pa
 import xxhash
 
 from levada.errors import FileFault, SourceError
+from levada.model.modes import create
 from levada.streams.formats import PACKED
 
 _COPY = 1 << 20
@@ -90,7 +91,7 @@ def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool)
 def _inflate_to(path: str, target: Path) -> None:
     beside = target.with_suffix(f".{secrets.token_hex(8)}.tmp")
     try:
-        with open_(path) as packed, open(beside, "wb") as plain:
+        with open_(path) as packed, create(beside) as plain:
             shutil.copyfileobj(packed, plain, _COPY)
         os.replace(beside, target)
     finally:

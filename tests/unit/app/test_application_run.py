@@ -141,7 +141,7 @@ def test_a_full_disk_at_publication_loses_nothing(
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
 
 
-def _full(path: Any, data: Any) -> None:
+def _full(path: Any, data: Any, mode: int) -> None:
     if path.parent.name == "sum":
         raise OSError(28, "No space left on device")
     path.write_bytes(data)

@@ -39,12 +39,12 @@ from functools import partial
 from pathlib import Path
 
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
+from levada.model.modes import file_mode
 from levada.runtime.driver.publishing.beside import Beside, Rest
-from levada.runtime.store.durable import replace_file, unwritable, write_once
+from levada.runtime.store.durable import make_folder, replace_file, unwritable, write_once
 from levada.runtime.store.manifest import PUBLISHING
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.sealed import read_sealed, seal
-from levada.sinks.atomic import make_folders
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks
@@ -76,7 +76,7 @@ class Loop:
         ask_every: float = 0.02,
     ) -> None:
         try:
-            make_folders(folder)
+            make_folder(folder, parents=True)
         except OSError as error:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."
@@ -224,7 +224,7 @@ class Loop:
             raise
         except Exception:
             with suppress(OSError):  # then it is examined for nothing
-                self._told.touch()
+                self._told.touch(file_mode(self._told.parent))
             raise
         if isinstance(done, Rest):
             self._publish(done)

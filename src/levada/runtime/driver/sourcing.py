@@ -24,6 +24,7 @@ from typing import Any
 
 from levada.model.time import MAX, MIN
 from levada.runtime.context import StreamState
+from levada.runtime.store.durable import make_folder
 from levada.runtime.store.manifest import StreamRecord
 from levada.runtime.store.read_log import ReadLog, stem_of
 from levada.sources.reference import AnyReference
@@ -44,7 +45,7 @@ class Sourcing:
         self.once = once
         self.keep_open = keep_open
         scratch = root / "scratch"
-        scratch.mkdir(parents=True, exist_ok=True)
+        make_folder(scratch, parents=True)
         self.sources: dict[str, Source] = {c.name: source_of(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)

@@ -26,6 +26,7 @@ import xxhash
 
 from levada.errors import SourceError, UsageError, near
 from levada.intake.static_files import StaticFile, check_sound, static_source
+from levada.model.modes import create
 from levada.runtime.store.durable import hidden, make_folder, replace_file
 from levada.sinks.atomic import sync_folder
 from levada.streams.formats import QUADS
@@ -228,7 +229,7 @@ def _copy(source: Path, folder: Path) -> Path:
     """A durable copy of a file, named by its content, with its endings."""
     temporary = hidden(folder / "copy")
     digest = xxhash.xxh3_128()
-    with source.open("rb") as file, temporary.open("wb") as out:
+    with source.open("rb") as file, create(temporary) as out:
         while block := file.read(BLOCK):
             digest.update(block)
             out.write(block)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from levada.errors import SourceError, UsageError
+from levada.model.modes import file_mode
 from levada.runtime.spool.folder import spool_folder
 from levada.runtime.spool.log import LOOK, MOST, Log, Message
 from levada.runtime.store.checkpoint import facts_of
@@ -135,7 +136,7 @@ class FeedSpool:
                 f"The stream {self.stream}: {self.feed.server} cannot be listened to: {why}.",
                 hint="Is it there, and are address, tls, user and password what it wants?",
             )
-        known.touch()
+        known.touch(file_mode(self.folder))
 
     def _await_silence(self) -> None:
         assert self.config.idle is not None, "it ends by silence"

@@ -15,7 +15,9 @@ from typing import Any
 import polars as pl
 import xxhash
 
-from levada.sinks.atomic import make_folders, write_atomic
+from levada.model.modes import file_mode
+from levada.runtime.store.durable import make_folder
+from levada.sinks.atomic import write_atomic
 from levada.sources.spooled import spooled_name
 from levada.terms.texts import join_lines
 
@@ -34,7 +36,7 @@ class Batches:
 
     def make(self) -> None:
         """Makes the folder."""
-        make_folders(self.data)
+        make_folder(self.data, parents=True)
 
     @property
     def last(self) -> str:
@@ -44,7 +46,8 @@ class Batches:
 
     def write(self, stem: str, ending: str, data: bytes) -> None:
         """A batch; when this returns it is durable. Raises ``SinkError``."""
-        write_atomic(self.data / spooled_name(stem, ending, data), data)
+        path = self.data / spooled_name(stem, ending, data)
+        write_atomic(path, data, file_mode(self.data))
 
     def write_rows(self, stem: str, ending: str, rows: pl.DataFrame | pl.Series) -> None:
         """A batch: a frame as Parquet, lines as they are. Raises ``SinkError``."""

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from levada.errors import SinkError, UsageError, unreadable
 from levada.model.checked import ALTERED
+from levada.model.modes import file_mode
 from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
 from levada.runtime.store.sealed import seal, unsealed
@@ -53,7 +54,7 @@ class PushSpool:
     def start(self, *, once: bool) -> None:
         """Makes the folder; with ``once`` what is there is what is read."""
         self._batches.make()
-        self._mark.touch()
+        self._mark.touch(file_mode(self._mark.parent))
 
     def check(self) -> None:
         """Nothing of it can fail here."""
@@ -99,7 +100,8 @@ class PushLog:
         name = f"{self._last + 1:015d}"
         if keys:
             self._forget_keys()
-            write_atomic(self._keys / name, seal(json.dumps(dict(keys)).encode()))
+            mode = file_mode(self._keys.parent)
+            write_atomic(self._keys / name, seal(json.dumps(dict(keys)).encode()), mode)
         said = f".w{complete}" if complete > MIN else ""
         try:
             self._batches.write(name, f"{said}.{self._form}", data)

@@ -34,6 +34,7 @@ import xxhash
 from levada.errors import CheckpointError, unreadable
 from levada.frozen import frozen
 from levada.model.checked import ALTERED
+from levada.model.modes import MODES, set_mode
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.changed.change import PlanChange
@@ -43,6 +44,7 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.durable import (
     delete,
+    make_alike,
     replace_file,
     unwritable,
     write_once,
@@ -109,6 +111,7 @@ class Checkpoint:
     one begins with so many ``partitions``. ``locked``: only if nobody has its lock, ``behind`` (as
     of ``Reign``) only if it is one's turn. ``objects``: where it is kept, if ``root`` is only where
     it is worked on. ``mends``: to go back; the last manifest's files may be damaged, none is swept.
+    ``mode``: of its folders (``model.modes``); None: as it is, a new one is its owner's alone.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class Checkpoint:
         behind: int | None = None,
         objects: Objects | None = None,
         mends: bool = False,
+        mode: int | None = None,
     ) -> None:
         self.root = root
         self._wholes: list[int] = []  # plan versions that are written whole, of this run
@@ -137,6 +141,7 @@ class Checkpoint:
         try:
             driver = Driver(platform.node(), os.getpid(), wall)
             mirror = mirror_of(root, objects, str(driver))
+            self._set_mode(mode)
             self._facts(seed)
             self._make_folders()
             self.reign = Reign(root, driver, mirror, behind)  # before anything is deleted
@@ -187,10 +192,16 @@ class Checkpoint:
             write_once(path, seal(msgspec.json.encode(facts)))
         return facts_of(self.root)
 
+    def _set_mode(self, mode: int | None) -> None:
+        if mode is None and not (self.root / "levada.json").exists():
+            mode = MODES["owner"]
+        if mode is not None:
+            set_mode(self.root, mode)
+
     def _make_folders(self) -> None:
         try:
             for folder in FOLDERS:
-                (self.root / folder).mkdir(exist_ok=True)
+                make_alike(self.root / folder)
             sync_folder(self.root)  # also what a run that was killed has made
         except OSError as error:
             raise unwritable(self.root, error) from error

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from levada.errors import CheckpointError
+from levada.model.modes import create
 from levada.sinks.atomic import sync_folder
 
 HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
@@ -46,13 +47,24 @@ def replace_file(path: Path, data: bytes) -> None:
         raise unwritable(path.parent.parent, error) from error
 
 
-def make_folder(path: Path) -> None:
-    """Makes a folder of the checkpoint, durably, if it is missing. Raises ``OSError``, also if the
-    one above it is gone.
+def make_folder(path: Path, *, parents: bool = False) -> None:
+    """Makes a folder of the checkpoint, durably, if it is missing; it has the mode of the one above
+    it. Raises ``OSError``, also if that is gone, unless ``parents`` are made, too.
     """
-    if not path.is_dir():
-        path.mkdir(exist_ok=True)
-        sync_folder(path.parent)
+    if path.is_dir():
+        return
+    if parents:
+        make_folder(path.parent, parents=True)
+    make_alike(path)
+    sync_folder(path.parent)
+
+
+def make_alike(path: Path) -> None:
+    """Makes a folder with the mode of the one above it, if it is missing. Raises ``OSError``."""
+    mode = path.parent.stat().st_mode & 0o777
+    path.mkdir(mode, exist_ok=True)
+    if path.stat().st_mode & 0o777 != mode:
+        path.chmod(mode)  # the umask has taken some of it
 
 
 def delete(path: Path) -> None:
@@ -88,7 +100,7 @@ def _link(temporary: Path, path: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
+    with create(path) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

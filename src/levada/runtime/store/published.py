@@ -36,6 +36,7 @@ from levada.model.checked import ALTERED
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.limits import SIZES
+from levada.model.modes import create
 from levada.model.time import MAX, TIMELESS
 from levada.plan.sealed.plan import Plan
 from levada.prepared import prepared
@@ -431,7 +432,7 @@ def _text(line: bytes) -> bytes | None:
 
 def _append(path: Path, line: bytes, *, begins: bool) -> None:
     try:
-        with path.open("ab") as file:
+        with create(path, "ab") as file:
             file.write(line)
             file.flush()
             os.fdatasync(file.fileno())

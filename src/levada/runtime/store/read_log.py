@@ -25,6 +25,7 @@ import xxhash
 
 from levada.errors import unreadable
 from levada.model.checked import ALTERED
+from levada.model.modes import file_mode
 from levada.runtime.store.durable import make_folder, unwritable
 from levada.sinks.atomic import sync_folder
 
@@ -143,7 +144,8 @@ class ReadLog:
     def _create(self, path: Path) -> bool:
         try:
             make_folder(path.parent)
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+            mode = file_mode(path.parent)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         except FileExistsError:
             return False
         except OSError as error:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from levada.errors import DamagedError, unreadable
 from levada.model.checked import MARKED, OTHER, mark, unpack_checked
 from levada.model.frame import Frame
+from levada.model.modes import file_mode
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.remote.host_copies import host_copies
 from levada.runtime.store.sealed import seal
@@ -39,7 +40,8 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
     name = f"{folder}/{stem}-{secrets.token_hex(SUFFIX // 2)}{mark(data[0])}"
     path = os.path.join(root, name)
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        mode = file_mode(os.path.join(root, folder))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             for first in range(0, len(data), VECTOR):
                 _write_all(fd, data[first : first + VECTOR])

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.errors import CheckpointError
+from levada.model.modes import create
 from levada.runtime.store.durable import make_folder
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.sealed import seal, unsealed
@@ -150,7 +151,8 @@ class Sign:
         hidden = self._path.with_name(f".{self._path.name}")
         try:
             make_folder(self._path.parent)
-            hidden.write_bytes(seal(str(epoch).encode()))
+            with create(hidden) as file:
+                file.write(seal(str(epoch).encode()))
             hidden.replace(self._path)
         except OSError as error:
             raise CheckpointError(

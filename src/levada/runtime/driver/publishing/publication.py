@@ -28,6 +28,7 @@ from levada.emission.together import together
 from levada.emission.unwritable import Unwritable
 from levada.errors import EvaluationError
 from levada.frozen import frozen
+from levada.model.modes import file_mode
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.publishing.beside import is_worth
@@ -330,7 +331,8 @@ class Publication:
             yield from read_epoch(str(self.checkpoint.root), plan, epoch, wanted)
 
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
-        sink = LetterFiles(self.letters)
+        inside = self.letters.absolute() == self.checkpoint.root
+        sink = LetterFiles(self.letters, file_mode(root) if inside else 0o666)
         for part, (kind, name, _) in enumerate(manifest.side):
             path = Path(root) / name
             if path.exists():

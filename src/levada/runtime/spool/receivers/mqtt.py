@@ -21,6 +21,7 @@ from typing import Any
 import xxhash
 
 from levada.errors import SourceError
+from levada.model.modes import create
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import tls_of
@@ -126,7 +127,8 @@ class MqttReceiver:
                 f"it does not let us subscribe to {self._feed.topic} ({reasons[0]})", refused=True
             )
             return
-        self._mark.write_text(self._identity)
+        with create(self._mark) as file:
+            file.write(self._identity.encode())
         self._line.up()
 
     def _on_fail(self, client: Any, _: Any) -> None:

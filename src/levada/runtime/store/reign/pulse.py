@@ -20,8 +20,9 @@ from typing import TypeVar
 
 import msgspec
 
+from levada.model.modes import create
 from levada.prepared import prepared
-from levada.runtime.store.durable import hidden
+from levada.runtime.store.durable import hidden, make_folder
 from levada.runtime.store.reign.commits import Driver, last_takeover
 from levada.runtime.store.sealed import seal, unsealed
 
@@ -104,7 +105,7 @@ class Sign:
 
     def renew(self) -> None:
         """It still waits. Raises ``OSError``."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent, parents=True)
         self._who = msgspec.structs.replace(self._who, count=self._who.count + 1)
         put(self._path, seal(msgspec.json.encode(self._who)))
 
@@ -139,7 +140,8 @@ def put(path: Path, data: bytes) -> None:
     """Gives a file this content at once; a power cut may take it. Raises ``OSError``."""
     temporary = hidden(path)
     try:
-        temporary.write_bytes(data)
+        with create(temporary) as file:
+            file.write(data)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, DamagedError, LevadaError
+from levada.model.modes import file_mode
 from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, facts_of
 from levada.runtime.store.durable import delete, replace_file
@@ -59,7 +60,7 @@ def rollback(root: Path, to: int | None, *, wall: int) -> int:
         _check(root, before, intention)
         sure = [_sure(r) if isinstance(r, Reference) else r for r in intention.references]
         again = msgspec.structs.replace(intention, references=sure)
-        (root / TOLD).touch()  # there is nothing to be found out about it
+        (root / TOLD).touch(file_mode(root))  # there is nothing to be found out about it
         replace_file(root / OPEN, seal(msgspec.json.encode(again)))
         delete(root / "manifests" / str(last.epoch))
         checkpoint.reign.commit(before)

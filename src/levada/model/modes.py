@@ -1,0 +1,71 @@
+"""The modes of files in a checkpoint: a folder says who may read and write what is in it.
+
+A checkpoint has rows, queries and the names of those who asked for them, so a new one is its
+owner's alone. Whatever is made in it later, by whichever process, has the mode of its folder; the
+umask may take some of that. Cost: a ``stat`` a folder in each process.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import IO, Literal
+
+from levada.errors import UsageError
+
+MODES = {"owner": 0o700, "group": 0o770, "all": 0o755}
+"""Those of folders: only the owner may look; the group may read and write; all may read."""
+
+
+def parse_mode(text: str) -> int | None:
+    """The mode of folders that a word means; None: none is said. Raises ``UsageError``.
+
+    >>> parse_mode("group") == 0o770, parse_mode("")
+    (True, None)
+    """
+    if text not in ("", *MODES):
+        raise UsageError(
+            f"A checkpoint has no mode {text}.", hint=f"Say one of {', '.join(MODES)}."
+        )
+    return MODES[text] if text else None
+
+
+@lru_cache(maxsize=4096)
+def file_mode(folder: str | os.PathLike[str]) -> int:
+    """The mode of new files in a folder. Raises ``OSError``."""
+    return os.stat(folder).st_mode & 0o666
+
+
+def folder_mode(mode: int) -> int:
+    """The mode of a folder for files of this mode: who may read them may enter it.
+
+    >>> oct(folder_mode(0o640))
+    '0o750'
+    """
+    return mode | (mode & 0o444) >> 2
+
+
+def create(path: Path, kind: Literal["wb", "ab"] = "wb") -> IO[bytes]:
+    """Opens a file of the checkpoint to write it; a new one has its folder's mode."""
+    return open(path, kind, opener=partial(os.open, mode=file_mode(path.parent)))
+
+
+def set_mode(root: Path, mode: int) -> None:
+    """Gives a checkpoint's folder this mode, and all that is in it. What belongs to somebody else
+    stays as it is.
+    """
+    if os.stat(root).st_mode & 0o777 == mode:
+        return
+    for folder, _, names in os.walk(root):
+        _change(folder, mode)
+        for name in names:
+            _change(os.path.join(folder, name), mode & 0o666)
+    file_mode.cache_clear()
+
+
+def _change(path: str, mode: int) -> None:
+    try:
+        os.chmod(path, os.stat(path).st_mode & 0o7000 | mode)
+    except (PermissionError, FileNotFoundError):
+        return

@@ -21,7 +21,7 @@ from levada.cli.main import main
 from levada.emission.decode import plain_values
 from levada.engine.engine import Engine
 from levada.engine.telling.status import read_status
-from levada.errors import CheckpointError, SinkError, UsageError
+from levada.errors import CheckpointError, SinkError, TargetTakenError, UsageError
 from levada.runtime.store.requests import engine_runs
 from levada.sinks.destination import Destination
 from levada.sinks.target import Position
@@ -388,6 +388,27 @@ def test_who_comes_later_fences(server: Server, password: str) -> None:
     assert second.open(Position()) == Position(1, 1, 1)
     first.close()
     second.close()
+
+
+def test_a_deleted_position_is_missed(server: Server, password: str) -> None:
+    there = Destination(server.url, {"table": "missed", "password": password})
+    target = there.target("q", "id")
+    assert target.open(None) is None
+    with Engine(spark=False) as engine:
+        engine.register("SELECT ?x WHERE { BIND(1 AS ?x) }", name="q")
+        engine.start(once=True)
+        engine.await_end(PATIENCE)
+        piece: Any = _piece(engine)
+    target.write(piece)
+    server.run("DELETE FROM levada_outputs")
+    lost = "has lost how far .* is: the row .* of levada_outputs is gone"
+    with pytest.raises(SinkError, match=lost) as told:
+        target.write(piece)
+    assert not isinstance(told.value, TargetTakenError)
+    with pytest.raises(SinkError, match=lost):
+        target.open(piece.position)
+    assert server.rows("SELECT count(*) FROM missed") == [(1,)]
+    target.close()
 
 
 def _piece(engine: Engine) -> Any:

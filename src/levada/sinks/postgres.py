@@ -144,11 +144,7 @@ class PostgresTarget:
         find = f"SELECT epoch, report, since FROM {OUTPUTS} WHERE output = %s FOR UPDATE"
         found = self._run(find, self.output).fetchone()
         if found is None and known is not None and known.epoch:
-            raise SinkError(
-                f"The database has lost how far {self.name} is: the row {self.output} of "
-                f"{OUTPUTS} is gone.",
-                hint="Bring it back, or name another table.",
-            )
+            raise self._lost()
         position = known or Position()
         if found is None:
             self._run(
@@ -169,6 +165,9 @@ class PostgresTarget:
                 position.epoch, position.report, position.since, self.output, self._owner,
             )  # fmt: skip
             if done.rowcount != 1:
+                find = f"SELECT owner FROM {OUTPUTS} WHERE output = %s"
+                if self._run(find, self.output).fetchone() is None:
+                    raise self._lost()
                 raise TargetTakenError(
                     f"Another engine writes the results of {self.query} to {self.name}, as the "
                     "same checkpoint's.",
@@ -179,6 +178,14 @@ class PostgresTarget:
             else:
                 self._append(piece)
         self._before = piece.position
+
+    def _lost(self) -> SinkError:
+        """The error of an output whose row somebody has deleted."""
+        return SinkError(
+            f"The database has lost how far {self.name} is: the row {self.output} of "
+            f"{OUTPUTS} is gone.",
+            hint="Bring it back, or name another table.",
+        )
 
     def _append(self, piece: Piece) -> None:
         frame = appended(piece.batch)

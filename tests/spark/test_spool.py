@@ -22,6 +22,11 @@ QUERY = """PREFIX : <http://e/> SELECT ?s ?v FROM NAMED WINDOW :w ON :obs [RANGE
 WHERE { WINDOW :w { ?s :v ?v } } ORDER BY ?v"""
 
 
+def numbers(data: Path) -> list[int]:
+    """Those of the batches that are there."""
+    return sorted(int(path.name.split(".")[0]) for path in data.iterdir())
+
+
 def batch(folder: Any, name: Any, times: Any) -> None:
     """A JSON file that Spark's source takes as one batch; they come in the order of the files'
     ages, here that of names.
@@ -71,10 +76,8 @@ def test_a_streaming_frame_is_a_stream_exactly_once(spark: Any, tmp_path: Path) 
     ] + [(4000, i) for i in range(4, 8)]
     data = next((tmp_path / "ck" / "spool").iterdir()) / "data"
     before = {p.name: p.read_bytes() for p in data.iterdir()}
-    assert (
-        list(before) == ["000000000001.nt"]
-        and b"<http://e/s1> <http://e/v>" in before["000000000001.nt"]
-    )
+    assert numbers(data) == [1]
+    assert b"<http://e/s1> <http://e/v>" in next(iter(before.values()))
     # Spark forgets that it has run the last batch, as after a crash between its sink and its
     # commit.
     commits = data.parent / "spark" / "commits"
@@ -84,7 +87,7 @@ def test_a_streaming_frame_is_a_stream_exactly_once(spark: Any, tmp_path: Path) 
     assert run(spark, tmp_path / "in", tmp_path / "ck", columns=columns) == [
         (6000, i) for i in range(8, 12)
     ]
-    assert [p.name for p in data.iterdir()] == ["000000000002.nt"]
+    assert numbers(data) == [2]
 
 
 @pytest.mark.parametrize("part", ["before", "within", "after"])
@@ -131,7 +134,7 @@ def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(
     ]
     assert rows == [f"{2000 * (i // 4 + 1)},http://e/s{i % 3},{i}" for i in range(16)]
     data = next((tmp_path / "ck" / "spool").iterdir()) / "data"
-    assert [p.name for p in data.iterdir()] == ["000000000004.nt"]
+    assert numbers(data) == [4]
 
 
 def test_a_row_is_one_line_whatever_its_columns_hold(spark: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from asking import S, query, register
 from cases import Clause
 from levada.emission.formats import Format
 from levada.engine.engine import Engine
-from levada.errors import UsageError
+from levada.errors import CheckpointError, UsageError
 from levada.runtime.spool.folder import spool_folder
 from levada.runtime.spool.push import PushLog
 from levada.runtime.store import tails
@@ -108,6 +108,18 @@ def test_an_option_opens_what_is_there_and_what_comes(
         assert found == (folders if (folder / "ck" / name).is_dir() else files), name
     run(folder, "owner")
     assert others(folder / "ck") == []
+
+
+@pytest.mark.parametrize("mode", ["", "all"])
+def test_a_folder_that_is_no_checkpoint_stays_as_it_is(folder: Path, mode: str) -> None:
+    (folder / "ck").mkdir()
+    (folder / "ck" / "thesis.txt").touch()
+    before = modes(folder / "ck")
+    with pytest.raises(CheckpointError, match=r"it holds thesis\.txt"):
+        run(folder, mode)
+    assert {name: before[name] for name in before} == {
+        name: found for name, found in modes(folder / "ck").items() if name in before
+    }
 
 
 def test_a_word_that_is_no_mode(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def ps(folder: Path | None, *, as_json: bool) -> None:
     found = [entry(path, time.time()) for path in checkpoints(folder or Path())]
     if folder is None:
         own = Path(tempfile.gettempdir()).glob("levada-*")
-        temporary = [entry(p, time.time()) for p in sorted(own) if (p / FACTS).exists()]
+        temporary = [entry(p, time.time()) for p in sorted(own) if os.path.exists(p / FACTS)]
         found += [e for e in temporary if e.state == "running"]
     if as_json:
         print(json.dumps([asdict(e) for e in found], indent=2, ensure_ascii=False))
@@ -64,7 +64,7 @@ def checkpoints(folder: Path) -> Iterator[Path]:
     while waiting and looked < MOST_FOLDERS:
         at, depth = waiting.pop()
         looked += 1
-        if (at / FACTS).exists():
+        if os.path.exists(at / FACTS):  # False where one may not look
             yield at
         elif depth < DEPTH:
             waiting += [(path, depth + 1) for path in reversed(_folders(at))]

@@ -42,6 +42,7 @@ from levada.runtime.store.checkpoint import FORMAT
 
 HERE = "levada.runtime.spark.sight"
 EVERYWHERE = "Every host needs this version under the path of Python that PYSPARK_PYTHON says."
+OTHERS = "If its user is another one than the driver's, say --checkpoint-mode group."
 TOGETHER = 0.2  # s that a task takes, so that each executor gets one
 ROUNDS = 5  # as long as executors come
 
@@ -214,7 +215,8 @@ def _look(seen: Seen, host: str) -> None:
         )
     if not os.path.exists(os.path.join(seen.root, seen.sign)):
         raise CheckpointError(
-            f"The executor on {host} does not see the checkpoint {seen.root}.", hint=SHARED
+            f"The executor on {host} does not see the checkpoint {seen.root}.",
+            hint=f"{SHARED} {OTHERS}",
         )
     _write(seen, host)
     for path, size, first in seen.paths:
@@ -237,7 +239,8 @@ def _write(seen: Seen, host: str) -> None:
             os.unlink(path)
     except OSError as error:
         raise CheckpointError(
-            f"The executor on {host} cannot write to the checkpoint {seen.root}: {error.strerror}."
+            f"The executor on {host} cannot write to the checkpoint {seen.root}: {error.strerror}.",
+            hint=OTHERS,
         ) from error
 
 

@@ -193,8 +193,9 @@ class Checkpoint:
         return facts_of(self.root)
 
     def _set_mode(self, mode: int | None) -> None:
-        if mode is None and not (self.root / "levada.json").exists():
-            mode = MODES["owner"]
+        if not (self.root / "levada.json").exists():
+            check_free(self.root)  # else it is no folder of ours
+            mode = mode or MODES["owner"]
         if mode is not None:
             set_mode(self.root, mode)
 
@@ -384,8 +385,6 @@ def facts_of(root: Path) -> Facts:
     of another format.
     """
     path = root / "levada.json"
-    if not path.exists():
-        raise CheckpointError(f"{root} is not a checkpoint of Levada.")
     try:
         data = path.read_bytes()
         facts = unsealed(data)
@@ -400,6 +399,13 @@ def facts_of(root: Path) -> Facts:
         if facts is None:
             raise unreadable(path, ALTERED)
         return msgspec.json.decode(facts, type=Facts)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CheckpointError(f"{root} is not a checkpoint of Levada.") from error
+    except PermissionError as error:
+        raise CheckpointError(
+            f"The checkpoint {root} may not be read: it is somebody else's.",
+            hint="Its owner opens it: levada run --checkpoint-mode group, or all.",
+        ) from error
     except OSError as error:
         raise unreadable(path, str(error.strerror)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

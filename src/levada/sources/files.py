@@ -54,6 +54,7 @@ from levada.sources.listing import Listing, is_glob
 from levada.sources.ranges import Cutter, FileRange, SourceFile
 from levada.sources.reference import Reference
 from levada.sources.references import Position, Taken, references_of, rows_behind
+from levada.sources.spooled import is_next
 from levada.streams.stream_config import StreamConfig
 
 _T = TypeVar("_T")
@@ -336,9 +337,11 @@ class FileSource:
         self, position: Position, rows: int, one: bool
     ) -> tuple[list[Taken], Position]:
         taken: list[Taken] = []
-        current = position.get("file", "")
+        before = current = position.get("file", "")
         for name in self._names[bisect_left(self._names, current) :]:
-            file = self._files[name]
+            if self.config.settled and not is_next(self.config.path, before, name):
+                break
+            before, file = name, self._files[name]
             at = position.get("at", 0) if name == current else 0
             if name != current or not self._prints.is_whole(file, position):
                 for found in self._drain(file, at, rows, one):

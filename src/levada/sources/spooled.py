@@ -32,6 +32,7 @@ GIVEN_UP = ".part"
 """The ending of a file that is not read any more; its name still says what has been here."""
 _BLOCK = 1 << 20
 _DIGEST = re.compile(r"\.x([0-9a-f]{16})\.")
+_NUMBERS = re.compile(r"([0-9]{15})(?:-([0-9]{7}))?\.")
 
 
 def spooled_name(stem: str, ending: str, data: bytes) -> str:
@@ -91,6 +92,38 @@ def read_spooled(path: str) -> Bytes | None:
         raise SourceError(f"The file {path} cannot be read: {error.strerror}.") from error
     check_spooled(path, xxhash.xxh3_64_hexdigest(data[:done].data))
     return data
+
+
+def numbers(name: str) -> tuple[int, int] | None:
+    """The number of a file, or of its first message, and that of the file behind it; None for one
+    of a spool whose numbers have gaps.
+
+    >>> numbers("000000000000012.x78af5f94892f3950.nq"), numbers("000000000012.nt")
+    ((12, 13), None)
+    >>> numbers("000000000000012-0000003.x78af5f94892f3950.parquet")
+    (12, 15)
+    """
+    found = _NUMBERS.match(name)
+    return None if found is None else (int(found[1]), int(found[1]) + int(found[2] or 1))
+
+
+def is_next(folder: str, before: str, name: str) -> bool:
+    """Whether nothing is between these two files of a spool but what is not read any more; False
+    also if it has just come. Raises ``CheckpointError`` if something is missing.
+    """
+    first, second = numbers(before), numbers(name)
+    if first is None or second is None or first[1] >= second[0]:
+        return True
+    there = sorted(n for n in os.listdir(folder) if n[0] != "." and before < n < name)
+    wanted = first[1]
+    for own in map(numbers, there):
+        if own is not None and own[0] == wanted:
+            wanted = own[1]
+    if wanted != second[0]:
+        count = f"-{second[0] - wanted:07d}" if "-" in name else ""
+        way = f"make an empty file {wanted:015d}{count}{GIVEN_UP} there: the rows are lost then"
+        raise unreadable(folder, f"its file number {wanted} is missing", way=way)
+    return all(between.endswith(GIVEN_UP) for between in there)
 
 
 def parquet_of(path: str, data: Bytes | None) -> str | pa.BufferReader:

@@ -196,6 +196,73 @@ def test_the_note_of_a_damaged_feed_is_not_believed(tmp_path: Path) -> None:
     assert (log.received, log.note) == (2, ""), "numbers go on, and what is behind it is asked for"
 
 
+def pushed_files(root: Path) -> tuple[FileSource, list[Path]]:
+    """A stream with four files, and these."""
+    spool = push_spool(StreamConfig.of("s", "push:", format="nq"), root)
+    spool.start(once=True)
+    data = Path(spool.config.path)
+    log = PushLog(data, "nq")
+    for n in range(4):
+        log.append(b'<http://e/a> <http://e/n> "%d" %d .\n' % (n, n), {})
+    return FileSource(spool.config, root / "scratch"), sorted(data.iterdir())
+
+
+def names(source: FileSource) -> list[str]:
+    return [reference.name for reference in source.take({}, 1000)[0]]
+
+
+def test_a_file_that_is_missing_is_told_until_it_is_given_up(tmp_path: Path) -> None:
+    source, files = pushed_files(tmp_path)
+    for path in files[1:3]:
+        path.unlink()
+    source.discover()
+    for number in (2, 3):
+        message = f"data cannot be read: its file number {number} is missing"
+        with pytest.raises(CheckpointError, match=message) as told:
+            names(source)
+        part = f"{number:015d}.part"
+        assert f"make an empty file {part} there" in told.value.hint
+        (files[0].parent / part).touch()
+    assert names(source) == [files[0].name, files[3].name]
+
+
+def test_a_file_that_is_given_up_is_passed_over(tmp_path: Path) -> None:
+    source, files = pushed_files(tmp_path)
+    for path in files[:1] + files[2:3]:
+        path.rename(f"{path}.part")
+    source.discover()
+    assert names(source) == [files[1].name, files[3].name]
+    found = source.take({"file": files[0].name, "at": 3}, 1000)[0]
+    assert [reference.name for reference in found] == [files[1].name, files[3].name]
+
+
+def test_a_file_that_a_look_has_missed_is_waited_for(tmp_path: Path) -> None:
+    source, files = pushed_files(tmp_path)
+    files[1].rename(tmp_path / "aside")
+    source.discover()
+    (tmp_path / "aside").rename(files[1])
+    assert names(source) == [files[0].name]
+    source.discover()
+    assert names(source) == [path.name for path in files]
+
+
+def test_messages_of_a_feed_that_are_missing_are_told(tmp_path: Path) -> None:
+    config = StreamConfig.of("s", "mqtt://localhost/t", format="nt", time="arrival")
+    log = Log(tmp_path / "data")
+    for n in range(3):
+        log.append([Message(LINES, "t", n), Message(LINES, "t", n)])
+    config = replace(config, path=str(tmp_path / "data"), settled=True)
+    files = sorted((tmp_path / "data").iterdir())
+    files[1].unlink()
+    source = source_of(config, tmp_path / "scratch")
+    source.discover()
+    with pytest.raises(CheckpointError, match="its file number 2 is missing") as told:
+        source.take({}, 1000)
+    assert "make an empty file 000000000000002-0000002.part there" in told.value.hint
+    (tmp_path / "data" / "000000000000002-0000002.part").touch()
+    assert len(source.take({}, 1000)[0]) == 2
+
+
 def test_every_bit_of_the_keys_is_told(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     PushLog(tmp_path / "data", "nq").append(LINES, {"one": "digest"})

@@ -145,8 +145,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         check_surroundings(self._spark, master, os.environ, kept=checkpoint is not None)
         self._master, self._bound = master, pinned(pin, self._spark, master)
         self.temporary = checkpoint is None
-        self._address, self.root = located(checkpoint)
-        self._mode = parse_mode(checkpoint_mode)
+        (self._address, self.root), self._mode = located(checkpoint), parse_mode(checkpoint_mode)
         self._memory, self._wish = Memory.of(memory), wish_of(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, Learning))
         self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)

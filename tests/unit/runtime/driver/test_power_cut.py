@@ -71,6 +71,15 @@ def indexed(root: Path) -> dict[str, list[int]]:
     return {q: [r for f in archive.after(q, None) for r in f.ids] for q in ("join", "sum")}
 
 
+def count_calls(monkeypatch: pytest.MonkeyPatch, root: Path, run: Any) -> int:
+    """How often a run to its end changes the disk."""
+    root.mkdir()
+    with monkeypatch.context() as patch:
+        fate = Fate(patch)
+        assert run(root, None, fate)
+        return fate.calls
+
+
 def powers_cut(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Any, points: range
 ) -> list[Path]:
@@ -96,13 +105,11 @@ def test_a_power_cut_before_any_change_of_the_disk(
 ) -> None:
     monkeypatch.setattr(kept, "FEW", 4)  # so there are inventories
     data = source(tmp_path / "data")
-    with monkeypatch.context() as patch:
-        fate = Fate(patch)
-        assert attempt(data, tmp_path / "whole", None, fate)
+    calls = count_calls(monkeypatch, tmp_path / "whole", partial(attempt, data))
     whole, reports = published(tmp_path / "whole"), indexed(tmp_path / "whole")
-    assert fate.calls > 80, "there are several epochs with many steps each"
+    assert calls > 80, "there are several epochs with many steps each"
     done = 0
-    points = range(stride, fate.calls, 16)
+    points = range(stride, calls, 16)
     for root in powers_cut(monkeypatch, tmp_path, partial(attempt, data), points):
         before = published(root) if (root / "out").exists() else {}
         assert before.items() <= whole.items(), root
@@ -175,12 +182,10 @@ def test_a_power_cut_while_static_data_are_copied(
         register(engine, [joined])
         return survived(engine, kills, fate)
 
-    with monkeypatch.context() as patch:
-        fate = Fate(patch)
-        assert run(tmp_path / "whole", None, fate)
+    calls = count_calls(monkeypatch, tmp_path / "whole", run)
     whole = published(tmp_path / "whole")
     assert any("joined" in name for name in whole)
-    for root in powers_cut(monkeypatch, tmp_path, run, range(0, fate.calls, 12)):
+    for root in powers_cut(monkeypatch, tmp_path, run, range(0, calls, 12)):
         assert run(root), root
         assert published(root) == whole, root
 
@@ -203,10 +208,8 @@ def test_a_power_cut_while_what_is_read_goes_into_a_log(
         register(engine, QUERIES[1:])
         return survived(engine, kills, fate)
 
-    with monkeypatch.context() as patch:
-        fate = Fate(patch)
-        assert run(tmp_path / "whole", None, fate)
+    calls = count_calls(monkeypatch, tmp_path / "whole", run)
     whole = published(tmp_path / "whole")
-    for root in powers_cut(monkeypatch, tmp_path, run, range(0, fate.calls, 16)):
+    for root in powers_cut(monkeypatch, tmp_path, run, range(0, calls, 16)):
         assert run(root), root
         assert published(root) == whole, root

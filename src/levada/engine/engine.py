@@ -159,10 +159,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
-        self._bell = Bell()
+        self._bell, self._followers = Bell(), list[threading.Thread]()
         self._tell: list[Tell] = [self._bell.ring]
         self._fits: Fits = lambda query, queries: None
-        self._followers: list[threading.Thread] = []
         self._held, self._closing = hold(self, self.root if self.temporary else None)
         self._held.callback(self._spools.stop)
 

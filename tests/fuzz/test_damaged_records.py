@@ -22,10 +22,11 @@ from levada.intake.parse.messages import parse_messages
 from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.time import MAX
-from levada.sources.feed.log import log_file, name_of
+from levada.sources.feed.log import log_file, stem_of
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reader import read
 from levada.sources.reference import Reference
+from levada.sources.spooled import spooled_name
 from levada.streams.beside import CONTENT, MEDIA
 from levada.streams.formats import RDF, TABLES
 from levada.streams.stream_config import StreamConfig
@@ -91,8 +92,9 @@ def outcome(
 ) -> tuple[list[tuple[str, ...]], Elements | Tuples]:
     """What messages of a log are read as: statements or rows, and what became of them."""
     n = len(payloads)
-    path = folder / name_of(0, n)
-    path.write_bytes(log_file(payloads, [1000] * n, ["t"] * n, headers, [""] * n, note=""))
+    data = log_file(payloads, [1000] * n, ["t"] * n, headers, [""] * n, note="")
+    path = folder / spooled_name(stem_of(0, n), ".parquet", data)
+    path.write_bytes(data)
     reference = Reference("s", "s", path.name, str(path), config.format, 0, n, 0, 1, n)
     found = read(reference, config)
     assert found.messages is not None

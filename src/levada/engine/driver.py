@@ -143,6 +143,7 @@ class Driver:
 
     def start(self, held: ExitStack) -> None:
         """Starts the epochs, which end when ``held`` does."""
+        held.callback(self._note.close)
         held.callback(self._heart.stop)
         self._heart.start()
         held.callback(self.loop.stop)

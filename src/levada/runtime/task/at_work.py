@@ -11,6 +11,10 @@ import mmap
 import threading
 from pathlib import Path
 
+from levada.errors import CheckpointError
+from levada.model.modes import create
+from levada.runtime.store.durable import make_folder
+
 FILE = "intentions/work"
 IDLE, READING = -1, -2
 """In the place of an operator: no epoch runs; an epoch reads."""
@@ -19,15 +23,27 @@ _SIZE = 32  # bytes
 
 
 class WorkNote:
-    """The note of an engine. ``node`` and ``count`` are read by its watchdog."""
+    """The note of an engine, as the process before left it. Its watchdog reads ``node`` and
+    ``count``. Raises ``CheckpointError``.
+    """
 
     def __init__(self, root: Path) -> None:
-        path = root / FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            file.truncate(_SIZE)
-            self._map = mmap.mmap(file.fileno(), _SIZE)
+        self._path = root / FILE
+        try:
+            make_folder(self._path.parent)
+            with create(self._path, "ab") as file:
+                file.truncate(_SIZE)
+            with self._path.open("r+b") as file:
+                self._map = mmap.mmap(file.fileno(), _SIZE)
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpoint's file {self._path} cannot be written: {error.strerror}."
+            ) from error
         self._numbers = memoryview(self._map).cast("q")
+
+    def close(self) -> None:
+        """Removes the file: this process ends well."""
+        self._path.unlink(missing_ok=True)
 
     @property
     def count(self) -> int:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,10 +20,12 @@ from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
 from levada.model.limits import Limited, QueryLimits
 from levada.model.names import is_derived, shown
 from levada.prepared import prepared
-from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.runtime.store.verify import SUSPENDED
+
+if TYPE_CHECKING:
+    from levada.runtime.driver.catalog import Registered
 
 MAX_SHOWN = 200
 """Characters of a query's text that a suspension shows."""

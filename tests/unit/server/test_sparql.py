@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -195,7 +196,7 @@ def test_nothing_is_fetched(client: httpx.Client, silent: str) -> None:
 def asked(query: str, parts: bytes = b"") -> bytes:
     """What the process of a query says, given a text that nobody has looked at."""
     head = {"query": query, "form": "json", "base": "http://e/", "default": None,
-            "named": [], "seconds": 20, "memory": 1 << 30,
+            "named": [], "seconds": 20, "memory": 1 << 30, "server": os.getpid(),
             "parts": [[None, len(parts)]]}  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-I", str(work.__file__)],

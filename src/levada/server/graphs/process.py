@@ -89,6 +89,7 @@ async def _give(
         "parts": [[part.graph, len(part.lines)] for part in parts],
         "seconds": int(limits.sparql_seconds) + 1,
         "memory": limits.sparql_memory,
+        "server": os.getpid(),
     }
     with suppress(BrokenPipeError, ConnectionResetError):  # it has died: what it said is heard
         process.stdin.write(json.dumps(head).encode() + b"\n")

@@ -11,9 +11,12 @@ system ends it when its time or its memory is over, whatever becomes of who star
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import re
 import resource
+import signal
 import sys
 from typing import Any
 
@@ -39,6 +42,7 @@ _NO_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 def main() -> None:
     """Loads, asks, answers."""
     asked = json.loads(sys.stdin.buffer.readline())
+    end_with(asked["server"])
     resource.setrlimit(resource.RLIMIT_CPU, (asked["seconds"], asked["seconds"] + 1))
     resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -56,6 +60,17 @@ def main() -> None:
     out = sys.stdout.buffer
     out.write(json.dumps(wrong or {}).encode() + b"\n" + answer)
     out.flush()
+
+
+def end_with(parent: int) -> None:
+    """Has the system end this process when its parent ends, however that ends (on Linux; elsewhere
+    its seconds of CPU end it).
+    """
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it has ended before
+            sys.exit(1)
 
 
 def _answer(store: ox.Store, asked: dict[str, Any]) -> bytes:

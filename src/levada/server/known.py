@@ -16,6 +16,7 @@ from pathlib import Path
 
 import xxhash
 
+from levada.algebra.nodes import Query
 from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.ontology import Ontology
@@ -24,6 +25,7 @@ from levada.engine.registry import Registry
 from levada.engine.suspended import read_suspended
 from levada.errors import LevadaError
 from levada.frozen import frozen
+from levada.model.query import Form
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.topology.catalog_file import read_catalog
 from levada.plan.topology.topology import Topology
@@ -34,6 +36,7 @@ from levada.streams.stream_config import StreamConfig
 
 SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at the coarsest
 MOST = 2000  # queries of which a new text may read what they make
+TRANSLATION = 5.0  # s of CPU, of these queries; the rest makes nothing that a new text could read
 
 
 @frozen
@@ -85,6 +88,7 @@ class Facts:
         self._since = self._looked = 0.0
         self._now = Now({}, {}, {}, Setup([], []))
         self._known: Known | None = None
+        self._algebras: dict[Text, Query] = {}
 
     def now(self) -> Now:
         """What there is now. Raises ``CheckpointError``."""
@@ -101,7 +105,7 @@ class Facts:
         with self._lock:
             self._look()
             if self._known is None:
-                self._known = _known(self._now)
+                self._known = _known(self._now, self._algebras)
             return self._known.apart()
 
     def _unchanged(self) -> bool:
@@ -160,7 +164,8 @@ def _since(plans: Mapping[str, QueryPlan], name: str) -> int:
     return plans[name].since if name in plans else 0
 
 
-def _known(now: Now) -> Known:
+def _known(now: Now, algebras: dict[Text, Query]) -> Known:
+    """What a new text can name. ``algebras``: of texts that were there before."""
     registry = Registry()
     for config in now.streams.values():
         registry.add_stream(config)
@@ -168,11 +173,27 @@ def _known(now: Now) -> Known:
     known = registry.known
     known.regions = None  # the engine says whether there is one
     known.ontology = Ontology(now.setup.static)
-    if len(now.texts) <= MOST:
-        for name, text in now.texts.items():
-            with suppress(LevadaError):
-                known.add_query(name, prepare(Asked(text.text, name, text.dialect), known).algebra)
+    before = algebras.copy()
+    algebras.clear()
+    ends = time.process_time() + TRANSLATION
+    for text in _makers_first(now) if len(now.texts) <= MOST else ():
+        with suppress(LevadaError):
+            if text not in before and time.process_time() > ends:
+                continue
+            asked = Asked(text.text, text.name, text.dialect)
+            algebras[text] = before.get(text) or prepare(asked, known).algebra
+            known.add_query(text.name, algebras[text])
     return known
+
+
+def _makers_first(now: Now) -> list[Text]:
+    """The queries, those that make a stream first."""
+
+    def makes_none(text: Text) -> bool:
+        plan = now.plans.get(text.name)
+        return plan is None or plan.form is not Form.CONSTRUCT
+
+    return sorted(now.texts.values(), key=makes_none)
 
 
 def _version(path: Path) -> int:

@@ -147,11 +147,13 @@ def application(served: Served) -> Door:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(THREADS, "levada request"))
         served.feed.start(loop)
+        served.workers.warm()
         watch = asyncio.create_task(_watch(tokens, served.settings))
         try:
             yield
         finally:
             watch.cancel()
+            await served.workers.close()
             await asyncio.to_thread(served.feed.stop)
 
     app = Starlette(

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -16,38 +14,34 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from levada.algebra.options import WORDS, options_of
-from levada.algebra.show import show as show_algebra
 from levada.engine.asked import Asked
-from levada.engine.prepare import Prepared, prepare
 from levada.engine.telling.asking import RefusedError, ask, new_id
 from levada.engine.telling.status import QueryStatus, read_status
-from levada.errors import CheckpointError, QueryError, UsageError
+from levada.errors import CheckpointError
 from levada.model.names import check_query_name
 from levada.model.time import MAX, MIN
-from levada.plan.lowering.show import show_operators
 from levada.runtime.store.requests import Answer, Asking
 from levada.runtime.store.requests import Request as Wish
+from levada.server.checks.verdict import STAGES, Task
 from levada.server.guard.tokens import Role
-from levada.server.guard.weight import check_weight
 from levada.server.known import Text
 from levada.server.media import matches
 from levada.server.owners import Owners, only_of
-from levada.server.problems import Json, Problem, place_of
+from levada.server.problems import Json, Problem
 from levada.server.served import (
     Served,
     check_role,
     limits_of,
     off_loop,
     one_by_one,
+    run_check,
     served,
+    slot_of,
     text_of,
     token_of,
 )
-from levada.syntax import show as show_tree
-from levada.syntax.cql.ast import Script, show_script
 from levada.syntax.dialects.recognise import DIALECTS
 from levada.syntax.sparql.parser import words
-from levada.translation.warnings.warning import MAX_SHOWN
 
 LOOK = 0.01  # s
 _PREFIX = re.compile(r"(?i:PREFIX)\s+([\w.-]*:)\s*(<[^<>\s]*>)")
@@ -131,7 +125,7 @@ async def _put(request: Request, own: Served, asked: Asked) -> Response:
     with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
         replaced = name if there is not None else ""
         wish = Wish(new_id(), [_asking(asked, request)], replaced, only=only_of(token))
-        answer = await _tell(own, wish)
+        answer = await _tell(request, wish, asked)
         made = await _until(own, asked)
     said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results"}
     tag = {"ETag": made.etag} if made is not None else {}
@@ -166,7 +160,7 @@ async def _delete(request: Request, own: Served, name: str) -> Response:
         _check_match(name, there, match)
     token = token_of(request)
     Owners(own.settings.root, own.coming).check_own(token, name)
-    answer = await _tell(own, Wish(new_id(), drop=name, only=only_of(token)))
+    answer = await _tell(request, Wish(new_id(), drop=name, only=only_of(token)))
     await _until(own, None, name)
     return Json({"name": name, "told": answer.told})
 
@@ -217,32 +211,22 @@ def _asking(asked: Asked, request: Request) -> Asking:
     return Asking(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
 
 
-async def _tell(own: Served, wish: Wish) -> Answer:
-    """What the engine answers. Raises ``Problem``, ``EngineError``."""
+async def _tell(request: Request, wish: Wish, asked: Asked | None = None) -> Answer:
+    """What the engine answers; it is asked when the text may be planned, so that a mistake has its
+    place. Raises ``Problem``, ``EngineError``.
+    """
+    own = served(request)
     if own.settings.read_only:
         raise Problem(
             403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
         )
-    for asking in wish.add:  # so that a mistake has its place
-        asked = Asked(asking.text, asking.name, asking.dialect, options_of(asking.said))
-        async with own.planning:
-            await off_loop(partial(_ok, asked, own))
-    async with own.asking:
+    if asked is not None:
+        await run_check(request, _task("plan", asked, request))
+    async with slot_of(request, own.asking):
         answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
     if answer.refused:
         raise RefusedError(answer)
     return answer
-
-
-def _ok(asked: Asked, own: Served) -> None:
-    _ = _prepared(asked, own).physical
-
-
-def _prepared(asked: Asked, own: Served) -> Prepared:
-    """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
-    query = prepare(asked, own.facts.known())
-    check_weight(query, own.settings.limits.patterns)
-    return query
 
 
 def pause() -> None:
@@ -280,53 +264,21 @@ async def known_words(request: Request) -> Response:
 
 async def check(request: Request) -> Response:
     """What is to be said of a text: what it is, its errors and warnings, each with its place."""
-    own, asked = served(request), await _asked(request)
-    async with own.planning:
-        return Json(await off_loop(lambda: verdict(asked, own)))
-
-
-def verdict(asked: Asked, own: Served) -> dict[str, Any]:
-    """The errors (one at the most: the first) and first warnings of a text; ``more``: how many
-    warnings follow.
-    """
-    try:
-        query = _prepared(asked, own)
-        _ = query.physical
-        algebra = query.algebra
-        windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
-        said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
-        warned = [
-            {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
-            for w in query.warnings[:MAX_SHOWN]
-        ]
-        told = {"errors": [], "warnings": warned, "more": len(query.warnings) - len(warned)}
-        return {"ok": True, "dialect": asked.spoken, **said, **told}
-    except QueryError as error:
-        wrong = {"message": error.message, **place_of(error)}
-    except UsageError as error:
-        wrong = {"message": error.message, "hint": error.hint}
-    return {"ok": False, "errors": [wrong], "warnings": []}
+    asked = await _asked(request)
+    return Json(await run_check(request, _task("check", asked, request)))
 
 
 async def explain(request: Request) -> Response:
     """A text at one of its stages: ast, algebra, optimized, physical (if none is said)."""
-    own, asked = served(request), await _asked(request)
+    asked = await _asked(request)
     stage = request.query_params.get("stage", "physical")
-    if stage not in _STAGES:
-        raise Problem(400, f"There is no stage {stage[:40]}.", hint=f"Known: {', '.join(_STAGES)}.")
-    async with own.planning:
-        text = await off_loop(lambda: _STAGES[stage](_prepared(asked, own)))
+    if stage not in STAGES:
+        raise Problem(400, f"There is no stage {stage[:40]}.", hint=f"Known: {', '.join(STAGES)}.")
+    text = await run_check(request, _task(stage, asked, request))
     return Response(text + "\n", media_type="text/plain")
 
 
-def _tree(query: Prepared) -> str:
-    unit = query.ast
-    return show_script(unit) if isinstance(unit, Script) else show_tree(unit)
-
-
-_STAGES: dict[str, Callable[[Prepared], str]] = {
-    "ast": _tree,
-    "algebra": lambda query: show_algebra(query.algebra),
-    "optimized": lambda query: show_algebra(query.optimized),
-    "physical": lambda query: show_operators(query.physical.root),
-}
+def _task(kind: str, asked: Asked, request: Request) -> Task:
+    """What a process that checks texts is asked about the text of a request."""
+    patterns = limits_of(request).patterns
+    return Task(kind, asked.text, asked.name, asked.dialect, _words(request), patterns)

@@ -24,7 +24,7 @@ from levada.server.live.events import FARTHEST, EventStream, wanted
 from levada.server.live.statements import StatementStream
 from levada.server.media import chosen, matches, number, wants_events, whole
 from levada.server.problems import Problem
-from levada.server.served import Served, off_loop, served
+from levada.server.served import Served, off_loop, served, slot_of
 from levada.sources.faults import reason
 
 FOREVER = "private, max-age=31536000, immutable"
@@ -115,7 +115,7 @@ def _no_query(name: str) -> Problem:
 async def _report(
     request: Request, found: Found, form: Format, media: str, *, cache: str
 ) -> Response:
-    async with served(request).reading:
+    async with slot_of(request, served(request).reading):
         data = await off_loop(lambda: content(form, found.query, [found]))
     tag = f'"{xxhash.xxh3_64_hexdigest(data)}"'
     report = found.ids[0]
@@ -137,7 +137,7 @@ async def _behind(
         data = content(form, query, found)
         return data, found[-1].ids[-1] if found else None
 
-    async with own.reading:
+    async with slot_of(request, own.reading):
         data, last = await off_loop(read)
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
     if gone is not None and after < gone:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from levada.engine.telling.archive import Archive
+from levada.server.checks.verdict import Task
+from levada.server.checks.workers import CheckWorkers
+from levada.server.fair_slots import FairSlots
 from levada.server.guard.tokens import Role, Token
 from levada.server.known import Facts
 from levada.server.live.feed import Feed
@@ -21,31 +24,38 @@ from levada.server.push.pusher import Pusher
 from levada.server.settings import Limits, Settings
 
 T = TypeVar("T")
+CHECKS = 4  # texts that are checked at once, each in a process
 
 
 @dataclass
 class Served:
-    """A checkpoint as it is served. ``planning``: texts that are planned at once; ``asking``:
+    """A checkpoint as it is served. ``checks``: texts that ``workers`` check at once; ``asking``:
     requests to the engine at once; ``reading``: answers that are read and written at once;
-    ``sparql``: queries over what is there, of which ``waiting`` are asked. ``counts``: what
-    ``/metrics`` tells of the server. ``pushers``: by the paths of streams. ``coming``: queries and
-    streams that the engine is asked to add, and the token that asks. ``turns``: of those who change
-    what has a name.
+    ``parsing``: large bodies and files that are parsed at once; ``sparql``: queries over what is
+    there. ``counts``: what ``/metrics`` tells of the server. ``pushers``: by the paths of streams.
+    ``coming``: queries and streams that the engine is asked to add, and the token that asks.
+    ``turns``: of those who change what has a name.
     """
 
     settings: Settings
     archive: Archive
     feed: Feed
     facts: Facts
-    planning: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
-    asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
-    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
-    sparql: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
-    waiting: int = 0
+    checks: FairSlots = field(default_factory=lambda: FairSlots(CHECKS, 2))
+    asking: FairSlots = field(default_factory=lambda: FairSlots(8, 4))
+    reading: FairSlots = field(default_factory=lambda: FairSlots(8, 4))
+    parsing: FairSlots = field(default_factory=lambda: FairSlots(4, 2))
+    sparql: FairSlots = field(default_factory=lambda: FairSlots(4, 2))
+    workers: CheckWorkers = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     pushers: dict[str, Pusher] = field(default_factory=dict)
     coming: dict[str, str] = field(default_factory=dict)
     turns: MutableMapping[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        folders = filter(None, (settings.root, settings.letters, settings.tokens))
+        self.workers = CheckWorkers(settings.root, [*folders], CHECKS)
 
 
 def served(request: HTTPConnection) -> Served:
@@ -77,6 +87,51 @@ def check_role(request: HTTPConnection, role: Role) -> None:
 async def off_loop(call: Callable[[], T]) -> T:
     """What takes long, on another thread."""
     return await asyncio.to_thread(call)
+
+
+@asynccontextmanager
+async def slot_of(request: Request, slots: FairSlots) -> AsyncIterator[None]:
+    """A slot of the request's token. Raises ``Problem`` 408 when the client goes before."""
+    token = token_of(request).name
+    if not slots.enter_now(token):
+        await while_there(request, slots.enter(token))
+    try:
+        yield
+    finally:
+        slots.leave(token)
+
+
+async def while_there(request: Request, run: Coroutine[Any, Any, T]) -> T:
+    """What ``run`` gives; it is cancelled when the client goes. The request's body has been read.
+    Raises ``Problem`` 408.
+    """
+    task = asyncio.ensure_future(run)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Problem(408, "The client has gone.")
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def run_check(request: Request, task: Task) -> Any:
+    """The answer to a task, from a process that checks texts. Raises ``Problem``."""
+    own, limits = served(request), limits_of(request)
+
+    async def run() -> Any:
+        async with own.checks.slot(token_of(request).name, limits.checks_waiting):
+            return await own.workers.run(task, limits)
+
+    return await while_there(request, run())
 
 
 async def text_of(request: Request) -> str:

@@ -37,7 +37,10 @@ class Limits:
     sparql_memory: int = 1 << 30
     sparql_dataset: int = 64 << 20  # N-Triples that a query is asked over
     sparql_answer: int = 64 << 20
-    sparql_waiting: int = 32  # queries that are asked at once
+    sparql_waiting: int = 32  # queries that one token asks at once
+    check_seconds: float = 10.0  # of CPU that the check of one text takes
+    check_memory: int = 512 << 20
+    checks_waiting: int = 32  # texts that one token has checked at once
     backlog: int = 64 << 20  # pushed and not read by the engine yet, of a stream
 
     def of(self, token: Token) -> Limits:
@@ -53,6 +56,7 @@ class Limits:
             body=min(own.body or self.body, self.body),
             text=min(own.text or self.text, self.text),
             sparql_seconds=min(own.seconds or self.sparql_seconds, self.sparql_seconds),
+            check_seconds=min(own.seconds or self.check_seconds, self.check_seconds),
         )
 
 

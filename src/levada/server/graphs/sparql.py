@@ -8,27 +8,31 @@ its own (``work``), within bounds of time, memory and size.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from levada.errors import UnsupportedError
 from levada.frozen import frozen
+from levada.server.checks.verdict import Task
 from levada.server.graphs.dataset import check_there, graphs_there, parts
 from levada.server.graphs.describe import description
 from levada.server.graphs.process import Ask, answer
-from levada.server.guard.weight import nodes
 from levada.server.media import preferred
 from levada.server.problems import Problem
-from levada.server.served import Served, body_of, limits_of, off_loop, served
+from levada.server.served import (
+    Served,
+    body_of,
+    limits_of,
+    off_loop,
+    run_check,
+    served,
+    token_of,
+    while_there,
+)
 from levada.server.settings import Limits
-from levada.syntax import parse
 from levada.syntax.sparql import ast
-from levada.translation.sparql.windows import iri
 
 FORM, DIRECT = "application/x-www-form-urlencoded", "application/sparql-query"
 SOLUTIONS = {
@@ -102,88 +106,51 @@ async def _answered(request: Request, asked: Asked) -> Response:
     if len(asked.text.encode()) > limits.text:
         told = f"The text of a query has at most {limits.text:,} bytes."
         raise Problem(413, told, limit="text")
-    async with own.planning:
-        unit = await off_loop(lambda: checked(asked.text))
-        there = await off_loop(lambda: graphs_there(own))
-    form, media = _chosen(request, unit)
-    wanted = _wanted(asked, unit, there)
+    checked = await run_check(request, Task("sparql", asked.text))
+    there = await off_loop(lambda: graphs_there(own))
+    form, media = _chosen(request, checked["form"])
+    wanted = _wanted(asked, checked["graphs"], there)
     ask = Ask(asked.text, form, _endpoint(request))
     if asked.default or asked.named:
         ask = Ask(asked.text, form, _endpoint(request), asked.default, asked.named)
-    data = await _while_there(request, _run(own, ask, wanted, limits))
+    token = token_of(request).name
+    data = await while_there(request, _run(own, ask, wanted, limits, token))
     shown = f"{media}; charset=utf-8" if media.startswith("text/") else media
     headers = {"Cache-Control": "no-store", "Vary": "Accept"}
     return Response(data, headers=headers, media_type=shown)
 
 
-async def _run(own: Served, ask: Ask, wanted: Sequence[str] | None, limits: Limits) -> bytes:
+async def _run(
+    own: Served, ask: Ask, wanted: Sequence[str] | None, limits: Limits, token: str
+) -> bytes:
     """A query among others: so many run at once, and so many wait."""
-    if own.waiting >= limits.sparql_waiting:
-        raise Problem(429, "Too many queries are asked.", headers={"Retry-After": "1"})
-    own.waiting += 1
-    try:
-        async with own.sparql:
-            found = await off_loop(lambda: parts(own, wanted))
-            return await answer(ask, found, limits)
-    finally:
-        own.waiting -= 1
+    async with own.sparql.slot(token, limits.sparql_waiting):
+        found = await off_loop(lambda: parts(own, wanted))
+        return await answer(ask, found, limits)
 
 
-async def _while_there(request: Request, run: Coroutine[Any, Any, bytes]) -> bytes:
-    """What ``run`` gives; it is ended when the client goes."""
-    task = asyncio.ensure_future(run)
-    gone = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise Problem(408, "The client has gone.")
-        return task.result()
-    finally:
-        for each in (task, gone):
-            each.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def checked(text: str) -> ast.QueryUnit:
-    """The tree of a text that may run here. Raises ``QueryError``."""
-    unit = parse(text, "rspql")
-    if unit.windows or unit.register is not None:
-        raise UnsupportedError(
-            "Windows are for queries that go on: here a text is answered once.",
-            span=(unit.register or unit.windows[0]).span,
-            hint="PUT /queries/NAME registers it.",
-        )
-    for node in nodes(unit):
-        if isinstance(node, ast.Service):
-            raise UnsupportedError("SERVICE is not there: nothing is fetched.", span=node.span)
-        if isinstance(node, ast.Window):
-            raise UnsupportedError("There are no windows here.", span=node.span)
-    return unit
-
-
-def _wanted(asked: Asked, unit: ast.QueryUnit, there: Sequence[str]) -> list[str] | None:
-    """The graphs of a query's dataset; None: all that there are, as nobody says which."""
+def _wanted(asked: Asked, said: Sequence[str], there: Sequence[str]) -> list[str] | None:
+    """The graphs of a query's dataset, which its text has ``said`` or the protocol; None: all that
+    there are, as nobody says which.
+    """
     if asked.default or asked.named:
         names = [*asked.default, *asked.named]
-    elif unit.datasets:
-        names = [iri(each.graph) for each in unit.datasets]
+    elif said:
+        names = [*said]
     else:
         return None
     check_there(names, there)
     return list(dict.fromkeys(names))
 
 
-def _chosen(request: Request, unit: ast.QueryUnit) -> tuple[str, str]:
-    """The word and the media type of the answer's format. Raises ``Problem`` 406."""
+def _chosen(request: Request, query: str) -> tuple[str, str]:
+    """The word and the media type of an answer's format, by the form of its query. Raises
+    ``Problem`` 406.
+    """
     able: Mapping[str, str] = SOLUTIONS
-    if isinstance(unit.form, ast.Construct | ast.Describe):
+    if query in (ast.Construct.__name__, ast.Describe.__name__):
         able = GRAPHS
-    elif isinstance(unit.form, ast.Select):
+    elif query == ast.Select.__name__:
         able = {**SOLUTIONS, **TABLES}
     return _fitting(request, able)
 

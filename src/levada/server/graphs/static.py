@@ -23,7 +23,7 @@ from levada.server.graphs.content import content_of, files_of, triples_sent
 from levada.server.media import matches, preferred
 from levada.server.problems import Json, Problem
 from levada.server.queries import pause
-from levada.server.served import Served, body_of, limits_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served, slot_of
 
 DEFAULT = "default"
 GIVES = ("application/n-triples", "text/turtle")
@@ -69,22 +69,23 @@ async def put_static(request: Request) -> Response:
     await _check_replaceable(own, graph)
     data = await body_of(request, limits_of(request).body, "A graph")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    async with own.planning:
+    async with slot_of(request, own.parsing):
         lines = await off_loop(lambda: triples_sent(data, media, graph or _BASE))
-    return await _tell(own, graph, lines)
+    return await _tell(request, graph, lines)
 
 
 async def delete_static(request: Request) -> Response:
     """Empties a static graph that was declared replaceable: it stays, with nothing in it."""
     own, graph = served(request), _graph(request)
     await _check_replaceable(own, graph)
-    return await _tell(own, graph, b"")
+    return await _tell(request, graph, b"")
 
 
-async def _tell(own: Served, graph: str | None, lines: bytes) -> Response:
+async def _tell(request: Request, graph: str | None, lines: bytes) -> Response:
     """What the engine answers. Raises ``Problem``, ``EngineError``."""
+    own = served(request)
     wish = Wish(new_id(), content=Content(graph))
-    async with own.asking:
+    async with slot_of(request, own.asking):
         answer = await off_loop(lambda: ask(own.settings.root, wish, pause, lines))
     if answer.refused:
         raise RefusedError(answer)

@@ -54,6 +54,7 @@ class EventStream:
         self._waits: asyncio.Future[None] | None = None
         self._over = self._woken = self._revoked = False
         self._sent = self._looked = 0.0
+        self._token = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends until the client, its token or a query goes; who asks for the head has that."""
@@ -61,6 +62,7 @@ class EventStream:
             await send(_START)
             await self._end(send)
             return
+        self._token = scope["token"].name
         gone = asyncio.create_task(self._await_end(receive))
         self._feed.clients += 1
         try:
@@ -143,7 +145,7 @@ class EventStream:
     async def _from_disk(self, query: str, topic: Topic, parts: list[bytes]) -> Sequence[Event]:
         """What a client that is behind has next; a gap first, if what follows is not kept."""
         pages, at = self._feed.pages, self._at[query]
-        async with pages.turns:
+        async with pages.turns.slot(self._token):
             found = await asyncio.to_thread(pages.behind, query, at, topic.since)
         gone = self._feed.archive.gone(query, topic.since)
         if gone is not None and gone > at and (not found or found[0].id > gone):

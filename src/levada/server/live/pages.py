@@ -7,7 +7,6 @@ than what is held is given whole: cut into pages it would be read again for each
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -22,10 +21,11 @@ from levada.engine.telling.archive import Archive, Found
 from levada.model.names import shown
 from levada.model.time import TIMELESS
 from levada.runtime.store.published import Entry
+from levada.server.fair_slots import FairSlots
 
 PAGE = 64 << 10  # bytes that are given at once
 HELD = 8 << 20  # bytes of epochs that are held for others
-TURNS = 2  # clients that read at once: the rest waits without a thread
+TURNS = 2  # clients of a token that read at once: the rest waits without a thread
 
 
 class Event(NamedTuple):
@@ -40,7 +40,7 @@ class Pages:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self.turns = asyncio.Semaphore(TURNS)
+        self.turns = FairSlots(2 * TURNS, TURNS)
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, int], list[Event]] = OrderedDict()
         self._size = 0

@@ -19,7 +19,7 @@ from levada.runtime.spool.push import PushLog, is_pushed
 from levada.server.problems import Json, Problem
 from levada.server.push.gate import as_lines, format_of_body, rows_of, whole_lines
 from levada.server.push.pusher import Body, Pusher
-from levada.server.served import Served, body_of, limits_of, off_loop, served
+from levada.server.served import Served, body_of, limits_of, off_loop, served, slot_of
 from levada.sources.messages.beside import time_said
 from levada.streams.beside import WATERMARK
 from levada.streams.stream_config import StreamConfig
@@ -48,7 +48,7 @@ async def push_rows(request: Request) -> Response:
         )
     data = await body_of(request, limits.body, "A body")
     if form or len(data) > SMALL:
-        async with own.planning:
+        async with slot_of(request, own.parsing):
             body = await off_loop(lambda: _judged(config, data, form, key, complete=complete))
     else:  # it is parsed with those that come beside it
         body = Body(config, whole_lines(config, data), key, complete)

@@ -32,6 +32,7 @@ from levada.server.served import (
     off_loop,
     one_by_one,
     served,
+    slot_of,
     token_of,
 )
 from levada.streams.formats import PUSH
@@ -72,7 +73,7 @@ async def _put(
     names = [of_stream(n) for n in own.facts.now().streams]
     with owners.adding(token, of_stream(name), names, limits_of(request)):
         stream = NewStream(name, PUSH, options, token.name)
-        answer = await _tell(own, Wish(new_id(), stream=stream))
+        answer = await _tell(request, Wish(new_id(), stream=stream))
         await _until(lambda: name in own.facts.now().streams)
     said = found | {"told": answer.told}
     return Json(said, 201, headers={"Location": f"/streams/{quote(name)}"})
@@ -94,7 +95,7 @@ async def _delete(request: Request, own: Served, name: str) -> Response:
         raise Problem(409, f"The stream {name} is not pushed: it is the operator's.")
     token = token_of(request)
     Owners(own.settings.root, own.coming).check_own(token, of_stream(name))
-    answer = await _tell(own, Wish(new_id(), leave=name, only=only_of(token)))
+    answer = await _tell(request, Wish(new_id(), leave=name, only=only_of(token)))
     own.pushers.pop(there.path, None)
     await _until(lambda: name not in own.facts.now().streams)
     return Json({"stream": name, "told": answer.told})
@@ -143,9 +144,10 @@ def _check_same(there: StreamConfig, asked: StreamConfig) -> None:
         )
 
 
-async def _tell(own: Served, wish: Wish) -> Answer:
+async def _tell(request: Request, wish: Wish) -> Answer:
     """What the engine answers. Raises ``RefusedError``, ``EngineError``."""
-    async with own.asking:
+    own = served(request)
+    async with slot_of(request, own.asking):
         answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
     if answer.refused:
         raise RefusedError(answer)

@@ -22,7 +22,7 @@ from levada.engine.telling.summary import StreamCounts
 from levada.errors import CheckpointError
 from levada.server.media import number
 from levada.server.problems import Json, Problem
-from levada.server.served import Served, off_loop, served
+from levada.server.served import Served, off_loop, served, slot_of
 from levada.sinks.letters import Letter
 
 MOST = 100  # letters in an answer
@@ -53,7 +53,7 @@ async def letters(request: Request) -> Json:
     """The newest late elements and dead letters, with their reasons and places."""
     own = served(request)
     wanted = _wanted(request)
-    async with own.planning:
+    async with slot_of(request, own.parsing):
         return Json(await off_loop(lambda: _answer(own, wanted)))
 
 

@@ -20,7 +20,7 @@ from levada.runtime.store.checkpoint import facts_of
 from levada.runtime.store.group_tables import GroupTables
 from levada.server.media import number, preferred
 from levada.server.problems import Json, Problem
-from levada.server.served import Served, off_loop, served
+from levada.server.served import Served, off_loop, served, slot_of
 from levada.server.way import JSON
 
 MOST = 1_000_000
@@ -31,7 +31,7 @@ async def topology(request: Request) -> Response:
     own = served(request)
     most = number(request, "most", 0, MOST)
     drawn = preferred(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
-    async with own.planning:
+    async with slot_of(request, own.parsing):
         found = (await off_loop(own.facts.now)).topology
         if found is None:
             raise Problem(404, "There is no plan yet.", hint="A query makes one.")

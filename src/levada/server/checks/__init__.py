@@ -1,0 +1,1 @@
+"""Checks of texts, in processes of their own."""

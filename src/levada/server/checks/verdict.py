@@ -1,0 +1,126 @@
+"""The tasks of a checking process: a text is checked, explained, or looked at before it is added or
+asked at ``/sparql``. What comes and goes is JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from levada.algebra.options import options_of
+from levada.algebra.show import show as show_algebra
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.prepare import Prepared, prepare
+from levada.errors import QueryError, UnsupportedError, UsageError
+from levada.plan.lowering.show import show_operators
+from levada.server.guard.weight import check_weight, nodes
+from levada.server.problems import place_of
+from levada.syntax import parse
+from levada.syntax import show as show_tree
+from levada.syntax.cql.ast import Script, show_script
+from levada.syntax.sparql import ast
+from levada.translation.sparql.windows import iri
+from levada.translation.warnings.warning import MAX_SHOWN
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A text and what is asked of it: ``check``, ``plan``, a stage of ``STAGES``, or ``sparql``.
+    ``words``: its options as the request says them. ``patterns``: how many it may have.
+    """
+
+    kind: str
+    text: str
+    name: str = "query"
+    dialect: str | None = None
+    words: dict[str, Any] = {}
+    patterns: int = 500
+
+    @property
+    def asked(self) -> Asked:
+        """The query that the text would be. Raises ``UsageError``."""
+        return Asked(self.text, self.name, self.dialect, options_of(self.words))
+
+
+def answer(task: Task, known: Callable[[], Known]) -> Any:
+    """The answer to a task, as JSON has it. Raises ``LevadaError``.
+
+    >>> answer(Task("check", "SELEC ?s {}"), Known)["ok"]
+    False
+    >>> answer(Task("sparql", "ASK { ?s ?p ?o }"), Known)
+    {'form': 'Ask', 'graphs': []}
+    """
+    if task.kind == "sparql":
+        return _sparql(task.text)
+    if task.kind == "check":
+        return _verdict(task, known())
+    query = _prepared(task, known())
+    if task.kind == "plan":
+        _ = query.physical
+        return None
+    return STAGES[task.kind](query)
+
+
+def _prepared(task: Task, known: Known) -> Prepared:
+    """A query that may be planned. Raises ``QueryError``, ``UsageError``."""
+    query = prepare(task.asked, known)
+    check_weight(query, task.patterns)
+    return query
+
+
+def _verdict(task: Task, known: Known) -> dict[str, Any]:
+    """The errors (one at the most: the first) and first warnings of a text; ``more``: how many
+    warnings follow.
+    """
+    try:
+        query = _prepared(task, known)
+        _ = query.physical
+        algebra = query.algebra
+        windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
+        said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
+        warned = [
+            {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
+            for w in query.warnings[:MAX_SHOWN]
+        ]
+        told = {"errors": [], "warnings": warned, "more": len(query.warnings) - len(warned)}
+        return {"ok": True, "dialect": query.asked.spoken, **said, **told}
+    except QueryError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise
+        wrong = {"message": error.message, **place_of(error)}
+    except UsageError as error:
+        wrong = {"message": error.message, "hint": error.hint}
+    return {"ok": False, "errors": [wrong], "warnings": []}
+
+
+def _sparql(text: str) -> dict[str, Any]:
+    """The form and the graphs of a text that may run at ``/sparql``. Raises ``QueryError``."""
+    unit = parse(text, "rspql")
+    if unit.windows or unit.register is not None:
+        raise UnsupportedError(
+            "Windows are for queries that go on: here a text is answered once.",
+            span=(unit.register or unit.windows[0]).span,
+            hint="PUT /queries/NAME registers it.",
+        )
+    for node in nodes(unit):
+        if isinstance(node, ast.Service):
+            raise UnsupportedError("SERVICE is not there: nothing is fetched.", span=node.span)
+        if isinstance(node, ast.Window):
+            raise UnsupportedError("There are no windows here.", span=node.span)
+    graphs = [iri(each.graph) for each in unit.datasets]
+    return {"form": type(unit.form).__name__, "graphs": graphs}
+
+
+def _tree(query: Prepared) -> str:
+    unit = query.ast
+    return show_script(unit) if isinstance(unit, Script) else show_tree(unit)
+
+
+STAGES: Mapping[str, Callable[[Prepared], str]] = {
+    "ast": _tree,
+    "algebra": lambda query: show_algebra(query.algebra),
+    "optimized": lambda query: show_algebra(query.optimized),
+    "physical": lambda query: show_operators(query.physical.root),
+}

@@ -8,10 +8,12 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import socket
+import struct
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -119,14 +121,35 @@ def server() -> Server:
 @contextmanager
 def without_conditions(url: str) -> Iterator[str]:
     """The same server as one that knows no ``If-None-Match``, as older ones do not."""
+    with passing(url, without=("if-none-match",)) as address:
+        yield address
+
+
+@contextmanager
+def passing(
+    url: str, *, without: Sequence[str] = (), fault: Callable[[str, bool], str] = lambda *_: ""
+) -> Iterator[str]:
+    """The address of a server that passes requests on ``without`` some headers. ``fault`` is asked
+    with method and path, before a request is passed on (False) and after it was done (True): it
+    says "reset", "cut", a status, or "" for none.
+    """
 
     class Passing(BaseHTTPRequestHandler):
         def _pass(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
-            given = {k: v for k, v in self.headers.items() if k.lower() != "if-none-match"}
-            found = httpx.request(
-                self.command, url + self.path, headers=given, content=self.rfile.read(size)
-            )
+            content, request = self.rfile.read(size), f"{self.command} {self.path}"
+            if (wrong := fault(request, False)) and wrong != "cut":
+                return self._fail(wrong)
+            given = {k: v for k, v in self.headers.items() if k.lower() not in without}
+            found = httpx.request(self.command, url + self.path, headers=given, content=content)
+            if wrong := wrong or fault(request, True):
+                if wrong != "cut":
+                    return self._fail(wrong)
+                self.send_response(found.status_code)
+                self.send_header("Content-Length", str(len(found.content) + 100))
+                self.end_headers()
+                self.wfile.write(found.content)
+                return self._fail("reset")
             self.send_response(found.status_code)
             for name, value in found.headers.items():
                 if name.lower() not in ("connection", "transfer-encoding", "content-length"):
@@ -134,18 +157,33 @@ def without_conditions(url: str) -> Iterator[str]:
             self.send_header("Content-Length", str(len(found.content)))
             self.end_headers()
             self.wfile.write(found.content)
+            return None
+
+        def _fail(self, wrong: str) -> None:
+            if wrong == "reset":
+                now = struct.pack("ii", 1, 0)  # no farewell
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+                self.connection.close()
+                self.close_connection = True
+                return
+            status, _, code = wrong.partition(" ")
+            text = f"<Error><Code>{code}</Code></Error>".encode()
+            self.send_response(int(status))
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
 
         def log_message(self, *args: Any) -> None:
             """Nothing."""
 
     for word in ("GET", "PUT", "POST", "DELETE", "HEAD"):
         setattr(Passing, f"do_{word}", Passing._pass)
-    passing = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
-    thread = threading.Thread(target=passing.serve_forever, daemon=True)
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
+    thread = threading.Thread(target=listening.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{passing.server_port}"
+        yield f"http://127.0.0.1:{listening.server_port}"
     finally:
-        passing.shutdown()
-        passing.server_close()
+        listening.shutdown()
+        listening.server_close()
         thread.join()

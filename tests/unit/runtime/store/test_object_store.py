@@ -4,6 +4,7 @@ or of the store it is restored on an empty folder, results equal; two drivers; w
 
 import os
 import random
+import re
 import shutil
 import sys
 import threading
@@ -28,7 +29,7 @@ from levada.runtime.store.verify import verify
 from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.streams import write_lines
-from s3_server import BUCKET, GATEWAY, KEY, SECRET, Moto, Server, without_conditions
+from s3_server import BUCKET, GATEWAY, KEY, SECRET, Moto, Server, passing, without_conditions
 from s3_server import server as started
 from turns import Turns, told
 
@@ -283,6 +284,47 @@ def test_no_permission(
     with pytest.raises(CheckpointError, match="these credentials may not") as caught:
         ran(data_in(tmp_path / "data"), tmp_path, place)
     assert KEY not in str(caught.value)
+
+
+FAULTS = ["reset", "cut", "500 InternalError", "503 SlowDown", "409 ConditionalRequestConflict"]
+REQUESTS = {
+    "create": "PUT .*/commits/0*2$",
+    "put": r"PUT /[^?]*/(?!commits/|probe/)\w+/[^/?]*$",
+    "probe": "PUT .*/probe/",
+    "list": "GET .*list-type",
+    "delete": "POST .*delete",
+}
+
+
+@pytest.mark.skipif(bool(GATEWAY), reason="It would find that its requests are not what was signed")
+@pytest.mark.parametrize("request_kind", REQUESTS)
+def test_a_fault_of_the_store_is_tried_again(
+    tmp_path: Path, place: str, server: Server, monkeypatch: pytest.MonkeyPatch, request_kind: str
+) -> None:
+    """Each fault meets the next requests of a kind, before the store does them and afterwards."""
+    pattern, left = re.compile(REQUESTS[request_kind]), [(f, d) for f in FAULTS for d in (0, 1)]
+    met: list[str] = []
+    monkeypatch.setattr("levada.runtime.store.remote.mirror.SWEPT", 1)
+    monkeypatch.setattr("levada.runtime.store.remote.objects.LONGEST_PAUSE", 0.1)
+
+    def fault(request: str, done: bool) -> str:
+        if not left or not pattern.search(request) or left[0][1] != done:
+            return ""
+        met.append(left.pop(0)[0])
+        return met[-1]
+
+    with passing(server.url, fault=fault) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        ran(data_in(tmp_path / "data"), tmp_path, place)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("LEVADA_CHECKPOINTS", str(other))
+    ran(tmp_path / "data", other, f"{place}-whole")
+    wanted = [wrong for wrong in FAULTS for _ in (0, 1)]
+    assert met == wanted[: len(met)]
+    assert len(met) >= 9, "a conflict behind what was done is its end"
+    assert reports(tmp_path) == reports(other)
 
 
 @pytest.mark.skipif(bool(GATEWAY), reason="It would find that its requests are not what was signed")

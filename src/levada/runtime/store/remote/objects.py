@@ -7,6 +7,9 @@ sentence.
     names     of a folder, in order
     delete    many at once
 
+A request that meets no answer, a cut one, or one that says "later" is sent again for a minute:
+all are safe to repeat. obstore does so for some of these faults only.
+
 Endpoint, region and credentials are what obstore finds in the environment (``AWS_*``, a web
 identity, the instance's role). They are never read here, and no text of the store's answer but its
 code gets into a sentence: an answer may repeat a key.
@@ -17,6 +20,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -29,6 +33,14 @@ from levada.runtime.store.remote.address import Address
 T = TypeVar("T")
 _NO_BUCKET = "NoSuchBucket"
 PATIENCE = 60  # s for which a request is tried again
+FIRST_PATIENCE = 5  # s, as long as no request has had an answer: an address may be wrong
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # s
+_LATER = {408, 409, 425, 429}
+"""Statuses below 500 that ask to try again."""
+_LATER_CODES = {
+    "ConditionalRequestConflict", "InternalError", "OperationAborted", "RequestTimeout",
+    "ServiceUnavailable", "SlowDown", "Throttling",
+}  # fmt: skip
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _STATUS = re.compile(r"status code: (\d{3}|\d{3} [A-Za-z ]{1,40})|with status (\d{3})")
 
@@ -54,6 +66,15 @@ class Objects:
         self._do: Any = obstore
         self._errors: Any = obstore.exceptions
         self._failed = (obstore.exceptions.BaseError, OSError)
+        self._final = (
+            obstore.exceptions.NotFoundError,
+            obstore.exceptions.NotSupportedError,
+            obstore.exceptions.PermissionDeniedError,
+            obstore.exceptions.UnauthenticatedError,
+            FileNotFoundError,
+            PermissionError,
+        )
+        self._answered = False
         try:
             self._store: Any = obstore.store.S3Store(
                 address.bucket,
@@ -68,13 +89,25 @@ class Objects:
         """Creates an object; False if there is one. A request that is tried again may find what it
         has made itself: so ask who holds what.
         """
+
+        def created() -> bool:
+            try:
+                self._do.put(self._store, name, data, mode="create", use_multipart=False)
+            except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
+                self._check_exists(name)
+                return False
+            return True
+
+        return self._tried(created, "written")
+
+    def _check_exists(self, name: str) -> None:
+        """Raises ``OSError`` if an object that is said to exist does not: two requests for it met
+        (409), which obstore reports as it does one that comes too late (412).
+        """
         try:
-            self._do.put(self._store, name, data, mode="create", use_multipart=False)
-        except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
-            return False
-        except self._failed as error:
-            raise self._refusal(error, "written") from None
-        return True
+            self._do.head(self._store, name)
+        except (self._errors.NotFoundError, FileNotFoundError):
+            raise OSError("ConditionalRequestConflict") from None
 
     def put(self, name: str, data: bytes | Path) -> None:
         """An object of this content."""
@@ -111,7 +144,8 @@ class Objects:
         drivers could commit the same epoch. Costs three small requests.
         """
         name = f"probe/{secrets.token_hex(8)}"
-        first = self.create(name, b"1")
+        # a create that is sent again finds what it has made itself
+        first = self.create(name, b"1") or self.get(name) == b"1"
         if not first or self.create(name, b"2"):
             self.delete([name])
             raise self._unconditional()
@@ -125,10 +159,21 @@ class Objects:
         )
 
     def _tried(self, call: Callable[[], T], what: str, name: str = "") -> T:
-        try:
-            return call()
-        except self._failed as error:  # nor its text in a traceback
-            raise self._refusal(error, what, name) from None
+        """Calls until there is an answer: for a minute, or for seconds if there was none yet."""
+        patience, pause = PATIENCE if self._answered else FIRST_PATIENCE, FIRST_PAUSE
+        end = time.monotonic() + patience
+        while True:
+            try:
+                answer = call()
+            except self._failed as error:  # nor its text in a traceback
+                last = isinstance(error, self._final) or not _asks_again(str(error))
+                if last or time.monotonic() + pause > end:
+                    raise self._refusal(error, what, name) from None
+            else:
+                self._answered = True
+                return answer
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _absent(self, error: BaseException, what: str, name: str) -> CheckpointError:
         if not name or _NO_BUCKET in str(error):
@@ -160,6 +205,20 @@ class Objects:
             hint="Start again when it answers: a run goes on after its last epoch, if it has had "
             "any.",
         )
+
+
+def _asks_again(text: str) -> bool:
+    """Whether a failed request may do better later.
+
+    >>> [_asks_again(t) for t in ("connection reset", "with status 503", "with status 400")]
+    [True, True, False]
+    """
+    if found := _CODE.search(text):
+        return found[1] in _LATER_CODES
+    if found := _STATUS.search(text):
+        status = int((found[1] or found[2])[:3])
+        return status >= 500 or status in _LATER
+    return True
 
 
 def _reason(text: str) -> str:

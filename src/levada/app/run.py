@@ -16,7 +16,7 @@ import psutil
 
 from levada.app.app_file import STDOUT, App
 from levada.app.prepare import queries_of
-from levada.app.signals import stopped_by_signals
+from levada.app.signals import Stopped, stopped_by_signals
 from levada.app.standby import check_columns, take_turn
 from levada.emission.formats import Format, check_fits, check_state, check_stdout
 from levada.engine.asked import note
@@ -30,6 +30,7 @@ from levada.errors import QueryFailureError
 from levada.model.counts import check_partitions
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.publishing.tables import StateFiles
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import read_ledger
 from levada.sinks import Sink
@@ -57,6 +58,7 @@ def run_app(
     spark: Any = None,
     standby: float = 0.0,
     endless: bool = False,
+    accept_changes: bool = False,
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
 
@@ -66,7 +68,7 @@ def run_app(
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
     signal ends the process at once (``signals``). ``keep``: how long results stay for others;
     ``published``: they go somewhere beside. ``standby``: waits first until the engine on the
-    checkpoint has been silent for so many seconds.
+    checkpoint has been silent for so many seconds. ``accept_changes``: as ``Engine.start`` has it.
     """
     form = Format(app.options.format)
     out = Path(app.options.out)
@@ -88,16 +90,15 @@ def run_app(
         _tell(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
-        checkpoint = take_turn(engine, standby, stopped) if standby else engine._open()
+        checkpoint = _open(engine, standby, stopped, accept_changes=accept_changes)
         if checkpoint is None:
             return Summary(note="It has waited as a standby, and was stopped.")
         before = checkpoint.last
         if on_results is None and published:
             owner, alone = checkpoint.facts.id, not standby
             held.enter_context(claimed(out, owner, overwrite=overwrite, alone=alone))
-        waits = endless or app.streams or any(static.reload for static in app.static)
-        waits = waits or bool(read_ledger(engine.root).streams)
-        engine.start(once=once or not waits, keep_open=keep_open)
+        ends = once or not (endless or _waits(app, engine.root))
+        engine.start(once=ends, keep_open=keep_open, accept_changes=accept_changes)
         while not engine.await_end(POLL):
             if progress is not None:
                 progress(engine.progress())
@@ -108,6 +109,21 @@ def run_app(
         found = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
         unread = _unread(engine, app) if once else {}
         return replace(found, letters=_kept_letters(app, engine.root), unread=unread)
+
+
+def _open(
+    engine: Engine, standby: float, stopped: Stopped, *, accept_changes: bool
+) -> Checkpoint | None:
+    """The checkpoint; of a ``standby`` once it is its turn."""
+    if standby:
+        return take_turn(engine, standby, stopped, accept_changes=accept_changes)
+    return engine._open()
+
+
+def _waits(app: App, root: Path) -> bool:
+    """Whether anything may come after the start."""
+    again = any(static.reload for static in app.static)
+    return bool(app.streams) or again or bool(read_ledger(root).streams)
 
 
 def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, end: End) -> Engine:

@@ -9,6 +9,7 @@ import platform
 import time
 import warnings
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from levada.app.app_file import App
@@ -16,6 +17,7 @@ from levada.app.signals import Stopped
 from levada.engine.driving.tempo import wall
 from levada.engine.engine import Engine
 from levada.engine.registry import Registry
+from levada.engine.since_last_run import check_streams
 from levada.engine.suspended import read_suspended
 from levada.errors import UsageError, near
 from levada.model.names import is_derived
@@ -34,23 +36,28 @@ from levada.sinks.atomic import make_folders
 LOOK = 0.1  # s between two looks at the pulse
 
 
-def take_turn(engine: Engine, lease: float, stopped: Stopped) -> Checkpoint | None:
+def take_turn(
+    engine: Engine, lease: float, stopped: Stopped, *, accept_changes: bool = False
+) -> Checkpoint | None:
     """The checkpoint, once it is this process's turn; None if it is stopped before. Of several that
     wait one gets it, and the others wait for that one. Raises as ``await_turn``.
     """
-    while (at := await_turn(engine.root, engine._registry, lease, stopped)) is not None:
+    wait = partial(await_turn, accept_changes=accept_changes)
+    while (at := wait(engine.root, engine._registry, lease, stopped)) is not None:
         with suppress(TurnError):
             return engine._open(locked=False, behind=at)
     return None
 
 
-def await_turn(root: Path, registry: Registry, lease: float, stopped: Stopped) -> int | None:
+def await_turn(
+    root: Path, registry: Registry, lease: float, stopped: Stopped, *, accept_changes: bool = False
+) -> int | None:
     """Waits until the engine on the checkpoint has left, or has been silent for ``lease`` seconds
     by this process's clock: the number of the newest commit then; None if this one is ``stopped``
     before. Raises ``UsageError``, ``CheckpointError``: it could not go on from there.
     """
     make_folders(root)
-    check_same(root, registry)
+    check_same(root, registry, accept_changes=accept_changes)
     _tell(root, lease)
     watch, sign = Watch(root, lease, time.monotonic), _sign(root)
     signed = -INTERVAL
@@ -65,7 +72,7 @@ def await_turn(root: Path, registry: Registry, lease: float, stopped: Stopped) -
                 signed = time.monotonic()
                 with suppress(OSError):  # then nobody sees it; it takes over all the same
                     sign.renew()
-        check_same(root, registry)
+        check_same(root, registry, accept_changes=accept_changes)
         return at
     finally:
         sign.close()
@@ -85,9 +92,9 @@ def _tell(root: Path, lease: float) -> None:
     )
 
 
-def check_same(root: Path, registry: Registry) -> None:
+def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) -> None:
     """Raises ``UsageError`` if the engine on the checkpoint runs other queries over other streams,
-    ``CheckpointError`` if its format is another.
+    or with options that would mix with these; ``CheckpointError`` if its format is another.
     """
     if not (root / "levada.json").exists():
         check_free(root)
@@ -106,6 +113,8 @@ def check_same(root: Path, registry: Registry) -> None:
     kept = [name for name in topology.streams if not is_derived(name) and name not in came]
     streams = dict.fromkeys([*kept, *(n for n, left in ledger.left.items() if left.declared)], "")
     _check("stream", streams, dict.fromkeys(registry.streams, ""))
+    if not accept_changes:
+        check_streams(root, manifest, registry.streams.values(), ())
 
 
 def _check(kind: str, known: dict[str, str], given: dict[str, str]) -> None:

@@ -96,6 +96,7 @@ def _run(
     share_limit: w.ShareLimit = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
+    accept_changes: o.AcceptChanges = False,
     standby: o.Standby = False,
     lease: o.Lease = None,
     progress: o.ShowProgress = None,
@@ -121,7 +122,7 @@ def _run(
         assemble(replace(given, options={**given.options, **options}, to=tuple(to or ()))),
         Mode(
             once, keep_open, overwrite, progress, watch=watch, times=times, keep=keep or "",
-            standby=standby, lease=lease,
+            standby=standby, lease=lease, accept_changes=accept_changes,
         ),
     )  # fmt: skip
     if summary_.exit_code:

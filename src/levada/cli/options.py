@@ -335,6 +335,14 @@ KeepOpen = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+AcceptChanges = Annotated[
+    bool,
+    typer.Option(
+        "--accept-changes",
+        help="Go on though options of streams changed the meaning of what windows hold.",
+        rich_help_panel=RUNNING,
+    ),
+]
 Standby = Annotated[
     bool,
     typer.Option(

@@ -38,6 +38,7 @@ class Mode:
     stay for other processes ("": no longer than files need them). ``published``: they go to
     standard output or into files, too. ``standby``: waits for its turn, for which the engine at
     work must be silent for a ``lease``. ``endless``: streams may come, so it ends when it is told.
+    ``accept_changes``: options of streams may change the meaning of what windows hold.
     """
 
     once: bool = False
@@ -51,6 +52,7 @@ class Mode:
     standby: bool = False
     lease: str | None = None
     endless: bool = False
+    accept_changes: bool = False
 
     @property
     def silence(self) -> float:
@@ -187,6 +189,7 @@ def run_with(
             published=published,
             standby=mode.silence,
             endless=mode.endless,
+            accept_changes=mode.accept_changes,
         )
     finally:
         if show is not None:
@@ -213,6 +216,7 @@ def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
             on_results=watching,
             keep=mode.keep,
             standby=mode.silence,
+            accept_changes=mode.accept_changes,
         )
     finally:
         watching.close()

@@ -28,7 +28,15 @@ from levada.engine.driving.totals import Totals
 from levada.engine.isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
 from levada.engine.requests import Requests
-from levada.engine.since_last_run import StaticStamps, drop_other, edited, note_of_ended, version_of
+from levada.engine.since_last_run import (
+    StaticStamps,
+    check_streams,
+    drop_other,
+    edited,
+    note_of_ended,
+    tell_streams,
+    version_of,
+)
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
 from levada.engine.watchdog import End, Watchdog, cpu_limit
@@ -101,6 +109,7 @@ class Driver:
         self._spools, self._tempo = inputs.spools, tempo
         self.before = checkpoint.last  # this run
         self.streams = Streams(checkpoint, self._registry, self._spools, once=tempo.once)
+        self._compare_streams(checkpoint)
         self.streams.restore()
         self._requests = Requests(checkpoint.root, inputs, self.streams)
         self._requests.restore(once=tempo.once)
@@ -140,6 +149,13 @@ class Driver:
         self._note = WorkNote(checkpoint.root)
         self._begin_loop(checkpoint)
         self._heart = Heart(checkpoint, self.loop.wake, self._away)
+
+    def _compare_streams(self, checkpoint: Checkpoint) -> None:
+        """Compares the options of streams with those of the run before, ere anything is written."""
+        declared, strangers = list(self._registry.streams.values()), self.streams.strangers
+        if not self._tempo.accept_changes:
+            check_streams(checkpoint.root, checkpoint.last, declared, strangers)
+        tell_streams(checkpoint.root, checkpoint.last, declared, strangers)
 
     def start(self, held: ExitStack) -> None:
         """Starts the epochs, which end when ``held`` does."""

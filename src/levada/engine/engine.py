@@ -255,8 +255,13 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
 
     # -- running --
 
-    def start(self, *, once: bool = False, keep_open: bool = False) -> None:
-        """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``)."""
+    def start(
+        self, *, once: bool = False, keep_open: bool = False, accept_changes: bool = False
+    ) -> None:
+        """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``).
+        ``accept_changes``: goes on though options of streams changed the meaning of what windows
+        hold; else that is a ``UsageError``.
+        """
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
         try:
@@ -266,7 +271,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
             tempo = Tempo(
                 self._interval, self._epoch_rows, once, keep_open, self._limits, self._slices,
                 placed, self._balancing, own, follow, self._delay, self._bound, self._degree,
-                self._memory,
+                self._memory, accept_changes,
             )  # fmt: skip
             self._start(tempo)
         except BaseException:

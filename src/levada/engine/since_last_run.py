@@ -10,31 +10,37 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import xxhash
 
-from levada.errors import CheckpointError
+from levada.errors import CheckpointError, UsageError
 from levada.intake.static_files import StaticFile
 from levada.intake.tables.sniff import kept, with_columns
 from levada.model.time import MIN, instant
 from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.context import Setup, load_setup
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget
 from levada.runtime.store.durable import delete, replace_file
-from levada.runtime.store.manifest import Intention
+from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
 from levada.runtime.store.reign.rollback import OPEN, TOLD
 from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.source import check_grown
+from levada.streams.option_changes import MIXING, OptionChange, option_changes
 from levada.streams.stream_config import StreamConfig
 
 STAMPS = "static-stamps.json"
 Stamp = tuple[int, int]  # size, time (ns)
+ACCEPT = (
+    "Name the options as before, use a new checkpoint, or accept that windows mix both: "
+    "--accept-changes, or accept_changes=True of Engine.start."
+)
 
 
 def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamConfig:
@@ -47,6 +53,69 @@ def columns_of(config: StreamConfig, checkpoint: Checkpoint | None) -> StreamCon
             if before.name == config.name:
                 return kept(config, before)
     return with_columns(config)
+
+
+def check_streams(
+    root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
+) -> None:
+    """Refuses options of streams that would mix two meanings in one window. ``strangers``: names
+    that other streams had in the run before. Raises ``UsageError``.
+    """
+    told = [
+        f"{_changed(name, changes)} One window would hold elements of both runs."
+        for name, changes in _changes(root, last, configs, strangers)
+        if _has_elements(last, name) and any(change.effect in MIXING for change in changes)
+    ]
+    if told:
+        raise UsageError(" ".join(told), hint=ACCEPT)
+
+
+def tell_streams(
+    root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
+) -> None:
+    """Warns of each stream whose options have changed, with the effect on old state."""
+    for name, changes in _changes(root, last, configs, strangers):
+        effects = dict.fromkeys(change.effect.value for change in changes)
+        if not _has_elements(last, name):
+            effects = {"None of its elements had been read.": None}
+        warnings.warn(f"{_changed(name, changes)} {' '.join(effects)}", stacklevel=2)
+
+
+def _changed(name: str, changes: Sequence[OptionChange]) -> str:
+    return (
+        f"The stream {name} has other options than in the run before on this checkpoint: "
+        f"{'; '.join(map(str, changes))}."
+    )
+
+
+def _has_elements(last: Manifest | None, name: str) -> bool:
+    """Whether elements of a stream have been read; an epoch that is only begun reads some."""
+    return last is None or last.streams.get(name, StreamRecord()).elements > 0
+
+
+def _changes(
+    root: Path, last: Manifest | None, configs: Iterable[StreamConfig], strangers: Collection[str]
+) -> Iterator[tuple[str, list[OptionChange]]]:
+    """The streams that have other options than in the last epoch, and these."""
+    setup = None if last is not None and last.ended else _last_setup(root, last)
+    before = {} if setup is None else {config.name: config for config in setup.streams}
+    for config in configs:
+        if config.name not in before or config.name in strangers:
+            continue
+        if changes := option_changes(before[config.name], config):
+            yield config.name, changes
+
+
+def _last_setup(root: Path, last: Manifest | None) -> Setup | None:
+    """The streams of the last epoch, also if that is begun and not committed; None: there is none,
+    or a first epoch which begins anew with other options.
+    """
+    with suppress(CheckpointError, msgspec.MsgspecError):
+        ahead = msgspec.json.decode(read_sealed(root / OPEN), type=Intention)
+        goes_on = ahead.deadly if last is None else ahead.epoch > last.epoch
+        if goes_on and ahead.setup:
+            return load_setup(str(root / ahead.setup))
+    return load_setup(str(root / last.setup)) if last is not None and last.setup else None
 
 
 def note_of_ended(
@@ -82,13 +151,13 @@ def drop_other(
     try:
         ahead = msgspec.json.decode(read_sealed(path), type=Intention)
         known = checkpoint.load_topology(ahead.plan)[1]
-        read = {(c.name, c.path) for c in checkpoint.setup(ahead.setup).streams}
+        read = {c.name: c for c in checkpoint.setup(ahead.setup).streams}
     except (CheckpointError, msgspec.MsgspecError):
         return  # whoever runs it says what is wrong
     if ahead.deadly:  # what it died of has been found out, and is set aside
         return
     asked = {name: query.identity for name, query in queries.items()}
-    if known != asked or read != {(c.name, c.path) for c in configs}:
+    if known != asked or read != {c.name: c for c in configs}:
         forget(checkpoint.root)
         (checkpoint.root / TOLD).unlink(missing_ok=True)
         delete(path)

@@ -377,6 +377,7 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(
         "on_results": None,
         "standby": 0.0,
         "endless": False,
+        "accept_changes": False,
     }
     assert json.loads((tmp_path / "s.json").read_text())["streams"]["A"]["late"] == 1
     out, err = capsys.readouterr()

@@ -24,11 +24,11 @@ def counts(more: str = "") -> str:
     ).text
 
 
-def run(root: Path, text: str, file: str = "s.nt") -> list[int]:
+def run(root: Path, text: str, file: str = "s.nt", **options: Any) -> list[int]:
     """What it has counted, in its first report."""
     sink = MemorySink()
     with Engine(spark=False, checkpoint=root / "ck", sink=sink) as engine:
-        engine.stream(S, root / file)
+        engine.stream(S, root / file, **options)
         engine.register(text, name="q")
         engine.start(once=True)
         engine.await_end()
@@ -66,3 +66,8 @@ def test_another_query_begins_with_the_first_element(failed: Path) -> None:
 
 def test_another_place_is_read_alone(failed: Path) -> None:
     assert run(failed, counts(), "t.nt") == [3, 1]
+
+
+@pytest.mark.filterwarnings("error")
+def test_another_option_of_the_stream_reads_all_anew(failed: Path) -> None:
+    assert run(failed, counts(), unit="s") == [1, 1], "a window of 4 s holds one element"

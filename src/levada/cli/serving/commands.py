@@ -81,6 +81,7 @@ def _serve(
     limits: o.Limits = None,
     memory: o.Memory = None,
     partitions: o.Partitions = None,
+    accept_changes: o.AcceptChanges = False,
     progress: o.ShowProgress = None,
 ) -> None:
     """Run an application as a server: others look at its queries and results over HTTP, add
@@ -103,11 +104,19 @@ def _serve(
         "partitions": partitions,
     }
     if read_only is not None:
-        more = {"keep": keep, "overwrite": overwrite, "progress": progress}
+        more = {
+            "keep": keep,
+            "overwrite": overwrite,
+            "accept_changes": accept_changes,
+            "progress": progress,
+        }
         serve_only(read_only, listen, tokens, beside=_names(given, {**options, **more}))
         return
     app = assemble(replace(given, options={**given.options, **options}))
-    wish = Wish(listen, tokens, keep or "1h,1GB", overwrite=overwrite, progress=progress)
+    wish = Wish(
+        listen, tokens, keep or "1h,1GB", overwrite=overwrite, progress=progress,
+        accept_changes=accept_changes,
+    )  # fmt: skip
     if code := serve(app, wish):
         raise typer.Exit(code)
 

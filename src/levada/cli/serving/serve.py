@@ -32,13 +32,14 @@ NEEDED = ("starlette", "uvicorn", "httptools", "websockets")
 
 @frozen
 class Wish:
-    """How to serve. ``keep``: how long results stay."""
+    """How to serve. ``keep``: how long results stay. ``accept_changes``: as ``Mode`` has it."""
 
     listen: str
     tokens: Path | None
     keep: str
     overwrite: bool = False
     progress: bool | None = None
+    accept_changes: bool = False
 
 
 def serve_only(
@@ -98,7 +99,7 @@ def serve(app: App, wish: Wish) -> int:
     published = app.options.out != STDOUT
     mode = Mode(
         overwrite=wish.overwrite, progress=wish.progress, keep=wish.keep, published=published,
-        endless=True,
+        endless=True, accept_changes=wish.accept_changes,
     )  # fmt: skip
     with Beside(settings, made, _say).running():
         return run_with(run_app, app, mode).exit_code

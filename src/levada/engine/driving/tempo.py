@@ -33,6 +33,7 @@ class Tempo:
     ``cores``: on which (0: as many as partitions). ``follow``: has somebody told of each new
     placement, where one is learned. ``bound``: to which processors tasks are. ``degree``: who says
     how many partitions there are (``costs.degree``). ``memory``: of one task.
+    ``accept_changes``: options of streams may change the meaning of what windows hold.
     """
 
     interval: int
@@ -49,6 +50,7 @@ class Tempo:
     bound: Bound | None = None
     degree: str = GIVEN
     memory: Memory = field(default_factory=Memory)
+    accept_changes: bool = False
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""

@@ -93,15 +93,10 @@ def with_columns(config: StreamConfig) -> StreamConfig:
 
 
 def kept(config: StreamConfig, before: StreamConfig) -> StreamConfig:
-    """A stream with what was found of it at the first start."""
-    return replace(
-        config,
-        schema=before.schema,
-        time=before.time,
-        unit=before.unit,
-        time_format=before.time_format,
-        separator=before.separator,
-    )
+    """A stream with what was found of it at the first start; what the user has said stays."""
+    unsaid = {"time": "field:ts", "unit": "ms", "time_format": "", "separator": ","}
+    found = [name for name, value in unsaid.items() if getattr(config, name) == value]
+    return replace(config, schema=before.schema, **{n: getattr(before, n) for n in found})
 
 
 def _settled(config: StreamConfig, found: Sniffed) -> StreamConfig:

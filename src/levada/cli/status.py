@@ -127,6 +127,7 @@ def tell(status: Status) -> dict[str, object]:
         "lost": status.lost,
         "standby": [asdict(one) for one in status.standby],
         "away": [asdict(one) for one in status.away],
+        "clock": status.clock,
         "balance": None if status.balance is None else asdict(status.balance),
         "carried": None if status.carried is None else asdict(status.carried),
         "static": None if status.static is None else _read(status.static),
@@ -167,6 +168,7 @@ def show(status: Status) -> RenderableType:
         *map(Text, [f"Added while an engine ran: {', '.join(status.added)}."] * bool(status.added)),
         *map(Text, remarks(status.streams)),
         *(Text(f"{one.why.rstrip('.')}, since {instant(one.since)}.") for one in status.away),
+        *map(Text, [status.clock] * bool(status.clock)),
         table(("query", "results", "watermark", "next report"), queries),
     ]
     for q in status.queries:

@@ -23,7 +23,7 @@ from levada import kernels
 from levada.engine.driving.inputs import Inputs
 from levada.engine.driving.publishing import Publishing, Tell
 from levada.engine.driving.streams import Streams
-from levada.engine.driving.tempo import Tempo, wall
+from levada.engine.driving.tempo import Tempo, elapsed, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
@@ -190,6 +190,7 @@ class Driver:
             publish=self._publishing.publish,
             admission=self._tempo.admission(),
             wall=wall,
+            elapsed=elapsed,
             due=self.publication.due,
             limits=self._limits,
             slices=self._tempo.slices,

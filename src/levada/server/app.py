@@ -39,7 +39,7 @@ LOOK = 1.0  # s between two looks at the file of tokens
 PLAIN = "text/plain"
 STATUS = (
     "epoch", "ended", "engine", "age", "streams", "queries", "suspended", "outputs", "away",
-    "token_faults",
+    "token_faults", "clock",
 )  # fmt: skip
 PROTOCOL = ("query", "default-graph-uri", "named-graph-uri")
 QUERY = ("application/sparql-query", "application/cql", "text/plain")

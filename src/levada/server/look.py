@@ -78,6 +78,7 @@ def _told(own: Served) -> dict[str, Any]:
         "suspended": found.suspended,
         "outputs": [asdict(one) | {"age": _since(one.oldest)} for one in found.outputs],
         "away": [asdict(one) | {"age": _since(one.since)} for one in found.away],
+        "clock": found.clock,
     }
 
 

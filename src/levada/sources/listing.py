@@ -48,7 +48,7 @@ class Listing:
     def look(self) -> tuple[list[Found], Collection[str]]:
         """New files, by name, and the names of those that are gone. Raises as ``list_files``."""
         now, changed = self._clock(), _time_of_change(self._path)
-        if changed is not None and changed == self._changed and now - self._looked < _TRUSTED:
+        if changed is not None and changed == self._changed and 0 <= now - self._looked < _TRUSTED:
             return [], ()
         certain = changed is not None and now - changed[1] > (
             _FINE if changed[1] % 1_000_000_000 else _COARSE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,10 +16,11 @@ import pytest
 from awaiting import PATIENCE, until
 from levada import Engine
 from levada.errors import SinkError, UsageError
-from levada.runtime.spool.push import PushLog
+from levada.runtime.spool.push import REMEMBERED, PushLog
 from levada.server.settings import Limits, Settings
 from levada.streams.formats import PUSH
 from levada.streams.stream_config import StreamConfig
+from levada.testing.streams import ManualClock
 from serving import last_report, served
 
 QUADS = {"Content-Type": "application/n-quads"}
@@ -143,12 +145,42 @@ def test_a_key_is_one_bodys(client: httpx.Client) -> None:
     until(partial(read, client, "s", 2))
 
 
-def test_a_key_of_long_ago_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_of_long_ago_is_new(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    clock = ManualClock()
+    log = PushLog(tmp_path / "data", "nq", clock)
+    log.append(b"x\n", {"one": "x"})
+    clock.advance(REMEMBERED)
+    assert log.said("one") == "x"
+    clock.advance(1)
+    assert log.said("one") is None
+    log.append(b"y\n", {"two": "y"})
+    assert [path.name for path in (tmp_path / "keys").iterdir()] == ["000000000000002"]
+
+
+def test_a_step_of_the_clock_forgets_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").mkdir()
     log = PushLog(tmp_path / "data", "nq")
     log.append(b"x\n", {"one": "x"})
+    ahead = time.time() + 86_400
+    monkeypatch.setattr(time, "time", lambda: ahead)
+    monkeypatch.setattr(time, "time_ns", lambda: int(ahead * 10**9))
+    log.append(b"y\n", {"two": "y"})
+    assert (log.said("one"), log.said("two")) == ("x", "y")
+    again = PushLog(tmp_path / "data", "nq")
+    assert (again.said("one"), again.said("two")) == ("x", "y"), "also in the next life"
+
+
+def test_the_age_of_a_key_of_a_life_before_counts_from_the_start(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    PushLog(tmp_path / "data", "nq", ManualClock(10**9)).append(b"x\n", {"one": "x"})
+    clock = ManualClock()
+    log = PushLog(tmp_path / "data", "nq", clock)
+    clock.advance(REMEMBERED)
     assert log.said("one") == "x"
-    monkeypatch.setattr("levada.runtime.spool.push.REMEMBERED", -1.0)
+    clock.advance(1)
     assert log.said("one") is None
 
 

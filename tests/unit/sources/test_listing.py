@@ -117,6 +117,17 @@ def test_a_time_of_change_is_believed_for_a_while_only(folder: Path) -> None:
     assert new(listed) == ["b"]
 
 
+def test_a_time_of_change_is_not_believed_when_the_clock_went_back(folder: Path) -> None:
+    clock = Clock()
+    listed = Listing("s", str(folder), clock)
+    clock.now = 90_000 * SECOND
+    touch(folder, "a", at=SECOND)
+    assert new(listed) == ["a"]
+    touch(folder, "b", at=SECOND)
+    clock.now = 10 * SECOND
+    assert new(listed) == ["b"]
+
+
 def test_only_new_files_and_those_that_may_grow_are_looked_at(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from levada.engine.delivery.deliveries import KEEP, Deliveries, Shape
 from levada.engine.driver import Driver
-from levada.engine.driving.tempo import wall
 from levada.engine.query import Query
 from levada.engine.registry import Registry
 from levada.errors import UsageError
+from levada.model.clock import counting_clock
 from levada.runtime.store.checkpoint import Checkpoint, facts_of, plan_of
 from levada.runtime.store.published import Index, Keep
 
@@ -57,5 +57,5 @@ class Delivers:
         """
         plans = partial(plan_of, root, facts_of(root))
         kept = self._kept or Keep.of(KEEP)
-        opened = partial(Index, root, kept, wall, plans, self._deliveries.needed)
+        opened = partial(Index, root, kept, counting_clock(), plans, self._deliveries.needed)
         return opened() if self._kept or self._deliveries.all else None, opened

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import field
 
 from levada.errors import UsageError
 from levada.frozen import frozen
+from levada.model.clock import CLOCK
 from levada.model.durations import parse_duration
 from levada.model.limits import Memory, QueryLimits
 from levada.runtime.balance.balancing import Balancing
@@ -59,7 +59,7 @@ class Tempo:
     def degrees(self, executor: Executor, last: Manifest | None) -> Degrees:
         """What decides how many partitions there are, after the last epoch of the run before."""
         known, own = chosen_of(last), self.balancing
-        return Degrees(self.degree, self.cores, executor, wall, balancing=own, known=known)
+        return Degrees(self.degree, self.cores, executor, elapsed, balancing=own, known=known)
 
 
 def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int, int]:
@@ -89,5 +89,10 @@ def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int, int]:
 
 
 def wall() -> int:
-    """The wall clock, in ms."""
-    return time.time_ns() // 1_000_000
+    """The wall clock, in ms, without its steps (``model.clock``)."""
+    return CLOCK()
+
+
+def elapsed() -> int:
+    """The clock of durations, in ms."""
+    return CLOCK.elapsed()

@@ -150,7 +150,8 @@ class Status:
     joined whose form is chosen. ``pinned``: to which processors the tasks of the run are bound.
     ``carried``: how blobs went from task to task. ``goes_over``: the queries that go over to
     another order of joins. ``static``: what was read of static data last. ``token_faults``: how
-    many lines of the server's file of tokens are not taken.
+    many lines of the server's file of tokens are not taken. ``clock``: how the clock of the engine
+    at work has stepped last.
     """
 
     epoch: int
@@ -176,6 +177,7 @@ class Status:
     goes_over: tuple[str, ...] = ()
     static: Loaded | None = None
     token_faults: int = 0
+    clock: str = ""
 
     def _repr_html_(self) -> str:
         state = "ended" if self.ended else "running"
@@ -213,6 +215,7 @@ def _drivers(root: Path, epoch: int) -> dict[str, Any]:
     return {
         "active": _active(root),
         "away": sources_away(root),
+        "clock": clock_step(root),
         "standby": tuple(DriverStatus(w.host, w.pid, w.since) for w in waiting(root).values()),
         "lost": str(lost) if lost is not None and lost.epoch > epoch else "",
         "token_faults": read_server_report(root).token_faults,
@@ -226,6 +229,12 @@ def sources_away(root: Path) -> tuple[AwayStatus, ...]:
     pulse = read_pulse(root)
     found = () if pulse is None else pulse.away
     return tuple(AwayStatus(one.stream, one.since, one.why) for one in found)
+
+
+def clock_step(root: Path) -> str:
+    """How the clock of the engine on a checkpoint has stepped last; "": it has not."""
+    pulse = read_pulse(root)
+    return "" if pulse is None else pulse.clock
 
 
 def _active(root: Path) -> DriverStatus | None:

@@ -14,6 +14,7 @@ from levada.engine.driving.publishing import Tell
 from levada.engine.registry import Registry
 from levada.engine.telling.status import (
     Status,
+    clock_step,
     living,
     progress_of,
     sources_away,
@@ -85,7 +86,12 @@ class Told:
             return status_of(root, last, plan, driver.suspended.queries)
 
         found = of_last(lambda: driver.last, told)
-        return replace(found, outputs=outputs_of(root, now), away=sources_away(root))
+        return replace(
+            found,
+            outputs=outputs_of(root, now),
+            away=sources_away(root),
+            clock=clock_step(root),
+        )
 
     def streams(self) -> list[str]:
         """The names of the streams from outside."""

@@ -23,20 +23,20 @@ MORE, FEWER = 1_000, 10_000
 
 class Following:
     """Decides for one run. ``cores``: of the executors that there were for the last epoch (0: that
-    is not known, or there is no cluster); ``wall``: the wall clock, ms. ``always``: else only when
+    is not known, or there is no cluster); ``clock``: of durations, ms. ``always``: else only when
     there are other cores than for the last table that it gave, of so many (``known``).
     """
 
     def __init__(
-        self, cores: Callable[[], int], wall: Callable[[], int], *, always: bool = True,
+        self, cores: Callable[[], int], clock: Callable[[], int], *, always: bool = True,
         known: int = 0,
     ) -> None:  # fmt: skip
-        self._cores, self._wall, self._always, self._known = cores, wall, always, known
+        self._cores, self._clock, self._always, self._known = cores, clock, always, known
         self._seen, self._since = 0, 0
 
     def deal(self, epoch: int, table: GroupTable) -> GroupTable | None:
         """The table from an epoch on, if it is to be another one."""
-        cores, now = min(self._cores(), MOST_PARTITIONS), self._wall()
+        cores, now = min(self._cores(), MOST_PARTITIONS), self._clock()
         if cores != self._seen:
             self._seen, self._since = cores, now
         wait = MORE if cores > table.partitions else FEWER

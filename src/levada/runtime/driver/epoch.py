@@ -69,7 +69,9 @@ Publish = Callable[[Manifest], Rest | None]
 
 
 class Epochs:
-    """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms."""
+    """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms,
+    ``elapsed`` the clock of durations.
+    """
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class Epochs:
         publish: Publish,
         admission: Admission,
         wall: Callable[[], int],
+        elapsed: Callable[[], int],
         limits: Limited,
         due: Due = at_once,
         slices: str = "",
@@ -93,6 +96,7 @@ class Epochs:
         self.await_published: Callable[[], None] = lambda: None  # what goes on beside
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
+        self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
         self.placed, self.tally, self.bound = placed, Tally(), bound
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
@@ -128,7 +132,7 @@ class Epochs:
         if plan is None or last.ended or (flush and not says):
             return None
         last = going_on(last, plan.streams)
-        wall = self.wall()  # before the sources are looked at
+        wall, began = self.wall(), self.elapsed()  # before the sources are looked at
         if not flush:
             self.sourcing.discover(last.positions, wall)
         overtaken = {} if flush else self.sourcing.overtaken()
@@ -141,7 +145,7 @@ class Epochs:
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
         beside = derived_streams.beside(plan, self._shared(plan))
-        silence = self.sourcing.silence(references, last.positions, wall, beside)
+        silence = self.sourcing.silence(references, last.positions, began, beside)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
         news = references or newly_ended or replacement or overtaken or gone or broken
@@ -158,6 +162,7 @@ class Epochs:
         unread = derived_streams.unread(plan)
         if not (due or moves(states, self._shared(plan), unread)):
             return None
+        self._decided = last.epoch + 1, began
         return Intention(
             last.epoch + 1,
             plan.version,
@@ -296,9 +301,10 @@ class Epochs:
 
     def _see(self, intention: Intention) -> None:
         """How long an epoch took says how much the next one may read."""
-        if self.admission.delay:
+        epoch, began = self._decided
+        if self.admission.delay and epoch == intention.epoch:
             choice, ways = self.pace.choice, self.pace.ways(here=self.pace.here)
-            self.admission.see(choice.elements, self.wall() - intention.wall, choice.took, ways)
+            self.admission.see(choice.elements, self.elapsed() - began, choice.took, ways)
 
     def _hurries(self, intention: Intention) -> bool:
         """Whether there was more to read than an epoch reads, or all that is there is read."""

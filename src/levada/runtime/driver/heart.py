@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from levada.errors import CheckpointError
+from levada.model.clock import CLOCK
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.reign.pulse import (
     GONE,
@@ -71,12 +72,13 @@ class Heart:
         self._count += 1
         with suppress(OSError):  # what hinders it hinders the commit, which says so
             away = () if left else self._told()
-            write_pulse(self._root, Pulse(self._reign.number, self._count, left, away))
+            step = "" if left or CLOCK.step is None else str(CLOCK.step)
+            write_pulse(self._root, Pulse(self._reign.number, self._count, left, away, step))
 
     def _told(self) -> tuple[Away, ...]:
         """What does not answer, each since it was found so."""
         why = self._away()
-        now = time.time_ns() // 1_000_000
+        now = CLOCK()
         self._since = {stream: self._since.get(stream, now) for stream in why}
         return tuple(Away(stream, self._since[stream], why[stream]) for stream in why)
 

@@ -54,7 +54,7 @@ class Sourcing:
         # positions of these are those of other streams, which had their names before this run
         self.strangers: frozenset[str] = frozenset()
         self._looked = MIN  # when sources were last looked at, by the clock
-        # (stream, partition or "") -> wall time of its last data
+        # (stream, partition or "") -> when its last data came, by the clock of durations
         self._heard: dict[tuple[str, str], int] = {}
 
     def follow(
@@ -69,7 +69,7 @@ class Sourcing:
         for name in left:
             self.sources.pop(name, None)
             self._logs.pop(name, None)
-        self._heard = {key: wall for key, wall in self._heard.items() if key[0] not in left}
+        self._heard = {key: since for key, since in self._heard.items() if key[0] not in left}
         self.configs, self.strangers = list(configs), frozenset()
         for config in configs:
             if config.name not in self.sources:
@@ -310,12 +310,12 @@ class Sourcing:
         self,
         references: Sequence[AnyReference],
         positions: Positions,
-        wall: int,
+        now: int,
         beside: Mapping[str, Collection[str]],
     ) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
         and partitions; but for who spoke last among its like, the partitions of a stream or the
-        streams ``beside`` one, with which it shares a query.
+        streams ``beside`` one, with which it shares a query. ``now``: by the clock of durations.
 
         The others fell silent while that one was lively, so they follow it, also where an epoch
         took so long that all of them are found silent at once.
@@ -334,9 +334,9 @@ class Sourcing:
                 # also those that speak for the first time
                 own |= {key for key in heard if key[0] == config.name}
             for key in own:
-                since = wall if key in heard else self._heard.get(key, wall)
+                since = now if key in heard else self._heard.get(key, now)
                 self._heard[key] = since
-                if key not in heard and wall - since >= config.idle:
+                if key not in heard and now - since >= config.idle:
                     silent.add(key)
             partitions = [self._heard[key] for key in own if key[1]]
             silent -= {key for key in own if key[1] and self._heard[key] == max(partitions)}

@@ -16,8 +16,7 @@ again is known, whoever died when.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 
 from levada.errors import SinkError, UsageError, unreadable
 from levada.model.checked import ALTERED
+from levada.model.clock import elapsed_ms
 from levada.model.modes import file_mode
 from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
@@ -35,7 +35,7 @@ from levada.streams.stream_config import StreamConfig
 
 FORMATS = ("nt", "nq", "ndjson")
 MARK = "push"
-REMEMBERED = 600.0  # s that a key is
+REMEMBERED = 600_000  # ms that a key is
 WAY = "delete that file: what is sent again with its keys is taken twice then"
 
 
@@ -68,16 +68,20 @@ class PushSpool:
 
 
 class Seen(NamedTuple):
-    """When something with a key came, and what it was."""
+    """When something with a key came, by the clock of durations (ms), and what it was."""
 
-    came: float
+    came: int
     sent: str
 
 
 class PushLog:
-    """The server's side. One at a time writes."""
+    """The server's side. One at a time writes. ``clock``: of durations, ms; the age of a key of a
+    life before counts from the start of this one.
+    """
 
-    def __init__(self, data: Path, form: str) -> None:
+    def __init__(self, data: Path, form: str, clock: Callable[[], int] = elapsed_ms) -> None:
+        self._clock, self._begun = clock, clock()
+        self._came: dict[str, int] = {}  # the files of keys of this life, and when they came
         self._batches, self._form = Batches(data), form
         self._keys = data.parent / "keys"
         self._last = _number(self._batches.last)
@@ -88,7 +92,7 @@ class PushLog:
         long ago.
         """
         seen = self._seen.get(key)
-        if seen is None or seen.came < time.time() - REMEMBERED:
+        if seen is None or seen.came < self._clock() - REMEMBERED:
             return None
         return seen.sent
 
@@ -100,6 +104,7 @@ class PushLog:
         name = f"{self._last + 1:015d}"
         if keys:
             self._forget_keys()
+            self._came[name] = self._clock()
             mode = file_mode(self._keys.parent)
             write_atomic(self._keys / name, seal(json.dumps(dict(keys)).encode()), mode)
         said = f".w{complete}" if complete > MIN else ""
@@ -109,7 +114,7 @@ class PushLog:
             (self._keys / name).unlink(missing_ok=True)  # the next batch has this number
             raise
         self._last += 1
-        now = time.time()
+        now = self._clock()
         self._seen |= {key: Seen(now, sent) for key, sent in keys.items()}
 
     def backlog(self) -> int:
@@ -124,25 +129,24 @@ class PushLog:
     def _remembered(self) -> dict[str, Seen]:
         """The keys that still count. Raises ``CheckpointError`` for a damaged file of them."""
         found: dict[str, Seen] = {}
-        self._forget_keys_before(time.time() - REMEMBERED)
         for path in self._key_files():
             if _number(path.name) <= self._last:
-                came, keys = path.stat().st_mtime, read_keys(path)
-                found |= {key: Seen(came, keys[key]) for key in keys}
+                keys = read_keys(path)
+                found |= {key: Seen(self._begun, keys[key]) for key in keys}
             else:
                 path.unlink(missing_ok=True)  # of a batch that never was
         return found
 
     def _forget_keys(self) -> None:
-        oldest = time.time() - REMEMBERED
+        oldest = self._clock() - REMEMBERED
         self._seen = {key: seen for key, seen in self._seen.items() if seen.came >= oldest}
         self._forget_keys_before(oldest)
 
-    def _forget_keys_before(self, oldest: float) -> None:
+    def _forget_keys_before(self, oldest: int) -> None:
         for path in self._key_files():
-            with suppress(FileNotFoundError):
-                if path.stat().st_mtime < oldest:
-                    path.unlink()
+            if self._came.get(path.name, self._begun) < oldest:
+                path.unlink(missing_ok=True)
+                self._came.pop(path.name, None)
 
     def _key_files(self) -> list[Path]:
         if not self._keys.exists():

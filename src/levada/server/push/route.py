@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from xxhash import xxh3_128_hexdigest
 
 from levada.errors import LevadaError
 from levada.intake.admission import DAY
+from levada.model.clock import CLOCK
 from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog, is_pushed
 from levada.server.problems import Json, Problem
@@ -87,7 +87,7 @@ def _complete(request: Request) -> int:
     if said is None:
         return MIN
     time = time_said(said.encode())
-    if time == MIN or time > clock.time_ns() // 1_000_000 + DAY:
+    if time == MIN or time > CLOCK() + DAY:
         wrong = "neither ms nor an xsd:dateTime" if time == MIN else "more than a day ahead"
         raise Problem(400, f"The header Levada-Watermark is {wrong}: {said[:100]}.")
     return time

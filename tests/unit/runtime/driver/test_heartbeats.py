@@ -2,15 +2,17 @@
 judges, and a replay gives the same.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from asking import S, T, element, expected, query, register, step
-from awaiting import PATIENCE, until_engine
+from awaiting import PATIENCE, until, until_engine
 from levada.engine.engine import Engine
 from levada.errors import LevadaError
+from levada.model.clock import CLOCK, wall_ms
 from levada.runtime.driver.epoch import Epochs
 from levada.testing import MemorySink
 from levada.testing.compare import same
@@ -215,3 +217,47 @@ def test_static_data_are_replaced_after_what_the_clock_has_closed(
     told = {r.time - NOW: [dict(s)["a"] for s in r.solutions] for r in e.sink.reports["absent"]}
     a, b = ["<http://e/a0>"], ["<http://e/b>"]
     assert {t: told[t] for t in told if told[t]} == {3000: a, 4000: a, 5000: a, 6000: b, 7000: b}
+
+
+@pytest.mark.parametrize("time", ["column", "arrival"])
+@pytest.mark.parametrize("hours", [25, -25])
+def test_a_step_of_the_clock_and_back_makes_nothing_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: str, hours: int
+) -> None:
+    """Neither does it stop the reports, and the status says that the clock stepped."""
+    shift = [0]
+    monkeypatch.setattr(CLOCK, "step", None)
+    monkeypatch.setattr(CLOCK, "wall", lambda: wall_ms() + shift[0])
+    sink, path = MemorySink(), tmp_path / "s.nt"
+    path.touch()
+
+    def append_now() -> None:
+        at = "" if time == "arrival" else str(wall_ms())
+        with path.open("a") as file:
+            file.write(f'<http://e/a> <http://e/p> "1" {at} .\n')
+
+    with (
+        warnings.catch_warnings(record=True) as told,
+        Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2, sink=sink, epoch=0) as engine,
+    ):
+        warnings.simplefilter("always")
+        engine.stream(S, path, time=time, heartbeat="1s", lateness="1h", format="nt")
+        register(engine, [STEPS])
+        engine.start()
+        append_now()
+        until_engine(engine, lambda: engine._records().get(S) and engine._records()[S].elements)
+        shift[0] = hours * 3_600_000
+        until(lambda: "by P1DT1H at" in engine.status().clock)
+        append_now()
+        until_engine(engine, lambda: engine._records()[S].elements == 2)
+        shift[0] = 0
+        until(lambda: "set right again" in engine.status().clock)
+        append_now()
+        until_engine(engine, lambda: engine._records()[S].elements == 3)
+        record = engine._records()[S]
+        assert (record.late, record.dead) == (0, 0)
+        before = record.watermark
+        assert abs(before - wall_ms()) < 2 * 3_600_000
+        until_engine(engine, lambda: engine._records()[S].watermark > before)
+        engine.stop()
+    assert len([w for w in told if "clock of this machine stepped" in str(w.message)]) == 2

@@ -231,11 +231,12 @@ def test_csv_and_parquet_say_the_same(tmp_path: Path) -> None:
 
 
 class Engines:
-    """An engine on growing sources whose clock the test moves."""
+    """An engine on growing sources whose clock of durations the test moves."""
 
     def __init__(self, root: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
-        self.sink, self.clock = MemorySink(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine.driver.wall", self.clock)
+        self.sink, self.clock, self.wall = MemorySink(), ManualClock(), ManualClock(10**12)
+        monkeypatch.setattr("levada.engine.driver.wall", self.wall)
+        monkeypatch.setattr("levada.engine.driver.elapsed", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )

@@ -52,7 +52,7 @@ class Degrees:
     """
 
     def __init__(
-        self, by: str, cores: int, executor: Executor, wall: Callable[[], int], *,
+        self, by: str, cores: int, executor: Executor, clock: Callable[[], int], *,
         balancing: Balancing | None = None, known: int = 0,
     ) -> None:  # fmt: skip
         self.by, self.pace, self.balancing = by, Pace(cores), balancing
@@ -61,7 +61,7 @@ class Degrees:
         self._model, self._own, self._executor = ByModel(), cores, executor
         self._intake: dict[int, list[float]] = {}
         at = partial(cores_of, executor)
-        self._following = Following(at, wall, always=by == CORES, known=known)
+        self._following = Following(at, clock, always=by == CORES, known=known)
         if balancing is not None:
             balancing.wanted = self._wanted if by == MODEL else None
 

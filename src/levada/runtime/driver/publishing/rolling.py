@@ -42,8 +42,11 @@ def hold(
 
 
 def is_due(held: Sequence[Held], due: Due, wall: int) -> bool:
-    """Whether what is held is to be published now."""
-    return bool(held) and due(sum(h.size for h in held), wall - held[0].wall)
+    """Whether what is held is to be published now; also if the clock has gone back behind it."""
+    if not held:
+        return False
+    age = wall - held[0].wall
+    return age < 0 or due(sum(h.size for h in held), age)
 
 
 def oldest(manifest: Manifest) -> int:

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
 import xxhash
 
 from levada.errors import SourceError
+from levada.model.clock import CLOCK
 from levada.model.modes import create
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
@@ -145,7 +145,7 @@ class MqttReceiver:
         if message.retain and self._feed.retained == "skip":
             client.ack(message.mid, message.qos)
             return
-        now = time.time_ns() // 1_000_000
+        now = CLOCK()
         receipt = (self._connection, message.mid, message.qos)
         said = getattr(message, "properties", None)  # of MQTT 5
         headers = getattr(said, "UserProperty", ())

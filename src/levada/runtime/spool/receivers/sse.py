@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 import socket
-import time
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from levada.model.clock import CLOCK
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import (
@@ -107,7 +107,7 @@ class EventDecoder:
                 self._id = said
 
     def _message(self, payload: bytes, fault: str = "") -> Message:
-        now = time.time_ns() // 1_000_000
+        now = CLOCK()
         return Message(payload, self._event or "message", now, note=self._id, fault=fault)
 
 

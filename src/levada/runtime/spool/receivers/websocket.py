@@ -4,11 +4,11 @@ go on: what was sent while nobody listened is not there, which the status tells.
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from levada.model.clock import CLOCK
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import (
@@ -43,7 +43,7 @@ class Messages:
             try:
                 while True:  # a text that is not UTF-8 is the parser's to refuse
                     payload = self._socket.recv(decode=False)
-                    self._line.put(Message(payload, "", time.time_ns() // 1_000_000))
+                    self._line.put(Message(payload, "", CLOCK()))
             except self._exceptions.ConnectionClosed as error:
                 self._tell_dropped(error)
                 raise
@@ -66,7 +66,7 @@ class Messages:
         """Puts a dead letter for a message that is too large, by which the connection has ended."""
         if error.sent is not None and error.sent.code == _TOO_BIG:
             why = f"the message has more than {LARGEST >> 20} MB: it is not taken"
-            self._line.put(Message(b"", "", time.time_ns() // 1_000_000, fault=why))
+            self._line.put(Message(b"", "", CLOCK(), fault=why))
 
     def close(self) -> None:
         """Ends it from another thread."""

@@ -44,12 +44,15 @@ class Away(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """The ``count``-th of a reign; ``left``: the last one; ``away``: what it waits for."""
+    """The ``count``-th of a reign; ``left``: the last one; ``away``: what it waits for; ``clock``:
+    the last step of the engine's clock, in a sentence.
+    """
 
     reign: int
     count: int
     left: bool = False
     away: tuple[Away, ...] = ()
+    clock: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True):

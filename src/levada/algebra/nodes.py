@@ -7,15 +7,39 @@ terms.
 
 from __future__ import annotations
 
-from levada.algebra.sources import InGraph as InGraph
-from levada.algebra.sources import InMerge as InMerge
-from levada.algebra.sources import InWindow as InWindow
-from levada.algebra.sources import Source as Source
 from levada.frozen import frozen
 from levada.model.expression import Aggregate, Expression, Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
 from levada.model.time import Window
+
+
+@frozen
+class InWindow:
+    """Reads the content of the query's window with this name (index into ``Query.windows``)."""
+
+    index: int
+
+
+@frozen
+class InGraph:
+    """Reads a static graph: ``name`` is its IRI, None the default graph."""
+
+    name: str | None
+
+
+@frozen
+class InMerge:
+    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in
+    two of them is there once.
+    """
+
+    windows: tuple[int, ...]
+    static: bool
+
+
+Source = InWindow | InGraph | InMerge
+"""A leaf reads a window, a static graph, or the merge of several."""
 
 
 @frozen

@@ -60,8 +60,8 @@ from levada.engine.asked import Asked
 from levada.errors import UsageError
 from levada.frozen import frozen
 from levada.model.counts import check_partitions
+from levada.model.files import MODES
 from levada.model.limits import MOST_ROWS
-from levada.model.modes import MODES
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.sealed.kinds import JoinForm

@@ -52,8 +52,8 @@ from levada.engine.telling.told import Told
 from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
 from levada.model.counts import Partitions, check_count, check_partitions
+from levada.model.files import parse_mode
 from levada.model.limits import MOST_ROWS, Memory
-from levada.model.modes import parse_mode
 from levada.plan.install.sharing import DEFAULT
 from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.driver.costs.degree import MODEL, chosen_of

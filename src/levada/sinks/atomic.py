@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from levada.errors import SinkError
-from levada.model.modes import folder_mode
+from levada.model.files import folder_mode, sync_folder
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -72,12 +72,3 @@ def make_folders(path: Path, mode: int = 0o777) -> None:
     make_folders(path.parent, mode)
     path.mkdir(mode, exist_ok=True)
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable. Raises ``OSError``."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -28,8 +28,9 @@ from levada.emission.serialize import Batch
 from levada.emission.unwritable import Unwritable, is_of_result, without_unwritable
 from levada.errors import SinkError, UsageError
 from levada.frozen import frozen
+from levada.model.files import sync_folder
 from levada.model.time import MIN
-from levada.sinks.atomic import make_folders, sink_error, sync_folder, write_atomic
+from levada.sinks.atomic import make_folders, sink_error, write_atomic
 
 OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static|state)\.(" + "|".join(Format) + ")")

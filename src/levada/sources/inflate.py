@@ -22,7 +22,7 @@ import pyarrow as pa
 import xxhash
 
 from levada.errors import FileFault, SourceError
-from levada.model.modes import create
+from levada.model.files import create
 from levada.streams.formats import PACKED
 
 _COPY = 1 << 20

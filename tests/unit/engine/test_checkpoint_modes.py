@@ -135,6 +135,6 @@ def test_a_folder_of_somebody_else_stays_as_it_is(
 
     (folder / "ck").mkdir(0o755)
     with monkeypatch.context() as patch:
-        patch.setattr("levada.model.modes.os.chmod", refuse)
+        patch.setattr("levada.model.files.os.chmod", refuse)
         Checkpoint(folder / "ck", partitions=1).close()
     assert stat.S_IMODE((folder / "ck").stat().st_mode) == 0o755

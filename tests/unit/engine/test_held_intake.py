@@ -11,6 +11,7 @@ class Goes:
     """An output that has had one more epoch at each look."""
 
     query, why, holds, failure, over, told = "q", "", False, None, False, None
+    broken = False
 
     def __init__(self) -> None:
         self.looks = 0

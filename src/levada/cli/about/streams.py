@@ -83,7 +83,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
             "`element` promises that no subject comes in two elements of a window (with "
             "elements of more than a line): patterns of one subject are then joined where "
             "they are read, before any exchange. The promise is checked: a subject that "
-            "comes again stops the engine and says where"
+            "comes again suspends the queries of the stream, with a sentence that says where"
         ),
         "",
     ),

@@ -30,7 +30,7 @@ from functools import reduce
 from typing import Any
 
 from levada.algebra import nodes as a
-from levada.algebra.sources import InGraph, InMerge, InWindow, Source
+from levada.algebra.nodes import InGraph, InMerge, InWindow, Source
 from levada.algebra.tree import children, with_children
 from levada.algebra.variables import possible
 from levada.frozen import frozen

@@ -39,7 +39,7 @@ from functools import partial
 from pathlib import Path
 
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
-from levada.model.modes import file_mode
+from levada.model.files import file_mode
 from levada.runtime.driver.publishing.beside import Beside, Rest
 from levada.runtime.store.durable import make_folder, replace_file, unwritable, write_once
 from levada.runtime.store.manifest import PUBLISHING

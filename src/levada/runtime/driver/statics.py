@@ -26,9 +26,8 @@ import xxhash
 
 from levada.errors import SourceError, UsageError, near
 from levada.intake.static_files import StaticFile, check_sound, static_source
-from levada.model.modes import create
+from levada.model.files import create, sync_folder
 from levada.runtime.store.durable import hidden, make_folder, replace_file
-from levada.sinks.atomic import sync_folder
 from levada.streams.formats import QUADS
 
 LOOK = 0.2  # s between two looks at files that may change

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from levada.errors import SourceError, UsageError
-from levada.model.modes import file_mode
+from levada.model.files import file_mode
 from levada.runtime.spool.folder import spool_folder
 from levada.runtime.spool.log import LOOK, MOST, Log, Message
 from levada.runtime.store.checkpoint import facts_of

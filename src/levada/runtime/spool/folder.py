@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import xxhash
 
-from levada.model.modes import file_mode
+from levada.model.files import file_mode
 from levada.runtime.store.durable import make_folder
 from levada.sinks.atomic import write_atomic
 from levada.sources.spooled import spooled_name

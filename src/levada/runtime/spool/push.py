@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from levada.errors import SinkError, UsageError, unreadable
 from levada.model.checked import ALTERED
 from levada.model.clock import elapsed_ms
-from levada.model.modes import file_mode
+from levada.model.files import file_mode
 from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
 from levada.runtime.store.sealed import seal, unsealed

@@ -34,7 +34,7 @@ import xxhash
 from levada.errors import CheckpointError, unreadable
 from levada.frozen import frozen
 from levada.model.checked import ALTERED
-from levada.model.modes import MODES, set_mode
+from levada.model.files import MODES, set_mode, sync_folder
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.changed.change import PlanChange
@@ -59,7 +59,7 @@ from levada.runtime.store.remote.mirror import mirror_of
 from levada.runtime.store.remote.objects import Objects
 from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
-from levada.sinks.atomic import make_folders, sync_folder
+from levada.sinks.atomic import make_folders
 
 FORMAT = 24
 LACKS = "No command brings it over: what it holds is laid out otherwise."

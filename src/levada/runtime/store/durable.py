@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from levada.errors import CheckpointError
-from levada.model.modes import create
-from levada.sinks.atomic import sync_folder
+from levada.model.files import create, sync_folder
 
 HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
 """The names of what is being written."""

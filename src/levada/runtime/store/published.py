@@ -35,15 +35,14 @@ from levada.frozen import frozen
 from levada.model.checked import ALTERED
 from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
+from levada.model.files import create, sync_folder
 from levada.model.limits import SIZES
-from levada.model.modes import create
 from levada.model.time import MAX, TIMELESS
 from levada.plan.sealed.plan import Plan
 from levada.prepared import prepared
 from levada.runtime.store.deliveries import forget_deliveries
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.manifest import Manifest, read_manifest
-from levada.sinks.atomic import sync_folder
 
 FILE = "published.log"
 FEW = 1000  # lines of what is gone that do no harm

@@ -25,9 +25,8 @@ import xxhash
 
 from levada.errors import unreadable
 from levada.model.checked import ALTERED
-from levada.model.modes import file_mode
+from levada.model.files import file_mode, sync_folder
 from levada.runtime.store.durable import make_folder, unwritable
-from levada.sinks.atomic import sync_folder
 
 Position = dict[str, Any]
 Entry = dict[str, Any]

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from levada.errors import DamagedError, unreadable
 from levada.model.checked import MARKED, OTHER, mark, unpack_checked
+from levada.model.files import file_mode
 from levada.model.frame import Frame
-from levada.model.modes import file_mode
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.remote.host_copies import host_copies
 from levada.runtime.store.sealed import seal

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from levada.errors import CheckpointError
-from levada.model.modes import create
+from levada.model.files import create
 from levada.runtime.store.durable import make_folder
 
 FILE = "intentions/work"

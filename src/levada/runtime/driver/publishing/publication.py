@@ -28,7 +28,7 @@ from levada.emission.together import together
 from levada.emission.unwritable import Unwritable
 from levada.errors import EvaluationError
 from levada.frozen import frozen
-from levada.model.modes import file_mode
+from levada.model.files import file_mode
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.publishing.beside import is_worth

@@ -21,7 +21,7 @@ import xxhash
 
 from levada.errors import SourceError
 from levada.model.clock import CLOCK
-from levada.model.modes import create
+from levada.model.files import create
 from levada.runtime.spool.feed import Line
 from levada.runtime.spool.log import Message
 from levada.runtime.spool.receivers.pulled import tls_of

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from levada.model.modes import create
+from levada.model.files import create
 from levada.prepared import prepared
 from levada.runtime.store.durable import hidden, make_folder
 from levada.runtime.store.reign.commits import Driver, last_takeover

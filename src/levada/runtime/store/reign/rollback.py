@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, DamagedError, LevadaError
-from levada.model.modes import file_mode
+from levada.model.files import file_mode
 from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, facts_of
 from levada.runtime.store.durable import delete, replace_file

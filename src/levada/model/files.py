@@ -1,4 +1,6 @@
-"""The modes of files in a checkpoint: a folder says who may read and write what is in it.
+"""Files of a checkpoint: their modes, and the folders that name them.
+
+A folder says who may read and write what is in it.
 
 A checkpoint has rows, queries and the names of those who asked for them, so a new one is its
 owner's alone. Whatever is made in it later, by whichever process, has the mode of its folder; the
@@ -8,9 +10,10 @@ umask may take some of that. Cost: a ``stat`` a folder in each process.
 from __future__ import annotations
 
 import os
-from functools import lru_cache, partial
+from functools import lru_cache
+from io import BufferedWriter, FileIO
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from levada.errors import UsageError
 
@@ -46,9 +49,20 @@ def folder_mode(mode: int) -> int:
     return mode | (mode & 0o444) >> 2
 
 
-def create(path: Path, kind: Literal["wb", "ab"] = "wb") -> IO[bytes]:
+def create(path: Path, kind: Literal["wb", "ab"] = "wb") -> BufferedWriter:
     """Opens a file of the checkpoint to write it; a new one has its folder's mode."""
-    return open(path, kind, opener=partial(os.open, mode=file_mode(path.parent)))
+    how = os.O_TRUNC if kind == "wb" else os.O_APPEND
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how
+    return BufferedWriter(FileIO(os.open(path, flags, file_mode(path.parent)), kind))
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable. Raises ``OSError``."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def set_mode(root: Path, mode: int) -> None:

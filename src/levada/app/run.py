@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -87,12 +87,13 @@ def run_app(
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None
     with stopped_by_signals(temporary) as stopped, ExitStack() as held, engine:
-        _tell(engine, app, form)
+        queries = _tell(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
         checkpoint = _open(engine, standby, stopped, accept_changes=accept_changes)
         if checkpoint is None:
             return Summary(note="It has waited as a standby, and was stopped.")
+        _name_outputs(app, queries)
         before = checkpoint.last
         if on_results is None and published:
             owner, alone = checkpoint.facts.id, not standby
@@ -157,8 +158,10 @@ def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, 
     )
 
 
-def _tell(engine: Engine, app: App, form: Format) -> None:
-    """Names the application's streams, data and queries, whose results are to fit the format."""
+def _tell(engine: Engine, app: App, form: Format) -> dict[str, Query]:
+    """Names the application's streams, data and queries, whose results are to fit the format.
+    Returns the queries by name.
+    """
     for config in app.streams:
         engine.stream(config.name, config)
     for static in app.static:
@@ -170,8 +173,6 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
             continue
         with note(registered.name):
             registered._check_fits(form, state=app.options.shape == "state")
-            for to in source.to:
-                registered.to(to.url, **to.options)
 
     def fits(query: Registered, queries: int) -> None:
         with note(query.name):
@@ -182,6 +183,17 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
             check_stdout(form, queries)
 
     engine._fits = fits
+    return queries
+
+
+def _name_outputs(app: App, queries: Mapping[str, Query]) -> None:
+    """Names where results go. This opens the checkpoint: a standby does it when it takes over."""
+    for source in app.queries:
+        registered = queries.get(source.name)
+        if registered is not None:
+            with note(registered.name):
+                for to in source.to:
+                    registered.to(to.url, **to.options)
 
 
 def _register(engine: Engine, app: App) -> list[Query]:

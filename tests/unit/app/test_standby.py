@@ -204,3 +204,27 @@ def test_options_of_a_standby() -> None:
     assert Mode(standby=True, lease="1m").silence == 60
     with pytest.raises(UsageError, match="a pulse comes each second"):
         _ = Mode(standby=True, lease="1s").silence
+
+
+def test_a_standby_with_an_output_waits_and_takes_over(folder: Path) -> None:
+    """Naming an output opens the checkpoint, which is the other engine's until it is gone."""
+    root, to = folder / "ck", ("--to", "sum=postgresql://me@127.0.0.1:1/none,table=sums")
+    first = start(folder, *to)
+    started = [first]
+    try:
+        until((root / "commits").exists, first)
+        second = start(folder, *to, "--standby", "--lease", "3s")
+        started.append(second)
+        until(lambda: second.pid in [each.pid for each in waiting(root).values()], first, second)
+        first.kill()
+        until(lambda: takeover_of(root) == second.pid, second)
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def takeover_of(root: Path) -> int:
+    """The process that has taken a checkpoint over last."""
+    active = read_status(root).active
+    return 0 if active is None else active.pid

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from awaiting import until
-from file_target import SCHEME, FileTarget, held
+from file_target import SCHEME, FileTarget, Held, held
 from levada import Engine
 from levada.cli.main import main
 from levada.engine.delivery import requested
@@ -28,8 +29,10 @@ from levada.errors import UsageError
 from levada.runtime.driver.publishing import publication
 from levada.runtime.store import published
 from levada.runtime.store.deliveries import read_deliveries
+from levada.runtime.store.durable import replace_file
 from levada.runtime.store.requests import Answer, Asking, Going, Request, place, read_ledger
 from levada.sinks import destination
+from levada.sinks.target import Position
 from levada.testing.memory_sink import MemorySink
 
 S = "http://e/s"
@@ -429,3 +432,29 @@ def _toggle(world: World, engine: Engine, name: str) -> None:
         sign.unlink()
     elif known:
         sign.touch()
+
+
+def run_once(world: World) -> None:
+    """All that there is, with an output of the program."""
+    with Engine(
+        spark=False, checkpoint=world.folder / "ck", epoch_rows=2, keep_results=False, keep="100MB"
+    ) as engine:
+        engine.stream(S, world.folder / "s")
+        engine.register(TEXT, name="q").to(world.url("one"))
+        engine.start(once=True)
+        engine.await_end()
+
+
+def test_a_target_that_was_restored_is_asked_before_a_run_ends(world: World) -> None:
+    """Its last transactions are gone: a later run with nothing to read delivers them again."""
+    world.put(12)
+    run_once(world)
+    path = world.folder / "one"
+    whole = held(path)
+    assert whole.position is not None
+    reports = sorted({json.loads(line)["report"] for line in whole.lines})
+    early = [line for line in whole.lines if json.loads(line)["report"] < reports[4]]
+    position = Position(whole.position.epoch - 4, reports[3], whole.position.since)
+    replace_file(path, msgspec.json.encode(Held(position, early)))
+    run_once(world)
+    assert {*held(path).lines} == {*whole.lines}

@@ -296,7 +296,8 @@ class Deliveries:
         """Which has not all that the index has: "" if none."""
         self._sweep()
         entries = () if index is None else index.entries
-        slow = next((d for d in self.all if not d.broken and _left(d, entries)), None)
+        working = (delivery for delivery in self.all if not delivery.broken)
+        slow = next((d for d in working if not d.has_asked or _left(d, entries)), None)
         return "" if slow is None else _waits(slow)
 
     def _changed(self, at_once: bool) -> None:

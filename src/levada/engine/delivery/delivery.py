@@ -71,6 +71,7 @@ class Delivery:
     failure: BaseException | None = None
     fault: EvaluationError | None = None  # for which its query is to be suspended
     broken: bool = False  # by a fault: it writes no more in this run
+    has_asked: bool = False  # the target has said how far it is
     holds: bool = False
     over: bool = False
 
@@ -235,6 +236,9 @@ class Delivery:
                     hint="Say lost=skip to go on without them, or name another target.",
                 )
         self.position = found
+        # a target that was restored may be behind what the checkpoint knows of it
+        self.reached = min(self.reached, max(found.epoch, self.begins))
+        self.has_asked = True
         self.known = self.told
         self.changed(True)  # before anything is written
 

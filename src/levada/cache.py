@@ -58,7 +58,7 @@ def _code_folder(wanted: Path) -> Path:
 
 
 CODE = ("kernels", "parsers", "java")
-"""What the folders with code below a cache folder begin with."""
+"""Beginnings of the names of folders with code below a cache folder."""
 
 
 def parser_file(grammar: str) -> str:

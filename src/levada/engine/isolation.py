@@ -1,4 +1,4 @@
-"""Which query makes an epoch fail: found by evaluating halves.
+"""Finds the query that makes an epoch fail, by evaluating halves.
 
 Queries are ordered by age. The search finds the first of them with which the older ones fail, so
 that it also finds one that fails only beside another. Cost: at most log2(n) + 1 evaluations.

@@ -125,7 +125,7 @@ class Suspended:
 
 
 def _of_failure(error: EvaluationError, text: str) -> str:
-    """What failed, where, and on which text."""
+    """Describes a failure: the error, its place in Levada, and the text."""
     place = f" at {error.place}" if error.place else ""
     shown = " ".join(text.split())
     shown = shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}.."

@@ -257,7 +257,7 @@ class Publication:
     def _batches(
         self, manifest: Manifest, wanted: Container[str] | None = None
     ) -> Iterator[tuple[int, QueryPlan, Batch]]:
-        """What is to be published now: each query's batches as one."""
+        """Reads the results that are to be published now, one batch a query."""
         return together(
             (held.epoch, query, batch)
             for held in manifest.rolled

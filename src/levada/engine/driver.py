@@ -27,6 +27,7 @@ from levada.engine.driving.tempo import Tempo, elapsed, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
+from levada.engine.planning_ahead import PlanningAhead, Trial, choose
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import (
     StaticStamps,
@@ -69,7 +70,7 @@ from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.deaths import forget, note_loss, one_more
 from levada.runtime.store.manifest import Intention, Manifest
-from levada.runtime.store.requests import Presence, mark_presence
+from levada.runtime.store.requests import Presence, Request, mark_presence
 from levada.runtime.task.at_work import WorkNote
 from levada.runtime.task.failures import as_failure
 
@@ -116,6 +117,7 @@ class Driver:
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
         self._idle_epochs = 0  # in a row
+        self._ahead, self._planned_large = PlanningAhead(lambda: self.loop.wake()), False
         self._unsteady = 0  # failures of epochs that did not come again
         self._replan_at_stop = False  # a query of the plan has been suspended
         self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
@@ -125,7 +127,7 @@ class Driver:
         sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
         sourcing.strangers = self.streams.strangers
         self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
-        self._catalog = Catalog(
+        self._own_catalog = Catalog(
             checkpoint, configs, self._statics.replaceable, self._registry.planning
         )
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
@@ -162,6 +164,7 @@ class Driver:
         held.callback(self._note.close)
         held.callback(self._heart.stop)
         self._heart.start()
+        held.callback(self._ahead.wait)
         held.callback(self.loop.stop)
         self.loop.start()
         watchdog = Watchdog(self._note, self.loop, self._end)
@@ -198,6 +201,12 @@ class Driver:
             bound=self._tempo.bound,
             degrees=self._tempo.degrees(executor, checkpoint.last),
         )
+
+    @property
+    def _catalog(self) -> Catalog:
+        """The catalog, once no other thread plans."""
+        self._ahead.wait()
+        return self._own_catalog
 
     @property
     def once(self) -> bool:
@@ -247,9 +256,7 @@ class Driver:
         if self._late is not None:
             self._late.check()
         self._statics.reload()
-        self._requests.take(self.last)
-        if self._registry.changed or self.publication.wanted or self._catalog.waits(self.last):
-            self._replan()
+        self._take_requests()
         self._requests.answer()
         self._held_by = self.publication.held_by()
         self._suspend_unwritten()
@@ -276,11 +283,95 @@ class Driver:
         self._full = elements >= self.epochs.admission.rows // 2
         return msgspec.json.encode(intention).decode()
 
+    def _take_requests(self) -> None:
+        """Does what requests ask, and makes the plan that follows; queries that come are planned
+        ahead, while epochs go on.
+        """
+        if not self._ahead.is_busy:
+            self._adopt()
+        adding: list[Request] = []
+        busy = self._ahead.is_busy
+        if not busy:
+            goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
+            adding = self._requests.take(self.last, ahead=goes_on)
+        wanted = self.publication.wanted
+        if self._registry.changed or (not busy and (wanted or self._catalog.waits(self.last))):
+            self._replan()
+        elif wanted:
+            with self._registry.lock:
+                self.publication.follow(self.last, self._registry.standing)
+        if adding:
+            self._planned_large = not self._planned_large
+            requests = choose(adding, large=self._planned_large)
+            self._begin_trial(self._requests.trial(requests))
+
+    def _begin_trial(self, trial: Trial) -> None:
+        """Plans a trial on a thread; at the last attempt no epoch runs meanwhile."""
+        trial.static = version_of(self._statics.files)
+        self._ahead.begin(trial, partial(self._plan_trial, self.last))
+        if trial.is_last_attempt:
+            self._ahead.wait()
+            self._adopt()
+
+    def _plan_trial(self, last: Manifest, trial: Trial) -> None:
+        if not trial.is_planned:
+            self._requests.register_apart(trial)
+        if not trial.added:
+            return
+        dropped = [*trial.replaced, *(trial.names if trial.is_planned else ())]
+        trial.is_planned = True
+        queries = self.suspended.but(trial.replaced).without(trial.registry.queries)
+        try:
+            trial.plan = self._own_catalog.plan_ahead(
+                queries, dropped, last, trial.static, trial.margin
+            )
+        except BaseException:
+            self._own_catalog.restore()
+            raise
+
+    def _adopt(self) -> None:
+        """Adopts the trial that is over, if one is: its requests are done, its plan is the next."""
+        trial = self._ahead.take()
+        if trial is None:
+            return
+        if trial.failure is not None:
+            if len(trial.requests) > 1:  # the others come again
+                self._begin_trial(self._requests.trial(trial.requests[:1]))
+                return
+            self._requests.refuse(trial, trial.failure)
+        elif trial.added and trial.edits != self._registry.edits:  # by the program
+            self._catalog.restore()
+            self._begin_trial(self._requests.trial(trial.requests, attempt=trial.attempt + 1))
+            return
+        elif trial.added:
+            same_data = trial.static == version_of(self._statics.files)
+            if (lag := self._catalog.lag(self.last)) or not same_data:
+                self._begin_trial(trial.again(lag))
+                return
+        self._requests.adopt(trial, self.last)
+        if trial.plan is not None and trial.added:
+            self._use_planned(trial, trial.plan)
+
+    def _use_planned(self, trial: Trial, plan: Plan) -> None:
+        """The next epochs have the plan of a trial."""
+        registry = self._registry
+        with registry.lock:
+            self.publication.follow(self.last, registry.standing)
+            self.suspended.forget(trial.replaced)
+            self._limits.own = self._requests.limited(self._limits.all)
+            self._catalog.settle(first=False)
+        again = any(name in registry.queries for name in trial.replaced)
+        self.epochs.use(plan, again=again)
+        tell_beyond(self.epochs.placed, plan)
+
     def _replan(self) -> None:
         """The plan for the queries as they are now. At the first time the open intention, if any,
         has been run.
         """
         registry, epochs = self._registry, self.epochs
+        while self._ahead.has_trial:
+            self._ahead.wait()
+            self._adopt()
         with registry.lock:
             self.publication.follow(epochs.last, registry.standing)
         if epochs.last.ended:

@@ -73,6 +73,14 @@ class Known:
                 del self.words[word]
                 self.said.pop(word, None)
 
+    def copy(self) -> Known:
+        """The same, which changes without this one."""
+        return replace(
+            self, streams=dict(self.streams), queries=dict(self.queries), said=dict(self.said),
+            makers={word: list(names) for word, names in self.makers.items()},
+            words=Counter(self.words), of_streams=dict(self.of_streams),
+        )  # fmt: skip
+
     def apart(self) -> Known:
         """The same for a text that is only looked at: its names do not stay."""
         return replace(self, said=dict(self.said))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,6 +79,7 @@ class Registry:
         self.begins: Callable[[a.Query], int] | None = None
         self.lock = threading.RLock()
         self.changed = True
+        self.edits = 0  # changes so far
         self._begun = False
         self._unsure: list[str] = []  # queries that lack what may still be named
         self._registered = 0  # queries so far, also those that have been taken out
@@ -99,7 +101,7 @@ class Registry:
             self.streams[config.name] = config
             self.declared[config.name] = declared or config
             self.known.streams[config.name] = StreamFacts.of(config)
-            self.changed = True
+            self.changed, self.edits = True, self.edits + 1
 
     def check_free(self, name: str) -> None:
         """Whether a stream of this name can come. Raises ``UsageError``."""
@@ -137,12 +139,13 @@ class Registry:
             said = self.known.said
             self.known.said = {text: stream for text, stream in said.items() if stream != name}
             self.left.add(name)
-            self.changed = True
+            self.changed, self.edits = True, self.edits + 1
 
     def name_static(self, files: Sequence[StaticFile]) -> None:
         """All static data. What GRAPH and FROM name in the queries that are there follows from the
         graphs that are there.
         """
+        self.edits += 1
         self.known.graphs = {g for file in files for g in file.graphs}
         self.known.replaceable = frozenset(g for f in files if f.replaceable for g in f.graphs)
         self.known.ontology = Ontology(self._ontology_files or named(files, self._folder))
@@ -186,7 +189,7 @@ class Registry:
             self.mortal += mortal
             self._folded |= {f: name for name in found if (f := name.casefold()) != name}
             self._registered += len(found)
-            self.changed = True
+            self.changed, self.edits = True, self.edits + 1
             return [found[asked.name] for asked in batch]
 
     def _rows_of(self, batch: Sequence[Asked]) -> dict[str, Row]:
@@ -229,6 +232,21 @@ class Registry:
                     asked = Asked(query.text, name, query.dialect, query.options)
                     self._warn(prepare(asked, self.known), only_of_data=True)
             self._unsure = []
+
+    def copy(self) -> Registry:
+        """A registry of the same streams and queries that changes without this one."""
+        with self.lock:
+            other = copy(self)
+            other.lock, other.known = threading.RLock(), self.known.copy()
+            other.queries, other._folded = dict(self.queries), dict(self._folded)
+            other.dropped, other.mortal, other._unsure = set(), [], []
+            return other
+
+    def take_over(self, other: Registry) -> None:
+        """Takes over the queries of a copy; this registry has not changed since it was made."""
+        self.known, self.queries, self._folded = other.known, other.queries, other._folded
+        self.mortal += other.mortal
+        self._registered = other._registered
 
     def check_work(self) -> None:
         """Raises ``UsageError`` where there is no stream and no query, named or come again."""
@@ -321,7 +339,7 @@ class Registry:
             if found.lifetime.query is None:
                 found.lifetime.end(0)
             self.dropped.add(name)
-            self.changed = True
+            self.changed, self.edits = True, self.edits + 1
 
     def _check_unread(self, name: str) -> None:
         if readers := list(self._readers(name)):

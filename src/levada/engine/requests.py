@@ -28,6 +28,7 @@ from levada.engine.driving.inputs import Inputs
 from levada.engine.driving.lives import Lives
 from levada.engine.driving.streams import Streams
 from levada.engine.driving.totals import check_state
+from levada.engine.planning_ahead import MAX_CPU_SECONDS, OutOfTimeError, Trial
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
@@ -139,7 +140,7 @@ class Requests:
             if each.name not in given:
                 asked = Asked(each.text, each.name, each.dialect, each.options)
                 try:
-                    (query,) = self._register([asked])
+                    (query,) = self._register([asked], self._registry)
                     query.lifetime.may_be_over = True
                 except LevadaError as error:
                     told = f"The query {each.name}, which levada add added, is not run: {error}"
@@ -165,13 +166,15 @@ class Requests:
 
     # -- between epochs --
 
-    def take(self, last: Manifest) -> None:
-        """Does the requests that are there, or refuses them, durably; what has ended leaves."""
+    def take(self, last: Manifest, *, ahead: bool = False) -> list[Request]:
+        """Does the requests that are there, or refuses them, durably; what has ended leaves. Where
+        queries are planned ``ahead`` returns the requests that add some.
+        """
         with self._registry.lock:
             self._end_lives(last)
         now = time.monotonic()
         if now - self._looked < LOOK:
-            return
+            return []
         self._looked = now
         statics = self._statics  # what the program itself has replaced is the program's
         with self._registry.lock:  # the program's threads write of streams
@@ -179,11 +182,19 @@ class Requests:
             self._settle(last)
             self._taken = waiting(self._root)
             new = [name for name in self._taken if name not in self._ledger.done]
-            for name in new:
-                self._ledger.done[name] = self._done(read_request(self._root, name), last)
-            if new:
-                write_ledger(self._root, self._ledger)
-                self._outputs.follow()
+            requests = {name: read_request(self._root, name) for name in new}
+            adding = [r for r in requests.values() if ahead and r is not None and r.add]
+            for name, request in requests.items():
+                if request not in adding:
+                    self._ledger.done[name] = self._done(request, last)
+            if len(adding) < len(new):
+                self._keep()
+            return adding
+
+    def _keep(self) -> None:
+        """Makes the ledger durable."""
+        write_ledger(self._root, self._ledger)
+        self._outputs.follow()
 
     def _end_lives(self, last: Manifest) -> None:
         """Takes out the queries that are over, durably: what the program gives again is not run."""
@@ -230,17 +241,26 @@ class Requests:
             if request.drop and request.add:
                 return self._replace(request, last)
             return self._drop(request.drop, last) if request.drop else self._add(request, last)
-        except LevadaError as error:
-            notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
-            ours = errno_of(error) or -isinstance(error, CheckpointError | SourceError)
-            return Answer([], str(error), notes, error.exit_code, errno=ours)
-        except OSError as error:
-            refused = str(unwritable(self._root, error))
-            return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
         except Exception as error:  # the engine goes on, whatever is asked of it
-            kind = type(error).__name__
-            refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
-            return Answer(refused=refused, exit_code=1, errno=-1)
+            return self._refusal(error)
+
+    def _refusal(self, error: BaseException) -> Answer:
+        """The answer to a request with which the engine fails."""
+        match error:
+            case LevadaError():
+                notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+                ours = errno_of(error) or -isinstance(error, CheckpointError | SourceError)
+                return Answer([], str(error), notes, error.exit_code, errno=ours)
+            case OSError():
+                refused = str(unwritable(self._root, error))
+                return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
+            case OutOfTimeError():
+                refused = f"To plan the query takes more than {MAX_CPU_SECONDS:g} s of CPU time."
+                return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)
+            case _:
+                kind = type(error).__name__
+                refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
+                return Answer(refused=refused, exit_code=1, errno=-1)
 
     def _check_owner(self, request: Request) -> None:
         """Raises ``UsageError`` where the request takes away what is not its owner's."""
@@ -273,21 +293,30 @@ class Requests:
         return Answer([f"{name}: added, from the next epoch on"])
 
     def _add(self, request: Request, last: Manifest) -> Answer:
+        return self._note_added(request, self._registered(request, self._registry), last)
+
+    def _registered(self, request: Request, registry: Registry) -> list[Registered]:
+        """Registers the queries of a request, all or none."""
         batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
-        to = {query.name: query.to for query in request.add}
-        limits = {query.name: check_limits(query.limits) for query in request.add}
-        owners = {query.name: query.owner for query in request.add}
-        for said in limits.values():
-            check_state(QueryLimits.of(said), self._registry.planning.sharing)
-        found = self._register(batch, to)
+        for query in request.add:
+            limits = QueryLimits.of(check_limits(query.limits))
+            check_state(limits, registry.planning.sharing)
+        return self._register(batch, registry, {query.name: query.to for query in request.add})
+
+    def _note_added(self, request: Request, found: Sequence[Registered], last: Manifest) -> Answer:
+        """Notes in the ledger that the queries of a request are registered."""
+        said = {query.name: query for query in request.add}
         for query in found:
-            self._outputs.add(query, to[query.name], last)
+            self._outputs.add(query, said[query.name].to, last)
         # an earlier query of a name may have stayed there, since a start could not run it
-        others = [added for added in self._ledger.added if added.name not in owners]
+        others = [added for added in self._ledger.added if added.name not in said]
         self._ledger.added = others + [
-            Added(r.name, r.text, r.dialect, r.options, last.plan, limits[r.name], owners[r.name])
+            Added(
+                r.name, r.text, r.dialect, r.options, last.plan, check_limits(said[r.name].limits),
+                said[r.name].owner,
+            )
             for r in _makers_first(found, self._registry)
-        ]
+        ]  # fmt: skip
         for query in found:
             self._ledger.dropped.pop(query.name, None)
         return Answer(added=[query.name for query in found])
@@ -309,10 +338,12 @@ class Requests:
             raise
 
     def _register(
-        self, batch: Sequence[Asked], to: Mapping[str, Sequence[Going]] | None = None
+        self,
+        batch: Sequence[Asked],
+        registry: Registry,
+        to: Mapping[str, Sequence[Going]] | None = None,
     ) -> list[Registered]:
         """Registers queries that can be planned and written, all or none; ``to``: where to."""
-        registry = self._registry
         found = registry.add(batch)
         try:
             for query in found:
@@ -329,13 +360,58 @@ class Requests:
     def _drop(self, name: str, last: Manifest) -> Answer:
         query = self._registry.found(name)
         self._registry.remove(name)
-        ledger = self._ledger
+        return self._note_dropped(query, last)
+
+    def _note_dropped(self, query: Registered, last: Manifest) -> Answer:
+        """Notes in the ledger that a query is dropped."""
+        ledger, name = self._ledger, query.name
         ledger.added = [added for added in ledger.added if added.name != name]
         ledger.dropped.pop(name, None)
         ledger.dropped[name] = query.identity
         told = [f"{name}: dropped after epoch {last.epoch:,}"]
         told += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
         return Answer(told)
+
+    # -- planned ahead --
+
+    def trial(self, requests: Sequence[Request], *, attempt: int = 1) -> Trial:
+        """A trial of requests that add queries."""
+        with self._registry.lock:
+            return Trial(requests, self._registry.copy(), self._registry.edits, attempt)
+
+    def register_apart(self, trial: Trial) -> None:
+        """Registers the queries of a trial in its copy of the registry, or refuses requests."""
+        for request in trial.requests:
+            try:
+                self._check_owner(request)
+                if request.drop:
+                    trial.registry.remove(request.drop)
+                trial.added[request.id] = self._registered(request, trial.registry)
+            except Exception as error:
+                trial.refused[request.id] = self._refusal(error)
+
+    def refuse(self, trial: Trial, error: BaseException) -> None:
+        """Refuses all requests of a trial."""
+        trial.added.clear()
+        trial.refused = {request.id: self._refusal(error) for request in trial.requests}
+
+    def adopt(self, trial: Trial, last: Manifest) -> None:
+        """Does the requests of a trial, durably."""
+        with self._registry.lock:
+            for request in trial.requests:
+                answer = trial.refused.get(request.id)
+                if answer is None:
+                    if request.drop:
+                        self._note_dropped(self._registry.found(request.drop), last)
+                    answer = Answer(added=[q.name for q in trial.added[request.id]])
+                self._ledger.done[request.id] = answer
+                self._taken.append(request.id)
+            if trial.added:
+                self._registry.take_over(trial.registry)
+            for request in trial.requests:
+                if request.id in trial.added:
+                    self._note_added(request, trial.added[request.id], last)
+            self._keep()
 
     def answer(self) -> None:
         """Answers what was taken up, once the plan follows it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,6 +102,10 @@ class Suspended:
         if not self.queries.keys().isdisjoint(names):
             self.queries = {n: s for n, s in self.queries.items() if n not in names}
             self._write()
+
+    def but(self, names: Collection[str]) -> Suspended:
+        """The suspended queries without those of these names."""
+        return replace(self, queries={n: s for n, s in self.queries.items() if n not in names})
 
     def without(self, queries: Mapping[str, Registered]) -> dict[str, Registered]:
         """The queries that are to run: not the suspended ones, nor what reads what these make."""

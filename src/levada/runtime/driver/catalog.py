@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
 from hashlib import sha256
+from typing import NamedTuple
 
 from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
@@ -83,6 +84,19 @@ class Registered:
         return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
 
 
+NO_QUERIES: Mapping[str, Registered] = {}
+
+
+class Unsettled(NamedTuple):
+    """The names of queries that go, the queries that come, and the names of those that have gone
+    over to other operators, with a plan that no epoch has had.
+    """
+
+    gone: Mapping[str, None] = {}
+    new: Mapping[str, Registered] = {}
+    done: Sequence[str] = ()
+
+
 class Catalog:
     """The queries of a checkpoint's plan.
 
@@ -107,7 +121,10 @@ class Catalog:
         self._left: set[str] = set()  # streams that the last plan knows, and that are no more
         self._new_streams = False  # the last plan knows others
         self._dropped = 0  # a version that is in no manifest, and whose number processes know
-        self._saved = 0  # the last version that this run has saved or loaded
+        self._saved = 0  # the last version that epochs have had, or that was loaded
+        self._newest = 0  # the last version that this run has saved
+        self._unsettled = Unsettled()
+        self._margin = 0  # ms of event time
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
         self._switching = Switching(planning.looks)
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
@@ -136,38 +153,97 @@ class Catalog:
         """
         first = self._topology is None
         topology = self._loaded(last)
-        anew = not topology.version
         if first:  # attempts of before may have left later ones
             self._dropped = self._checkpoint.newest_plan()
         topology.version = max(topology.version, self._dropped)
-        topology.data = static
         self._follow_streams(topology)
+        plan = self._replan(topology, queries, dropped, last, static, first=first)
+        self._left = set()
+        self.settle(queries, first=first)
+        return plan
+
+    def plan_ahead(
+        self,
+        queries: dict[str, Registered],
+        dropped: Collection[str],
+        last: Manifest,
+        static: int,
+        margin: int,
+    ) -> Plan | None:
+        """``follow`` while epochs go on with the plan before: queries that come begin ``margin`` ms
+        of event time later than they would after ``last``. Takes effect with ``settle``.
+        """
+        assert self._topology is not None, "an engine plans ahead once it has a plan"
+        self._margin = margin
+        try:
+            topology = self._topology
+            return self._replan(topology, queries, dropped, last, static, ahead=True)
+        finally:
+            self._margin = 0
+
+    def _replan(
+        self,
+        topology: Topology,
+        queries: dict[str, Registered],
+        dropped: Collection[str],
+        last: Manifest | None,
+        static: int,
+        *,
+        first: bool = False,
+        ahead: bool = False,
+    ) -> Plan | None:
+        """The next plan of a topology; None: it stays. No query goes over to another order of
+        joins if that would be planned ``ahead``.
+        """
+        anew, topology.data = not topology.version, static
         last = None if last is None else going_on(last, topology.streams)
         gone = self._gone(topology, queries, dropped, first=first)
-        self.goes_on = len(topology.queries) > len(gone)
         for name in gone:
             topology.remove(name)
-            if name in self._lifetime:
-                self._lifetime.pop(name).end(topology.version + 1)
-        done = self._switching.finish(topology, last, first=first)
+        self.goes_on = bool(topology.queries)
+        done = [] if ahead else self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
         seen.tell(topology, last, self._regions, tables.load(tables.current).partitions)
         new = _new(queries, topology.queries)
         self._add(topology, new, last, first=first)
         topology.install()
-        begun = self._switching.begin(
-            topology, last, partial(_asked, topology, queries), changed=bool(gone or new)
-        )
+        changed = bool(gone or new)
+        asked = partial(_asked, topology, queries)
+        begun = [] if ahead else self._switching.begin(topology, last, asked, changed=changed)
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
-        self._begin(topology, queries if first else {r.name: r for r in new})
-        for name in done:
-            self._lifetime[name].switch(topology.queries[name])
-        self._left = set()
-        changed = gone or new or anew or self._new_streams or done or begun
-        return (
-            self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
+        self._unsettled = Unsettled(
+            dict.fromkeys([*self._unsettled.gone, *gone]), {q.name: q for q in new}, done
         )
+        if not (changed or anew or self._new_streams or done or begun):
+            return None
+        return self._sealed(topology, queries, 0 if last is None else last.plan)
+
+    def settle(self, queries: Mapping[str, Registered] = NO_QUERIES, *, first: bool) -> None:
+        """The next epochs have the last plan: queries that went or came know it."""
+        topology, unsettled = self._topology, self._unsettled
+        assert topology is not None, "there is a plan"
+        self._unsettled, self._saved = Unsettled(), self._newest
+        for name in unsettled.gone:
+            if name in self._lifetime:
+                self._lifetime.pop(name).end(topology.version)
+        self._begin(topology, queries if first else unsettled.new)
+        for name in unsettled.done:
+            self._lifetime[name].switch(topology.queries[name])
+
+    def lag(self, last: Manifest) -> int:
+        """By how many ms of event time the queries that were planned ahead begin too early: their
+        streams have said more meanwhile; 0: they can come.
+        """
+        topology, lag = self._topology, 0
+        assert topology is not None, "there is a plan"
+        last = going_on(last, topology.streams)
+        for name in self._unsettled.new:
+            query = topology.queries[name]
+            latest = max((seen_in(s, last, topology) for s in query.streams), default=MIN)
+            if latest > MIN and query.start <= latest:
+                lag = max(lag, 1 if query.start <= MIN else latest + 1 - query.start)
+        return lag
 
     def waits(self, last: Manifest | None) -> bool:
         """Whether queries are to go over to other orders of joins, or to be looked at."""
@@ -187,9 +263,9 @@ class Catalog:
             for (_, options), alike in rows.items()
         ]
         for _, alike, found in templates:
-            expect_rows(topology, found, start_of(alike[0].alike, last, topology))
+            expect_rows(topology, found, self._start_of(alike[0].alike, last, topology))
         for options, alike, found in templates:
-            start = start_of(alike[0].alike, last, topology)
+            start = self._start_of(alike[0].alike, last, topology)
             if first:
                 _check_ends(alike, start)
             until = end_of(options, start)
@@ -200,7 +276,7 @@ class Catalog:
         for one in new:
             if not isinstance(one.meaning, Row):
                 query = topology.place(one.meaning)
-                start = start_of(query, last, topology)
+                start = self._start_of(query, last, topology)
                 if first:  # later those who register ask it
                     _check_ends([one], start)
                 until = end_of(one.options, start)
@@ -208,6 +284,10 @@ class Catalog:
                     one.name, query, start, empty_reports=one.options.empty_reports, until=until,
                     region=one.options.region,
                 )  # fmt: skip
+
+    def _start_of(self, query: a.Query, last: Manifest | None, topology: Topology) -> int:
+        start = start_of(query, last, topology)
+        return start + self._margin if start > MIN else start
 
     def begins(self, query: a.Query, last: Manifest) -> int:
         """Where a registered query would begin that came now; MIN: with the first element. Before
@@ -285,7 +365,8 @@ class Catalog:
             if last is None:
                 self._topology, self._left = Topology(self._facts, self._replaceable), set()
             else:
-                self._topology, self._saved = self._load(last), last.plan
+                self._topology = self._load(last)
+                self._saved = self._newest = last.plan
             self._topology.plan_by(self._planning)
             self._topology.journal = journals.opened(self._checkpoint.root)
         return self._topology
@@ -335,11 +416,13 @@ class Catalog:
         while not self._checkpoint.save_plan(plan, topology, Identities(queries)):
             plan = topology.seal(had)
         journals.write(self._checkpoint.root, topology.journal)
-        self._saved = plan.version
+        self._newest = plan.version
         return plan
 
     def restore(self) -> None:
-        """Goes back to the last plan that was saved, after an attempt to follow failed."""
+        """Goes back to the last plan that took effect, after an attempt to plan failed."""
+        self._unsettled = Unsettled()
+        self.drop(self._newest)
         self._topology = self._copy(self._saved) if self._saved else None
 
     def newcomers(self, queries: Mapping[str, Registered]) -> list[str]:

@@ -7,10 +7,12 @@ What EXISTS may mean follows from these (``translate_exists``). Cost: linear in 
 from __future__ import annotations
 
 from levada.algebra import nodes as a
+from levada.algebra.remembered import remembered
 from levada.algebra.tree import children
 from levada.model import expression as ex
 
 
+@remembered
 def possible(node: a.Node) -> frozenset[str]:
     """The variables that a solution may bind: those in scope (18.2.1), and the query's blank nodes.
 
@@ -36,6 +38,7 @@ def possible(node: a.Node) -> frozenset[str]:
             return _own(node).union(*map(possible, children(node)))
 
 
+@remembered
 def certain(node: a.Node) -> frozenset[str]:
     """The variables that every solution binds.
 
@@ -87,6 +90,7 @@ def never(node: a.Node) -> frozenset[str]:
             return frozenset()
 
 
+@remembered
 def mentioned(node: a.Node) -> frozenset[str]:
     """Every variable that stands in a pattern, also in its expressions and on the right of MINUS.
     Of a sub-select those that it shows: of what it hides, one of the same name outside is another

@@ -27,7 +27,7 @@ from levada.engine.driving.tempo import Tempo, elapsed, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
-from levada.engine.planning_ahead import PlanningAhead, Trial, choose
+from levada.engine.planning_ahead import PlanningAhead, Trial
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import (
     StaticStamps,
@@ -57,6 +57,7 @@ from levada.errors import (
 from levada.model.collection import Collected
 from levada.model.limits import Limited
 from levada.plan.sealed.plan import Plan, whose
+from levada.plan.topology.check_size import deeper
 from levada.runtime.driver.catalog import Catalog, Registered
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.heart import Heart
@@ -117,7 +118,7 @@ class Driver:
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
         self._idle_epochs = 0  # in a row
-        self._ahead, self._planned_large = PlanningAhead(lambda: self.loop.wake()), False
+        self._ahead = PlanningAhead(lambda: self.loop.wake())
         self._unsteady = 0  # failures of epochs that did not come again
         self._replan_at_stop = False  # a query of the plan has been suspended
         self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
@@ -300,9 +301,7 @@ class Driver:
         elif wanted:
             with self._registry.lock:
                 self.publication.follow(self.last, self._registry.standing)
-        if adding:
-            self._planned_large = not self._planned_large
-            requests = choose(adding, large=self._planned_large)
+        if requests := self._ahead.choose(adding):
             self._begin_trial(self._requests.trial(requests))
 
     def _begin_trial(self, trial: Trial) -> None:
@@ -321,10 +320,13 @@ class Driver:
         dropped = [*trial.replaced, *(trial.names if trial.is_planned else ())]
         trial.is_planned = True
         queries = self.suspended.but(trial.replaced).without(trial.registry.queries)
+
+        def plan() -> None:
+            catalog, static = self._own_catalog, trial.static
+            trial.plan = catalog.plan_ahead(queries, dropped, last, static, trial.margin)
+
         try:
-            trial.plan = self._own_catalog.plan_ahead(
-                queries, dropped, last, trial.static, trial.margin
-            )
+            deeper(plan)
         except BaseException:
             self._own_catalog.restore()
             raise

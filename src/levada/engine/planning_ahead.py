@@ -6,7 +6,7 @@ before.
 
 Elements that arrive meanwhile are read without the new queries. So the queries must begin behind
 all that their streams have said when the plan is adopted. If they do not, they are planned again
-with a margin, and the third time no epoch runs until the plan is made.
+with a margin, and the last time no epoch runs until the plan is made.
 
 A thread that takes more seconds of CPU than it may is interrupted, and its request is refused.
 While it works, threads hand over Python's lock each 0.1 ms, so an epoch is delayed by little.
@@ -18,22 +18,32 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
+from levada.errors import LevadaError
 from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.requests import Answer, Request
+from levada.syntax.cql.ast import Script
+from levada.syntax.sparql.ast import QueryUnit
 
 MAX_CPU_SECONDS = 20.0
 SMALL_TEXTS = 4096
 """Characters of the texts of a request that is planned together with others."""
 _SWITCH = 1e-4  # s
+_switches, _working = threading.Lock(), list[float]()
 _WAIT = 0.05  # s between two looks at the thread's CPU time
-MAX_ATTEMPTS = 3
-MARGIN_MS = 100
+MAX_ATTEMPTS = 4
+MAX_PARSING = 4
+"""Requests whose texts are parsed at once."""
+MARGIN_MS = 1000
 
 
 class OutOfTimeError(BaseException):
@@ -72,7 +82,7 @@ class Trial:
 
     def again(self, lag: int) -> Trial:
         """The next attempt, after one whose queries began ``lag`` ms too early."""
-        margin = 0 if self.attempt + 1 == MAX_ATTEMPTS else 2 * lag + MARGIN_MS
+        margin = 0 if self.attempt + 1 == MAX_ATTEMPTS else self.margin + 4 * lag + MARGIN_MS
         return replace(self, attempt=self.attempt + 1, margin=margin, plan=None)
 
     @property
@@ -81,44 +91,70 @@ class Trial:
         return self.attempt >= MAX_ATTEMPTS
 
 
-class PlanningAhead:
-    """One trial at a time, on a thread; ``wake`` is called when it is over."""
+class Work:
+    """A thread that is interrupted when it takes too much CPU time; ``wake`` is called at its end.
+    ``failure``: what it raised.
+    """
 
-    def __init__(self, wake: Callable[[], None], cpu_seconds: float = MAX_CPU_SECONDS) -> None:
-        self._wake, self._cpu_seconds = wake, cpu_seconds
-        self._thread: threading.Thread | None = None
-        self._trial: Trial | None = None
-        self._interval = sys.getswitchinterval()
+    def __init__(self, work: Callable[[], None], wake: Callable[[], None], name: str) -> None:
+        self._work, self._wake = work, wake
         self._clock: int | None = None  # of the thread's CPU time
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"levada {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with _frequent_switches():
+            try:
+                self._clock = time.pthread_getcpuclockid(threading.get_ident())
+                self._work()
+            except BaseException as error:
+                self.failure = error
+        self._wake()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the thread has ended. Asked now and then, it is interrupted in time."""
+        if not self._thread.is_alive():
+            return True
+        with suppress(OSError):  # it ends just now
+            if self._clock is not None and time.clock_gettime(self._clock) > MAX_CPU_SECONDS:
+                self._clock, thread = None, ctypes.c_ulong(self._thread.ident or 0)
+                error = ctypes.py_object(OutOfTimeError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+        return False
+
+    def wait(self) -> None:
+        """Waits until the thread has ended; the thread itself does not."""
+        if self._thread is not threading.current_thread():
+            while not self.is_over:
+                self._thread.join(_WAIT)
+
+
+class PlanningAhead:
+    """One trial at a time, and the texts that are parsed for the next ones, on threads; ``wake`` is
+    called when one of them ends.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._work: Work | None = None
+        self._trial: Trial | None = None
+        self._parsing: dict[str, Parsing] = {}  # by the ids of requests
+        self._large_first = False
 
     def begin(self, trial: Trial, plan: Callable[[Trial], None]) -> None:
         """Plans a trial; ``plan`` makes the plan, or notes why the requests are refused."""
         self.wait()
-        self._trial, self._clock = trial, None
-        self._interval = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH)
-        self._thread = threading.Thread(
-            target=self._work, args=(trial, plan), name="levada planning", daemon=True
-        )
-        self._thread.start()
-
-    def _work(self, trial: Trial, plan: Callable[[Trial], None]) -> None:
-        try:
-            self._clock = time.pthread_getcpuclockid(threading.get_ident())
-            plan(trial)
-        except BaseException as error:
-            trial.failure = error
-        finally:
-            self._wake()
+        for request in trial.requests:
+            if (parsing := self._parsing.pop(request.id, None)) is not None:
+                trial.registry.trees |= parsing.trees
+        self._trial, self._work = trial, Work(partial(plan, trial), self._wake, "planning")
 
     @property
     def is_busy(self) -> bool:
         """Whether a trial is being planned."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
-            return False
-        self._interrupt(thread)
-        return True
+        return self._work is not None and not self._work.is_over
 
     @property
     def has_trial(self) -> bool:
@@ -126,32 +162,71 @@ class PlanningAhead:
         return self._trial is not None
 
     def wait(self) -> None:
-        """Waits until the thread is over; the thread itself does not."""
-        thread = self._thread
-        if thread is threading.current_thread():
-            return
-        while thread is not None and thread.is_alive():
-            thread.join(_WAIT)
-            self._interrupt(thread)
+        """Waits until the trial is over."""
+        if self._work is not None:
+            self._work.wait()
 
     def take(self) -> Trial | None:
         """The trial that is over, once."""
         trial, self._trial = self._trial, None
-        if trial is not None:
-            self.wait()
-            sys.setswitchinterval(self._interval)
-            self._thread = None
+        if trial is not None and self._work is not None:
+            self._work.wait()
+            trial.failure, self._work = self._work.failure, None
         return trial
 
-    def _interrupt(self, thread: threading.Thread) -> None:
-        """Interrupts the thread, once, if it takes more CPU time than it may."""
-        if self._clock is None or thread.ident is None:
-            return
-        with suppress(OSError):  # the thread is over
-            if time.clock_gettime(self._clock) > self._cpu_seconds:
-                self._clock = None
-                error = ctypes.py_object(OutOfTimeError)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), error)
+    def choose(self, requests: Sequence[Request]) -> list[Request]:
+        """The requests of the next trial: those with short texts together, or one with long ones,
+        in turn. Long texts are parsed before, on threads of their own.
+        """
+        there = {request.id for request in requests}
+        self._parsing = {name: work for name, work in self._parsing.items() if name in there}
+        for request in requests:
+            is_new = size_of(request) > SMALL_TEXTS and request.id not in self._parsing
+            if is_new and len(self._parsing) < MAX_PARSING:
+                self._parsing[request.id] = Parsing(request, self._wake)
+        self._large_first = not self._large_first
+        return choose([r for r in requests if self._is_parsed(r)], large=self._large_first)
+
+    def _is_parsed(self, request: Request) -> bool:
+        if size_of(request) <= SMALL_TEXTS:
+            return True
+        parsing = self._parsing.get(request.id)
+        return parsing is not None and parsing.work.is_over
+
+
+class Parsing:
+    """The texts of a request on their way to ``trees``; a text that cannot be parsed has none."""
+
+    def __init__(self, request: Request, wake: Callable[[], None]) -> None:
+        self.trees: dict[tuple[str, str | None], QueryUnit | Script] = {}
+        self._request = request
+        self.work = Work(self._parse, wake, "parsing")
+
+    def _parse(self) -> None:
+        for query in self._request.add:
+            with suppress(LevadaError):
+                tree = prepare(Asked(query.text, query.name, query.dialect), Known()).ast
+                self.trees[query.text, query.dialect] = tree
+
+
+@contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Threads hand over Python's lock often."""
+    with _switches:
+        _working.append(sys.getswitchinterval())
+        sys.setswitchinterval(_SWITCH)
+    try:
+        yield
+    finally:
+        with _switches:
+            interval = _working.pop()
+            if not _working:
+                sys.setswitchinterval(interval)
+
+
+def size_of(request: Request) -> int:
+    """The characters of the texts that a request adds."""
+    return sum(len(query.text) for query in request.add)
 
 
 def choose(requests: Sequence[Request], *, large: bool) -> list[Request]:
@@ -164,7 +239,6 @@ def choose(requests: Sequence[Request], *, large: bool) -> list[Request]:
     >>> [r.id for r in choose(waiting, large=False)], [r.id for r in choose(waiting, large=True)]
     (['2', '3'], ['1'])
     """
-    sizes = {r.id: sum(len(q.text) for q in r.add) for r in requests}
-    small = [r for r in requests if sizes[r.id] <= SMALL_TEXTS and not r.drop]
+    small = [r for r in requests if size_of(r) <= SMALL_TEXTS and not r.drop]
     others = [r for r in requests if r not in small]
     return others[:1] if others and (large or not small) else small

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from levada.algebra import nodes as a
+from levada.algebra.remembered import remembering
 from levada.algebra.schema import Regime
 from levada.engine.asked import Asked, note
 from levada.engine.bind_names import bind_names
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def prepare(asked: Asked, known: Known) -> Prepared:
+def prepare(asked: Asked, known: Known, tree: QueryUnit | Script | None = None) -> Prepared:
     """A query's way from text to operators; a stage raises ``LevadaError`` when first asked for.
+    ``tree``: that of the text, if it has been parsed.
 
     >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] "
     >>> text += "{ WINDOW <w> { ?s ?p 1 } }"
@@ -60,16 +61,25 @@ def prepare(asked: Asked, known: Known) -> Prepared:
     >>> query.optimized.windows[0].stream, query.physical.root.stage
     ('e:s', 1)
     """
-    return Prepared(asked, known)
+    query = Prepared(asked, known)
+    if tree is not None:
+        query.__dict__["ast"] = tree
+    return query
 
 
-def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
-    """A stage, made once; its errors say which query they are about."""
+class _stage(Generic[T]):  # noqa: N801 as a decorator
+    """A stage, made once; its errors say which query they are about. Threads that prepare other
+    queries do not wait, as they do for a ``cached_property`` of Python 3.11.
+    """
 
-    def made(query: Prepared) -> T:
-        with note(query.asked.name), collection_paused():
+    def __init__(self, make: Callable[[Prepared], T]) -> None:
+        self._make, self._name = make, make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, query: Prepared, owner: type[Prepared]) -> T:
+        with note(query.asked.name), collection_paused(), remembering():
             try:
-                return make(query)
+                made = query.__dict__[self._name] = self._make(query)
             except RecursionError:
                 text = query.asked.text
                 raise QueryError("The query is nested too deeply.", text=text) from None
@@ -77,8 +87,7 @@ def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
                 raise
             except Exception as error:
                 raise QueryFailureError.from_error(error, query.asked.text) from error
-
-    return cached_property(made)
+        return made
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ from levada.plan.install.sharing import Planning
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import JoinForm
 from levada.streams.stream_config import StreamConfig
+from levada.syntax.cql.ast import Script
+from levada.syntax.sparql.ast import QueryUnit
 from levada.translation.warnings.warning import QuerySlip, shown_warnings
 
 if TYPE_CHECKING:
@@ -80,15 +82,17 @@ class Registry:
         self.lock = threading.RLock()
         self.changed = True
         self.edits = 0  # changes so far
+        self.is_trial = False  # a copy: its queries are planned before they are anybody's
+        self.trees: dict[tuple[str, str | None], QueryUnit | Script] = {}  # parsed before
         self._begun = False
         self._unsure: list[str] = []  # queries that lack what may still be named
-        self._registered = 0  # queries so far, also those that have been taken out
+        self._count = 0  # queries so far, also those that have been taken out
 
     def free_name(self, number: int = 1) -> str:
         """A name for a query that came without one, the first or a later one of a batch: that of no
         other, also of none taken out.
         """
-        return f"q{self._registered + number}"
+        return f"q{self._count + number}"
 
     def add_stream(self, config: StreamConfig, declared: StreamConfig | None = None) -> None:
         """A stream, which was ``declared`` so. Raises ``UsageError`` if its name is taken, or what
@@ -167,14 +171,14 @@ class Registry:
             algebra: dict[str, a.Query] = {}
             try:
                 rows = self._rows_of(batch)
-                new = {q.name: prepare(q, self.known) for q in batch if q.name not in rows}
+                new = {q.name: self._prepared(q) for q in batch if q.name not in rows}
                 firsts = self._first_of(batch, rows)
                 algebra = {name: firsts[id(row.template)].algebra for name, row in rows.items()}
                 algebra |= {name: query.algebra for name, query in new.items()}
                 for name, query in algebra.items():
                     self.known.add_query(name, query)
                 found = _registered_rows(batch, rows)
-                found |= {n: _registered(new[n]) for n in order_by_makers(new, self.known)}
+                found |= {n: self._register_one(new[n]) for n in order_by_makers(new, self.known)}
                 mortal = [query for query in found.values() if query.options.ends]
                 self._check_ends(mortal)
                 for prepared in [*firsts.values(), *new.values()]:
@@ -188,9 +192,21 @@ class Registry:
             self.queries |= found
             self.mortal += mortal
             self._folded |= {f: name for name in found if (f := name.casefold()) != name}
-            self._registered += len(found)
+            self._count += len(found)
             self.changed, self.edits = True, self.edits + 1
             return [found[asked.name] for asked in batch]
+
+    def _prepared(self, asked: Asked) -> Prepared:
+        tree = self.trees.get((asked.text, asked.dialect))
+        return prepare(asked, self.known, tree)
+
+    def _register_one(self, query: Prepared) -> Registered:
+        # here: the commands that only look at queries register none, and load no checkpoint
+        from levada.runtime.driver.catalog import Registered
+
+        asked = query.asked
+        meaning = query.optimized if self.is_trial else query.plannable
+        return Registered(asked.name, asked.text, asked.spoken, asked.options, meaning)
 
     def _rows_of(self, batch: Sequence[Asked]) -> dict[str, Row]:
         """The queries that are rows of templates; none if finding them fails."""
@@ -238,6 +254,7 @@ class Registry:
         with self.lock:
             other = copy(self)
             other.lock, other.known = threading.RLock(), self.known.copy()
+            other.is_trial, other.trees = True, {}
             other.queries, other._folded = dict(self.queries), dict(self._folded)
             other.dropped, other.mortal, other._unsure = set(), [], []
             return other
@@ -246,7 +263,7 @@ class Registry:
         """Takes over the queries of a copy; this registry has not changed since it was made."""
         self.known, self.queries, self._folded = other.known, other.queries, other._folded
         self.mortal += other.mortal
-        self._registered = other._registered
+        self._count = other._count
 
     def check_work(self) -> None:
         """Raises ``UsageError`` where there is no stream and no query, named or come again."""
@@ -373,14 +390,6 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED:
         return f"{', '.join(few)} and {len(names) - MOST_NAMED:,} more"
     return " and ".join([", ".join(few[:-1]), few[-1]] if len(few) > 1 else few)
-
-
-def _registered(query: Prepared) -> Registered:
-    # here: the commands that only look at queries register none, and load no checkpoint
-    from levada.runtime.driver.catalog import Registered
-
-    asked = query.asked
-    return Registered(asked.name, asked.text, asked.spoken, asked.options, query.plannable)
 
 
 def _registered_rows(batch: Sequence[Asked], rows: Mapping[str, Row]) -> dict[str, Registered]:

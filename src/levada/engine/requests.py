@@ -35,6 +35,7 @@ from levada.errors import CheckpointError, LevadaError, SourceError, UsageError,
 from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
 from levada.model.time import MAX, MIN, instant
+from levada.plan.topology.check_size import too_large
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.manifest import Manifest
@@ -254,6 +255,8 @@ class Requests:
             case OSError():
                 refused = str(unwritable(self._root, error))
                 return Answer(refused=refused, exit_code=1, errno=error.errno or -1)
+            case RecursionError():
+                return self._refusal(too_large(""))
             case OutOfTimeError():
                 refused = f"To plan the query takes more than {MAX_CPU_SECONDS:g} s of CPU time."
                 return Answer(refused=f"{refused}\nWrite a simpler text.", exit_code=2)
@@ -349,8 +352,9 @@ class Requests:
             for query in found:
                 self._fits(query, len(registry.queries))
                 self._outputs.check(query, (to or {}).get(query.name, ()))
-                asked = Asked(query.text, query.name, query.dialect, query.options)
-                _ = prepare(asked, registry.known).physical
+                if not registry.is_trial:
+                    asked = Asked(query.text, query.name, query.dialect, query.options)
+                    _ = prepare(asked, registry.known).physical
         except BaseException:
             for query in reversed(_makers_first(found, registry)):
                 registry.remove(query.name)

@@ -27,7 +27,7 @@ from levada.errors import LevadaError
 from levada.frozen import frozen
 from levada.model.query import Form
 from levada.plan.sealed.plan import QueryPlan
-from levada.plan.topology.catalog_file import read_catalog
+from levada.plan.topology.catalog_file import read_catalog, read_queries
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, load_setup
 from levada.runtime.store.checkpoint import facts_of
@@ -36,6 +36,7 @@ from levada.streams.stream_config import StreamConfig
 
 SETTLED = 2.0  # s: two changes within that may leave a folder with one time, at the coarsest
 MOST = 2000  # queries of which a new text may read what they make
+LONG = 4096  # characters of a text
 TRANSLATION = 5.0  # s of CPU, of these queries; the rest makes nothing that a new text could read
 
 
@@ -68,13 +69,13 @@ class Text:
 
 @frozen
 class Now:
-    """What there is. ``plans``: the queries of the newest plan; ``topology``: what they share."""
+    """What there is. ``plans``: the queries of the newest plan; ``catalog``: its file."""
 
     texts: Mapping[str, Text]
     plans: Mapping[str, QueryPlan]
     streams: Mapping[str, StreamConfig]
     setup: Setup
-    topology: Topology | None = None
+    catalog: Path | None = None
 
 
 class Facts:
@@ -88,6 +89,7 @@ class Facts:
         self._since = self._looked = 0.0
         self._now = Now({}, {}, {}, Setup([], []))
         self._known: Known | None = None
+        self._topology: Topology | None = None
         self._algebras: dict[Text, Query] = {}
 
     def now(self) -> Now:
@@ -95,6 +97,14 @@ class Facts:
         with self._lock:
             self._look()
             return self._now
+
+    def topology(self) -> Topology | None:
+        """What the queries of the newest plan share. Raises ``CheckpointError``."""
+        with self._lock:
+            self._look()
+            if self._topology is None and self._now.catalog is not None:
+                self._topology = read_catalog(self._now.catalog)[0]
+            return self._topology
 
     def since(self, name: str) -> int | None:
         """The first plan version that has the query of this name; None if there is none."""
@@ -138,18 +148,17 @@ class Facts:
             return
         setup = load_setup(str(setups[-1])) if setups else Setup([], [])
         plans: Mapping[str, QueryPlan] = {}
-        texts, topology = {}, None
+        texts = {}
         if catalog is not None:
-            topology, identities = read_catalog(catalog)
-            plans = dict(topology.queries)
+            plans, identities = read_queries(catalog)
             texts = {
                 name: text_of(name, said, since=_since(plans, name))
                 for name, said in identities.items()
             }
         for name, found in suspended.items():
             texts[name] = text_of(name, found.identity, found.why)
-        self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, topology)
-        self._known, self._seen = None, seen
+        self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, catalog)
+        self._known, self._topology, self._seen = None, None, seen
 
 
 def text_of(name: str, identity: str, suspended: str = "", *, since: int = 0) -> Text:
@@ -177,6 +186,8 @@ def _known(now: Now, algebras: dict[Text, Query]) -> Known:
     algebras.clear()
     ends = time.process_time() + TRANSLATION
     for text in _makers_first(now) if len(now.texts) <= MOST else ():
+        if len(text.text) > LONG and not _makes(now, text):
+            continue  # only a message would name it
         with suppress(LevadaError):
             if text not in before and time.process_time() > ends:
                 continue
@@ -188,12 +199,13 @@ def _known(now: Now, algebras: dict[Text, Query]) -> Known:
 
 def _makers_first(now: Now) -> list[Text]:
     """The queries, those that make a stream first."""
+    return sorted(now.texts.values(), key=lambda text: not _makes(now, text))
 
-    def makes_none(text: Text) -> bool:
-        plan = now.plans.get(text.name)
-        return plan is None or plan.form is not Form.CONSTRUCT
 
-    return sorted(now.texts.values(), key=makes_none)
+def _makes(now: Now, text: Text) -> bool:
+    """Whether a query makes a stream."""
+    plan = now.plans.get(text.name)
+    return plan is not None and plan.form is Form.CONSTRUCT
 
 
 def _version(path: Path) -> int:

@@ -319,18 +319,30 @@ def _ranks(keys: Sequence[Key]) -> list[int]:
 
 def _turned(condition: Expression, colours: Colours) -> Expression:
     """An expression with the arguments of symmetric operators in order, inner ones first."""
+    return _turned_and_key(condition, colours)[0]
+
+
+def _turned_and_key(condition: Expression, colours: Colours) -> tuple[Expression, Key]:
+    """An expression in order, and its ``_key``."""
     if not isinstance(condition, Call):
-        return condition
-    args = tuple(_turned(arg, colours) for arg in condition.args)
+        return condition, _key(condition, colours)
+    turned = [_turned_and_key(arg, colours) for arg in condition.args]
     function = condition.function
     if function is Function.OR:
-        args = tuple(sorted(_options(args), key=lambda arg: _key(arg, colours)))
-        return _listed(args) or reduce(lambda one, other: Call(function, (one, other)), args)
+        args = tuple(sorted(_options([arg for arg, _ in turned]), key=_by(colours)))
+        options = _listed(args) or reduce(lambda one, other: Call(function, (one, other)), args)
+        return options, _key(options, colours)
     if function in _SYMMETRIC:
-        args = tuple(sorted(args, key=lambda arg: _key(arg, colours)))
-    elif function in _MIRRORED and _key(args[1], colours) < _key(args[0], colours):
-        function, args = _MIRRORED[function], args[::-1]
-    return Call(function, args)
+        turned.sort(key=lambda one: one[1])
+    elif function in _MIRRORED and turned[1][1] < turned[0][1]:
+        function = _MIRRORED[function]
+        turned.reverse()
+    forms: list[Key] = [(0, function.value, len(turned))]
+    constants: list[str] = []
+    for _, key in turned:
+        forms += key[0]
+        constants += key[1]
+    return Call(function, tuple([arg for arg, _ in turned])), (tuple(forms), tuple(constants))
 
 
 def _options(args: Sequence[Expression]) -> Iterator[Expression]:

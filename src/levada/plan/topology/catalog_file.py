@@ -130,6 +130,12 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     return topology, identities
 
 
+def read_queries(path: Path) -> tuple[dict[str, QueryPlan], dict[str, str]]:
+    """The queries of the catalog in a file and their identities. Raises ``CheckpointError``."""
+    queries, identities, _ = _collected(path, read_file(path, Catalog, CATALOGS))
+    return queries, identities
+
+
 def _collected(
     path: Path, last: Catalog
 ) -> tuple[dict[str, QueryPlan], dict[str, str], dict[int, KeptNode]]:

@@ -33,7 +33,7 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
 
     def plan() -> None:
         try:
-            _deeper(_MARGIN, lambda: _plan(query, facts))
+            deeper(lambda: _plan(query, facts))
         except Exception as error:
             failed.append(error)
 
@@ -41,13 +41,7 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
     thread.start()
     thread.join()
     if failed and isinstance(failed[0], RecursionError):
-        hint = (
-            "Join fewer patterns in one query: the rest can be a query that makes a stream, "
-            "or a sub-query."
-        )
-        raise QueryError("The query is too large to be planned.", text=text, hint=hint) from failed[
-            0
-        ]
+        raise too_large(text) from failed[0]
     if failed:
         raise failed[0]
 
@@ -74,8 +68,18 @@ def _plan(query: Query, facts: Mapping[str, StreamFacts]) -> None:
     encode_catalog(topology, {})
 
 
-def _deeper(calls: int, work: Callable[[], None]) -> None:
+def too_large(text: str) -> QueryError:
+    """The error for a query that is too large to be planned."""
+    hint = (
+        "Join fewer patterns in one query: the rest can be a query that makes a stream, or a "
+        "sub-query."
+    )
+    return QueryError("The query is too large to be planned.", text=text, hint=hint)
+
+
+def deeper(work: Callable[[], None], calls: int = _MARGIN) -> None:
+    """Does work so many calls deeper: what can be planned there can be planned at a start."""
     if calls:
-        _deeper(calls - 1, work)
+        deeper(work, calls - 1)
     else:
         work()

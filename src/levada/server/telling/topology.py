@@ -32,7 +32,7 @@ async def topology(request: Request) -> Response:
     most = number(request, "most", 0, MOST)
     drawn = preferred(request.headers.get("accept", ""), ["text/plain", JSON]) == JSON
     async with slot_of(request, own.parsing):
-        found = (await off_loop(own.facts.now)).topology
+        found = await off_loop(own.facts.topology)
         if found is None:
             raise Problem(404, "There is no plan yet.", hint="A query makes one.")
         if drawn:

@@ -34,6 +34,7 @@ from levada.algebra.nodes import (
     Slice,
     Union,
 )
+from levada.algebra.remembered import remembered
 from levada.algebra.tree import children
 from levada.algebra.variables import certain, expressions, mentioned, possible
 from levada.frozen import frozen
@@ -93,7 +94,8 @@ class Early:
             for name in _CHILDREN
             if (child := getattr(node, name, None)) is not None
         }
-        bound = replace(node, **inner) if inner else node
+        same = all(getattr(node, name) is child for name, child in inner.items())
+        bound = node if same else replace(node, **inner)
         match node, bound:
             case (Slice(), _):
                 return bound
@@ -175,6 +177,7 @@ class Early:
         )
 
 
+@remembered
 def _bind(node: Node) -> frozenset[str]:
     """The variables that some part of a pattern binds, also where nothing outside can see it, but
     not what a sub-select hides.

@@ -23,6 +23,9 @@ from levada.syntax.sparql import ast
 from levada.translation.sparql.context import Context
 from levada.translation.sparql.expressions import operation
 
+MAX_TESTS = 64
+"""Forbidden predicates that are compared one by one; more are looked up in a list."""
+
 End = Var | Term
 
 
@@ -100,6 +103,9 @@ def _other(
 ) -> Node:
     predicate = Var(context.fresh("p"))
     step = Bgp(source, (TriplePattern(start, predicate, end),))
+    if len(forbidden) > MAX_TESTS:
+        terms = [Const(term) for term in dict.fromkeys(forbidden)]
+        return Filter(step, Call(Function.NOT_IN, (predicate, *terms)))
     tests: list[Expression] = [
         Call(Function.NOT, (Call(Function.SAME_TERM, (predicate, Const(term))),))
         for term in forbidden

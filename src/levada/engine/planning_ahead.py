@@ -27,16 +27,13 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
+from levada.engine.trees import SMALL_TEXTS, Tree, decode_tree
 from levada.errors import LevadaError
 from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.catalog import Registered
-from levada.runtime.store.requests import Answer, Request
-from levada.syntax.cql.ast import Script
-from levada.syntax.sparql.ast import QueryUnit
+from levada.runtime.store.requests import Answer, Asking, Request
 
 MAX_CPU_SECONDS = 20.0
-SMALL_TEXTS = 4096
-"""Characters of the texts of a request that is planned together with others."""
 _SWITCH = 1e-4  # s
 _switches, _working = threading.Lock(), list[float]()
 _WAIT = 0.05  # s between two looks at the thread's CPU time
@@ -198,15 +195,22 @@ class Parsing:
     """The texts of a request on their way to ``trees``; a text that cannot be parsed has none."""
 
     def __init__(self, request: Request, wake: Callable[[], None]) -> None:
-        self.trees: dict[tuple[str, str | None], QueryUnit | Script] = {}
+        self.trees: dict[tuple[str, str | None], Tree] = {}
         self._request = request
         self.work = Work(self._parse, wake, "parsing")
 
     def _parse(self) -> None:
         for query in self._request.add:
             with suppress(LevadaError):
-                tree = prepare(Asked(query.text, query.name, query.dialect), Known()).ast
-                self.trees[query.text, query.dialect] = tree
+                self.trees[query.text, query.dialect] = _tree_of(query)
+
+
+def _tree_of(query: Asking) -> Tree:
+    """The tree of a text: as it was handed on, else parsed."""
+    with suppress(ValueError):
+        if query.tree:
+            return decode_tree(query.tree)
+    return prepare(Asked(query.text, query.name, query.dialect), Known()).ast
 
 
 @contextmanager

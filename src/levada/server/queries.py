@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import re
 import time
+from base64 import b64decode
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -221,7 +223,9 @@ async def _tell(request: Request, wish: Wish, asked: Asked | None = None) -> Ans
             403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
         )
     if asked is not None:
-        await run_check(request, _task("plan", asked, request))
+        checked = await run_check(request, _task("plan", asked, request))
+        tree = b64decode(checked["tree"])
+        wish = replace(wish, add=[replace(each, tree=tree) for each in wish.add])
     async with slot_of(request, own.asking):
         answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
     if answer.refused:

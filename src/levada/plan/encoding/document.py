@@ -44,7 +44,7 @@ _HEAD = msgspec.msgpack.Decoder(
         list[tuple[str, Number]],
     ]
 )
-_WRONG = (
+WRONG = (
     msgspec.MsgspecError,
     ValueError,
     TypeError,
@@ -176,7 +176,7 @@ def encode(root: object, registry: Registry) -> bytes:
 
 
 def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
-    """The value of this class that the bytes hold. Raises one of ``_WRONG`` if they hold none."""
+    """The value of this class that the bytes hold. Raises one of ``WRONG`` if they hold none."""
     end = _head_end(data)
     tags, blocks, arrays = _HEAD.decode(data[_START:end].data)
     classes = [_known(tag, names, registry) for tag, names in tags]
@@ -196,7 +196,7 @@ def read_file(path: Path, cls: type[T], registry: Registry) -> T:
         return decode(np.fromfile(path, np.uint8), cls, registry)
     except OSError as error:
         raise unreadable(path, str(error.strerror)) from error
-    except _WRONG as error:
+    except WRONG as error:
         raise unreadable(path, str(error) or "it is damaged") from error
 
 

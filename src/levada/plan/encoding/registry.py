@@ -67,6 +67,9 @@ class Registry:
 
     def _found(self, cls: type) -> Fields:
         assert cls in self.tags, f"{cls.__qualname__} has no tag by which it could be written"
+        if issubclass(cls, Enum):
+            column, get = self.column(str), attrgetter("value")
+            return Fields(self.tags[cls], ("value",), (column,), (get,), partial(_build, cls), True)
         hints = get_type_hints(cls, localns=self._unseen or None)
         names = field_names(cls)
         columns = tuple(self.column(hints[name]) for name in names)

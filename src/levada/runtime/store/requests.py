@@ -47,7 +47,7 @@ class Going(msgspec.Struct, frozen=True):
 class Asking(msgspec.Struct, frozen=True):
     """A query that is to be added; ``said``: its options by their words; ``to``: its outputs;
     ``limits``: what it may have, where that is less than others may. ``owner``: the token of the
-    server that adds it ("": none).
+    server that adds it ("": none). ``tree``: that of a long text, if it has been parsed.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Asking(msgspec.Struct, frozen=True):
     to: list[Going] = []
     limits: str = ""
     owner: str = ""
+    tree: bytes = b""
 
 
 class NewStream(msgspec.Struct, frozen=True, repr_omit_defaults=True):

@@ -4,6 +4,7 @@ asked at ``/sparql``. What comes and goes is JSON.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from levada.algebra.show import show as show_algebra
 from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import Prepared, prepare
+from levada.engine.trees import SMALL_TEXTS, encode_tree
 from levada.errors import QueryError, UnsupportedError, UsageError
 from levada.plan.lowering.show import show_operators
 from levada.server.guard.weight import check_weight, nodes
@@ -24,6 +26,8 @@ from levada.syntax.cql.ast import Script, show_script
 from levada.syntax.sparql import ast
 from levada.translation.sparql.windows import iri
 from levada.translation.warnings.warning import MAX_SHOWN
+
+MAX_TREE = 8 << 20  # bytes
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -59,8 +63,16 @@ def answer(task: Task, known: Callable[[], Known]) -> Any:
     query = _prepared(task, known())
     if task.kind == "plan":
         _ = query.physical
-        return None
+        return {"tree": b64encode(_encoded(query)).decode()}
     return STAGES[task.kind](query)
+
+
+def _encoded(query: Prepared) -> bytes:
+    """The tree of a long text; b"" for others, which are parsed soon enough."""
+    if len(query.asked.text) <= SMALL_TEXTS or query.asked.spoken == "cql":
+        return b""
+    tree = encode_tree(query.ast)
+    return tree if len(tree) <= MAX_TREE else b""
 
 
 def _prepared(task: Task, known: Known) -> Prepared:

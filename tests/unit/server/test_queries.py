@@ -127,6 +127,13 @@ def test_a_text_with_many_patterns_is_not_planned(
         text = TEXT.replace("?a :p ?n", f"?a {path} ?n")
         found = client.post("/check", content=text, headers=SPARQL).json()
         assert found["errors"][0]["message"] == said
+    terms = ", ".join(map(str, range(12)))
+    for more in (f"FILTER(?n NOT IN ({terms}))", f"FILTER(COALESCE({terms}, 12))"):
+        text = TEXT.replace("?a :p ?n", f"?a :p ?n {more}")
+        found = client.post("/check", content=text, headers=SPARQL).json()
+        assert found["errors"][0]["message"] == (
+            "The text has 13 operands in expressions, and the server takes at most 12."
+        )
     tables = "Select a.k From t [Range 5 s] as a, t [Range 5 s] as b, t as c, t as d"
     found = client.post("/check?dialect=cql", content=tables, headers=SPARQL).json()
     assert found["errors"][0]["message"] == said

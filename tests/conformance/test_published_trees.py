@@ -1,0 +1,30 @@
+"""The tree of each published query text is the same when it has been written as bytes and read."""
+
+from __future__ import annotations
+
+import pytest
+from published import DATA, MISSING, available, texts
+
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.prepare import prepare
+from levada.engine.trees import decode_tree, encode_tree
+from levada.errors import LevadaError
+
+pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
+
+
+def test_trees_are_read_as_they_were_written() -> None:
+    paths = [path for _, _, path in texts()]
+    paths += sorted((DATA / "rdf-tests" / "sparql").glob("sparql1[01]/**/*.rq"))
+    count = 0
+    for path in paths:
+        try:
+            tree = prepare(Asked(path.read_text(encoding="utf-8"), "q"), Known()).ast
+        except (LevadaError, UnicodeDecodeError):
+            continue
+        count += 1
+        read = decode_tree(encode_tree(tree))
+        assert read == tree, path
+        assert repr(read) == repr(tree), path
+    assert count > 500

@@ -1,0 +1,309 @@
+"""Queries that requests add are planned on a thread of their own: epochs go on, and no result of
+another query comes later, or twice, or is lacking.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import itertools
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from awaiting import until
+from levada import Engine
+from levada.cli.talk.ask import ask
+from levada.engine import planning_ahead
+from levada.engine.driver import Driver
+from levada.engine.query import Query, all_of
+from levada.runtime.driver.catalog import Catalog
+from levada.runtime.store.requests import Answer, Asking, Request
+
+S = "http://e/s"
+EACH = f"""PREFIX : <http://e/> SELECT ?v FROM NAMED WINDOW :w ON <{S}>
+[RANGE PT2S STEP PT1S] WHERE {{ WINDOW :w {{ ?a :p ?v }} }}"""
+IDS = map("{:020d}".format, itertools.count())
+
+
+class Feed:
+    """Writes elements, half a second of event time apart."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder, self.count = folder, 0
+
+    def more(self, elements: int) -> None:
+        for _ in range(elements):
+            i, self.count = self.count, self.count + 1
+            path = self._folder / f"{i:05d}.nt"
+            path.with_name(".new").write_text(f'<http://e/a{i}> <http://e/p> "{i}" {500 * i} .\n')
+            path.with_name(".new").rename(path)
+
+
+@contextmanager
+def started(folder: Path, **queries: str) -> Iterator[tuple[Engine, Feed]]:
+    feed = Feed(folder / "s")
+    with Engine(spark=False, checkpoint=folder / "ck") as engine:
+        engine.stream(S, folder / "s")
+        for name, text in queries.items():
+            engine.register(text, name=name)
+        engine.start()
+        yield engine, feed
+
+
+def request(folder: Path, **said: Any) -> Answer:
+    return ask(folder / "ck", Request(next(IDS), **said), lambda: time.sleep(0.002))
+
+
+def add(folder: Path, text: str, name: str = "newcomer", drop: str = "") -> Answer:
+    return request(folder, add=[Asking(name, text)], drop=drop)
+
+
+class Asker:
+    """Adds a query from a thread of its own."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        self.answers: list[Answer] = []
+        self._thread = threading.Thread(
+            target=lambda: self.answers.append(add(*args, **named)), daemon=True
+        )
+        self._thread.start()
+
+    def answer(self) -> Answer:
+        self._thread.join(60)
+        return self.answers[0]
+
+
+class Held:
+    """Holds each attempt to plan ahead until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go = threading.Semaphore(0), threading.Semaphore(0)
+        self.margins: list[int] = []
+        plan_ahead = Catalog.plan_ahead
+
+        def plan(catalog: Catalog, *args: Any) -> Any:
+            self.margins.append(args[-1])
+            self.begun.release()
+            self.go.acquire()
+            return plan_ahead(catalog, *args)
+
+        monkeypatch.setattr(Catalog, "plan_ahead", plan)
+
+
+def read(engine: Engine) -> int:
+    return sum(record.elements for record in engine._records().values())
+
+
+def number(literal: str) -> int:
+    return int(literal.strip('"'))
+
+
+def values(engine: Engine, name: str) -> dict[int, set[int]]:
+    """The values of each report of a query so far, by its time."""
+    return values_of(Query(engine._registry.found(name), engine))
+
+
+def values_of(query: Query) -> dict[int, set[int]]:
+    """The values of each report so far; each report comes once."""
+    found: dict[int, set[int]] = {}
+    for report in all_of(query).reports:
+        assert report.time is not None
+        assert report.time not in found
+        found[report.time] = {number(value) for value in report.rows["v"]}
+    return found
+
+
+def start_of(answer: Answer) -> int:
+    """From which instant on a query counts, as the answer says (ms)."""
+    (said,) = re.findall(r"from (\S+)Z on", answer.told[0])
+    return int(datetime.fromisoformat(f"{said}+00:00").timestamp() * 1000)
+
+
+def check_values(engine: Engine, answer: Answer, name: str = "newcomer") -> None:
+    """Each report of the late query has what the first one has, from its start on."""
+    start = start_of(answer)
+    due = {
+        time: {v for v in found if 500 * v >= start}
+        for time, found in values(engine, "always").items()
+    }
+    assert values(engine, name) == {time: found for time, found in due.items() if found}
+
+
+def test_epochs_go_on_while_a_query_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        asker = Asker(tmp_path, EACH)
+        held.begun.acquire()
+        for _ in range(3):
+            feed.more(8)
+            until(lambda: read(engine) == feed.count)
+        held.go.release(2)
+        answer = asker.answer()
+        assert held.margins[0] == 0
+        assert held.margins[1] > 0, "what came meanwhile would have been missed"
+        assert start_of(answer) > 500 * (feed.count - 1)
+        feed.more(40)
+        until(lambda: read(engine) == feed.count)
+        engine.stop()
+        check_values(engine, answer)
+
+
+def test_no_epoch_runs_while_the_last_attempt_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        asker = Asker(tmp_path, EACH)
+        for _ in range(planning_ahead.MAX_ATTEMPTS - 1):
+            held.begun.acquire()
+            feed.more(held.margins[-1] // 500 + 9)  # more than the margin
+            until(lambda: read(engine) == feed.count)
+            held.go.release()
+        held.begun.acquire()
+        held.go.release()
+        answer = asker.answer()
+        assert held.margins[-1] == 0
+        assert start_of(answer) == 500 * (feed.count - 1) + 1
+        feed.more(12)
+        until(lambda: read(engine) == feed.count)
+        engine.stop()
+        check_values(engine, answer)
+
+
+def test_a_query_that_is_replaced_reports_until_the_other_one_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        first = add(tmp_path, EACH)
+        feed.more(8)
+        until(lambda: read(engine) == 16)
+        handle = Query(engine._registry.found("newcomer"), engine)
+        held = Held(monkeypatch)
+        asker = Asker(tmp_path, EACH.replace("?a :p ?v", "?v0 :p ?v"), drop="newcomer")
+        held.begun.acquire()
+        feed.more(8)
+        until(lambda: read(engine) == 24)
+        until(lambda: max(values(engine, "always")) >= 10_000)
+        held.go.release(3)
+        second = asker.answer()
+        feed.more(16)
+        until(lambda: read(engine) == 40)
+        engine.stop()
+        check_values(engine, second)
+        reports, start = values_of(handle), start_of(first)
+        due = {t: {v for v in f if 500 * v >= start} for t, f in values(engine, "always").items()}
+        assert reports == {t: due[t] for t in due if due[t] and t <= max(reports)}
+        assert max(reports) >= 10_000
+
+
+def test_a_text_whose_planning_does_not_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning_ahead, "MAX_CPU_SECONDS", 0.2)
+    plan_ahead = Catalog.plan_ahead
+
+    def endless(catalog: Catalog, queries: dict[str, Any], *args: Any) -> Any:
+        while "evil" in queries:
+            pass
+        return plan_ahead(catalog, queries, *args)
+
+    monkeypatch.setattr(Catalog, "plan_ahead", endless)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        evil = Asker(tmp_path, EACH, "evil")
+        feed.more(8)
+        until(lambda: read(engine) == 16)
+        assert "s of CPU time" in evil.answer().refused
+        answer = add(tmp_path, EACH)
+        feed.more(12)
+        until(lambda: read(engine) == 28)
+        engine.stop()
+        check_values(engine, answer)
+
+
+def test_a_failure_of_planning_refuses_its_request_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_ahead = Catalog.plan_ahead
+
+    def fails(catalog: Catalog, queries: dict[str, Any], *args: Any) -> Any:
+        plan = plan_ahead(catalog, queries, *args)
+        if "evil" in queries:
+            raise ZeroDivisionError("on purpose")
+        return plan
+
+    monkeypatch.setattr(Catalog, "plan_ahead", fails)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        askers = {name: Asker(tmp_path, EACH, name) for name in ("evil", "newcomer", "later")}
+        answers = {name: asker.answer() for name, asker in askers.items()}
+        assert "ZeroDivisionError" in answers["evil"].refused
+        feed.more(12)
+        until(lambda: read(engine) == 20)
+        assert engine.queries() == ["always", "newcomer", "later"] or engine.queries() == [
+            "always",
+            "later",
+            "newcomer",
+        ]
+        engine.stop()
+        for name in ("newcomer", "later"):
+            check_values(engine, answers[name], name)
+
+
+def test_a_program_that_changes_the_queries_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        asker = Asker(tmp_path, EACH)
+        held.begun.acquire()
+        engine.register(EACH, name="of the program".replace(" ", "-"))
+        held.go.release(5)
+        answer = asker.answer()
+        feed.more(12)
+        until(lambda: read(engine) == 20)
+        assert set(engine.queries()) == {"always", "newcomer", "of-the-program"}
+        engine.stop()
+        check_values(engine, answer)
+
+
+def test_to_adopt_a_plan_costs_the_loop_the_same_whatever_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: dict[str, int] = {}
+    use_planned = Driver._use_planned
+
+    def counted(driver: Driver, trial: planning_ahead.Trial, plan: Any) -> None:
+        profile = cProfile.Profile()
+        profile.runcall(use_planned, driver, trial, plan)
+        (name,) = trial.names
+        calls[name] = sum(entry.callcount for entry in profile.getstats())
+
+    monkeypatch.setattr(Driver, "_use_planned", counted)
+    branches = " UNION ".join(f"{{ ?a :p{i} ?v{i} }}" for i in range(100))
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        add(tmp_path, EACH.replace("?v", "?w"), "small")
+        add(tmp_path, EACH.replace("?a :p ?v", branches).replace("SELECT ?v", "SELECT *"), "large")
+    assert calls["large"] == calls["small"] < 500

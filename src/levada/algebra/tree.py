@@ -1,12 +1,21 @@
 """Walking the algebra: the children of a node, a node with others, the nodes of a query's level.
 
 Who walks names only the nodes that matter to it. Cost: linear in what is walked.
+
+A function of a node walks everything below it, and a stage of a query asks it at each node, which
+is quadratic in the query's depth. So what such functions return is remembered while a stage is made
+(``remembering``). Nodes are compared by identity, and kept meanwhile, so that no other node gets
+the identity of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
+from typing import TypeVar
 
 from levada.algebra import nodes as a
 
@@ -79,3 +88,48 @@ def level(node: a.Node) -> Iterator[a.Node]:
     if not isinstance(node, a.SubQuery):
         for child in children(node):
             yield from level(child)
+
+
+T = TypeVar("T")
+_Memory = dict[tuple[str, int], tuple[a.Node, object]]
+
+
+class _Local(threading.local):
+    memory: _Memory | None = None
+
+
+_local = _Local()
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Within, ``remembered`` functions compute each value once.
+
+    >>> with remembering():
+    ...     pass
+    """
+    if _local.memory is not None:
+        yield
+        return
+    _local.memory = {}
+    try:
+        yield
+    finally:
+        _local.memory = None
+
+
+def remembered(function: Callable[[a.Node], T]) -> Callable[[a.Node], T]:
+    """A function of a node that is computed once for each node, within ``remembering``."""
+    name = function.__qualname__
+
+    @wraps(function)
+    def remember(node: a.Node) -> T:
+        memory = _local.memory
+        if memory is None:
+            return function(node)
+        key = (name, id(node))
+        if key not in memory:
+            memory[key] = (node, function(node))
+        return memory[key][1]  # type: ignore[return-value]
+
+    return remember

@@ -7,8 +7,7 @@ What EXISTS may mean follows from these (``translate_exists``). Cost: linear in 
 from __future__ import annotations
 
 from levada.algebra import nodes as a
-from levada.algebra.remembered import remembered
-from levada.algebra.tree import children
+from levada.algebra.tree import children, remembered
 from levada.model import expression as ex
 
 

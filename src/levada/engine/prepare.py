@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from levada.algebra import nodes as a
-from levada.algebra.remembered import remembering
 from levada.algebra.schema import Regime
+from levada.algebra.tree import remembering
 from levada.engine.asked import Asked, note
 from levada.engine.bind_names import bind_names
 from levada.engine.known import Known

@@ -34,8 +34,7 @@ from levada.algebra.nodes import (
     Slice,
     Union,
 )
-from levada.algebra.remembered import remembered
-from levada.algebra.tree import children
+from levada.algebra.tree import children, remembered
 from levada.algebra.variables import certain, expressions, mentioned, possible
 from levada.frozen import frozen
 from levada.model.expression import Var, variables

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from levada.algebra.nodes import Query
+from levada.model.term import Literal
 from levada.plan.install.common import Common, Form, Key, Numbered
 from levada.plan.install.edges import (
     Installed,
@@ -30,6 +31,7 @@ from levada.plan.install.leaves import is_static
 from levada.plan.install.steps import Steps
 from levada.plan.install.template import Intern, Template
 from levada.plan.install.timing import Timing
+from levada.plan.install.told.numerals import is_number
 from levada.plan.lowering.merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
@@ -130,7 +132,9 @@ class Installer(Steps):
         read = tuple([(form, *how_read(op, i)) for i, form in enumerate(below)])
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
-        key = (step, op.stage, read, width, typed, op.weighted, op.windows is None)
+        # which facets an expression reads follows from which of its constants are numbers
+        numbers = tuple([isinstance(c, Literal) and is_number(c) for c in member.constants])
+        key = (step, op.stage, read, width, typed, op.weighted, op.windows is None, numbers)
         return common.form(key, once, keeps=isinstance(step, s.Arrange)), member
 
     def signature(self, op: Op) -> Key:

@@ -134,10 +134,10 @@ class Exchange:
         if self._is_for_all(consumer):
             consumer = once(consumer)
         target = self._thresholds_of(consumer)
-        if target is not None and consumer.stage == self.stage:
+        if target is not None and consumer.stage == self.stage and out.n:
             passed = self._thresholds(node, out, consumer, target)
             if passed is not None:
-                for after in target.consumers:
+                for after in target.consumers if passed.n else ():
                     yield from self._rows(target, passed, after)
                 return
         alike = alike_of(self.plan, consumer.node)

@@ -52,6 +52,8 @@ class Within(NamedTuple):
 def within(part: Expression) -> Within | None:
     """A part of a condition as such, if it is one."""
     match part:
+        case Call(_, (Const(), Const())):
+            return None
         case Call(Function.STRSTARTS, (of, Const(Literal() as term))) if _plain(term):
             return _of(of, Order.TAGGED, Function.STRSTARTS, term)
         case Call(function, (Const(Literal() as term), of)) if function in _COMPARE:

@@ -47,6 +47,8 @@ for times in (40, 20, 20):
     REPLACED = f'REPLACE({REPLACED}, "a", "{"$0" * times}")'
 LITERAL = "x" * 100_000
 JOINED = f'GROUP_CONCAT(CONCAT(STR(?a), "{LONG}"))'
+LENGTHY = " ".join(f'BIND(CONCAT(STR(?x), "{LONG}{i}") AS ?z{i})' for i in range(10))
+NUMBERS = " ".join(f"BIND(?x + {i} AS ?z{i})" for i in range(200))
 EVIL = {
     "backtracks": Evil("SELECT ?a", '?a :t ?t FILTER(REGEX(?t, "(a+)+$"))', ()),
     "product": Evil("SELECT ?a ?b ?c", f"{PAIR} . ?c :p ?z", ("made",)),
@@ -62,11 +64,18 @@ EVIL = {
     "long-template": Evil(f'CONSTRUCT {{ ?a :p "{LITERAL}" }}', "?a :p ?x", ("bytes",)),
     "concat": Evil(f'SELECT (CONCAT(STR(?x), "{LONG}", STR(?y)) AS ?v)', PAIR, ("texts", "made")),
     "group-concat": Evil(f"SELECT ({JOINED} AS ?v)", PAIR, ("texts", "made"), tail="GROUP BY ?y"),
-    "replace": Evil(f"SELECT ({REPLACED} AS ?v)", "?a :t ?t", ("texts",)),
-    "doubles": Evil("SELECT ?t8", f"?a :t ?t0 {DOUBLED}", ("texts",)),
+    "concat-distinct": Evil(
+        "SELECT ?a (GROUP_CONCAT(DISTINCT STR(?z)) AS ?v)", f"{PAIR} . ?c :p ?z",
+        ("texts", "made"), tail="GROUP BY ?a",
+    ),
+    "many-texts": Evil("SELECT *", f"?a :p ?x {LENGTHY}", ("texts", "made")),
+    "many-numbers": Evil("SELECT *", f"?a :p ?x . ?b :p ?x {NUMBERS}", ("made", "texts")),
+    "years": Evil("SELECT ?a ?x", "?a :p ?x", (), "RANGE P109500D STEP PT2S"),
+    "replace": Evil(f"SELECT ({REPLACED} AS ?v)", "?a :t ?t", ("texts", "made")),
+    "doubles": Evil("SELECT ?t8", f"?a :t ?t0 {DOUBLED}", ("texts", "made")),
     "path": Evil("SELECT ?a ?b", "?a (:e|^:e)* ?b", ("made", "bytes", "rate")),
     "back-reference": Evil("SELECT ?a", f'?a :t ?t FILTER(REGEX(?t, "{BACK}"))', ("cpu",)),
-}
+}  # fmt: skip
 """By name."""
 
 

@@ -74,6 +74,7 @@ from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, Request, mark_presence
 from levada.runtime.task.at_work import WorkNote
 from levada.runtime.task.failures import as_failure
+from levada.runtime.task.memory.allocator import give_back
 
 SPARK, STATIC = "Spark is starting", "static data are being read"
 MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
@@ -504,7 +505,7 @@ class Driver:
     def _run_noted(self, intention: Intention, before: Manifest) -> bool | Rest:
         """``_run``, while the operators at work are noted."""
         self._awaits = STATIC if intention.static and self._statics.files else ""
-        rest = None
+        rest, suspended = None, False
         try:
             rest = self.epochs.run(intention)
             self._check_totals()
@@ -517,6 +518,9 @@ class Driver:
         except (ExcessError, EvaluationError, PromiseError) as error:
             self._suspend(error, intention)
             self._catalog.drop(intention.plan)
+            suspended = True
+        if suspended:  # its rows hang on the error's traceback until here
+            give_back()
         self._awaits = ""
         self._watch_idle_epochs(intention, before)
         return rest or self.last.epoch == intention.epoch

@@ -74,7 +74,7 @@ def check_reports(
     by_op = np.bincount(rows["op"], minlength=members)
     every = by_op if same is None else _with_others(by_op, same, members)
     of = written(node, every > 0, plan)
-    most, free = of.most(node, terms), spent.texts or _NONE
+    most, free = of.most(node, terms), spent.most("texts") or _NONE
     fits = rows.n <= solutions.min() and rows.n * most <= sizes.min()
     if fits and int(every.sum()) * most <= free:
         return

@@ -22,10 +22,9 @@ from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.charges import members_below
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.windows.state.pieces import AGAIN, ALIKE, FOLLOWS, Piece, State
-
-At = tuple[int, int]  # a node and when a query begins
 
 
 @frozen
@@ -119,7 +118,7 @@ def _uses(plan: Plan) -> Uses:
     found: dict[int, dict[int, tuple[list[int], list[int]]]] = {}
     for number, name in enumerate(names):
         query = plan.queries[name]
-        for node, member in _below(plan, (query.node, query.member)):
+        for node, member in members_below(plan, (query.node, query.member)):
             members, queries = found.setdefault(node, {}).setdefault(query.start, ([], []))
             members.append(member)
             queries.append(number)
@@ -131,15 +130,3 @@ def _uses(plan: Plan) -> Uses:
         for node, by_start in found.items()
     }
     return Uses(names, of)
-
-
-def _below(plan: Plan, last: At) -> set[At]:
-    """All members on which one stands, and it."""
-    found, waiting = {last}, [last]
-    while waiting:
-        node, member = waiting.pop()
-        below = plan.nodes[node].members[member].inputs
-        new = set(zip(plan.nodes[node].inputs, below, strict=True)) - found
-        found |= new
-        waiting += new
-    return found

@@ -1,94 +1,265 @@
-"""What the expressions of one task take in an epoch, by operator: bytes of the texts that they
-make, and CPU seconds.
+"""The account of one task in an epoch: bytes of live rows, bytes of computed texts and CPU seconds
+of expressions, charged to the operators.
 
-A join with few rows can have expressions that make gigabytes of them, and one regular expression
-can take a second for each text. So both are counted where they come about: texts before they are
-made, seconds between texts and between pieces of rows. What an operator may take grows with the
-rows that have been read, so a backlog, or much static data, is no reason to suspend anybody.
+An operator is charged for the columns that it puts out and for the texts that it computes, until
+the last row that shows them is dropped. Texts are also counted before they are made, and seconds
+between texts and between pieces of rows. What a query is charged is the sum over its operators
+(``Heaviest``). The sum over all operators is at least that, so queries are looked at only if the
+sum exceeds the limit of one query, and again only after the sum has grown by what the heaviest
+query had left. The limits of texts and seconds grow with the rows that have been read, so a
+backlog, or much static data, is no reason to suspend anybody.
+
+Cost: a look-up for each column that an operator puts out, a weak reference for each new one.
+Frames of fewer than ``FEW`` rows are not charged.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
+import numpy.typing as npt
 
 from levada.errors import ExcessError
 from levada.model import limits
 from levada.model.arrays import Bools, Doubles, Ints, Longs
+from levada.model.frame import Frame
 from levada.model.limits import ELEMENTS, QueryLimits
 
-
-@dataclass(slots=True)
-class _Taken:
-    """Of one operator; ``of``: which share of both each member has had, in the order of members."""
-
-    texts: int = 0
-    seconds: float = 0.0
-    of: Doubles = field(default_factory=lambda: np.zeros(0))
-
-    def blame(self, op: Ints | None, share: Doubles | None) -> None:
-        """Rows of these members have taken more, each its share (None: all as much)."""
-        if op is not None and len(op):
-            each = np.full(len(op), 1 / len(op)) if share is None else share / max(share.sum(), 1)
-            new = np.bincount(op, each)
-            size = max(len(new), len(self.of))
-            self.of = np.pad(self.of, (0, size - len(self.of)))
-            self.of[: len(new)] += new
-
-    def worst(self) -> int:
-        """The member that has had most; -1 if it is not known."""
-        return int(self.of.argmax()) if len(self.of) else -1
+FEW = 256
+TICK = 0.01  # s
+STEP = 1 / 16
+"""Of a limit: queries are not looked at more often than the sum grows by so much."""
+MESSAGES = {
+    "made": "It would hold more than {:,.0f} bytes of rows in one epoch.",
+    "texts": "It would compute texts of more than {:,.0f} bytes in one epoch.",
+    "cpu": "Its expressions would take more than {:g} s of CPU in one epoch.",
+}
+_Array = npt.NDArray[Any]
 
 
-@dataclass(slots=True)
-class Spent:
-    """``limits``: how many bytes an operator may make and seconds take (0: as many as it will), for
-    ``ELEMENTS`` of the ``rows`` that the task has read or got; ``turn``: whose turn it is.
-
-    >>> Spent(QueryLimits(texts=1000, cpu=5), 250_000).texts
-    2500
+class Charge(NamedTuple):
+    """An operator's ``amount``, divided among its members by ``rows``, those of each (None: all
+    have as much).
     """
 
-    limits: QueryLimits = field(default_factory=QueryLimits)
-    rows: int = 0
-    clock: Callable[[], float] = time.thread_time
-    turn: int = -1
-    _of: dict[int, _Taken] = field(default_factory=dict)
+    node: int
+    rows: Longs | Doubles | None
+    amount: float
 
-    @property
-    def texts(self) -> int:
-        """The bytes that an operator may make."""
-        return int(self.limits.texts * max(self.rows / ELEMENTS, 1))
 
-    @property
-    def seconds(self) -> float:
-        """The seconds that it may take."""
-        return self.limits.cpu * max(self.rows / ELEMENTS, 1)
+Heaviest = Callable[[Sequence[Charge], float], tuple[float, int, int]]
+"""From charges and a limit: the amount of the query with most, and its last operator and member."""
+
+
+class Part(NamedTuple):
+    """Of the bytes of a column: the operator, the members of its rows, how many bytes."""
+
+    node: int
+    op: ref[_Array] | None
+    size: int
+
+
+class _Column(ref[_Array]):
+    """A column that somebody is charged for."""
+
+    __slots__ = ("key", "parts")
+    key: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(slots=True)
+class _Sum:
+    """The charges of all operators ``now``, all that there ever were (``grown``), and the value of
+    that at which queries are looked at.
+    """
+
+    now: float = 0.0
+    grown: float = 0.0
+    due: float = 0.0
+    of: dict[int, float] = field(default_factory=dict)
+
+    def add(self, amount: float, node: int = -1) -> None:
+        self.now += amount
+        self.grown += amount
+        self.of[node] = self.of.get(node, 0.0) + amount
+
+
+def _all(charges: Sequence[Charge], most: float) -> tuple[float, int, int]:
+    """Where there is no plan: one query has all; the operator and member that are charged most."""
+    worst = max(charges, key=lambda charge: charge.amount)
+    member = -1 if worst.rows is None else int(worst.rows.argmax())
+    return sum(charge.amount for charge in charges), worst.node, member
+
+
+class Spent:
+    """``limits``: what a query may have; texts and seconds for ``ELEMENTS`` of the ``rows`` that
+    the task has read or got. ``turn``: the operator at work. ``heaviest``: finds the query that is
+    charged most.
+
+    >>> Spent(QueryLimits(texts=1000, cpu=5), 250_000).most("texts")
+    2500.0
+    """
+
+    def __init__(
+        self,
+        limits: QueryLimits | None = None,
+        rows: int = 0,
+        clock: Callable[[], float] = time.thread_time,
+        heaviest: Heaviest = _all,
+    ) -> None:
+        self.limits = QueryLimits() if limits is None else limits
+        self.rows, self.clock, self.turn = rows, clock, -1
+        self._heaviest = heaviest
+        self._sums = {name: _Sum() for name in MESSAGES}
+        self._shares: dict[tuple[str, int], Doubles] = {}  # of each member
+        self.began = 0.0  # the time up to which seconds are charged
+        self._columns: dict[int, _Column] = {}
+
+    def most(self, name: str) -> float:
+        """A limit (0: none)."""
+        scale = 1.0 if name == "made" else max(self.rows / ELEMENTS, 1.0)
+        return float(getattr(self.limits, name) * scale)
+
+    def now(self, name: str) -> float:
+        """The sum of all operators."""
+        return self._sums[name].now
+
+    def by_node(self, name: str) -> Mapping[int, float]:
+        """All that operators have been charged."""
+        return self._sums[name].of
 
     def account(self, op: Ints | None = None) -> Account:
         """That of the operator whose turn it is; ``op``: the members of its rows."""
-        taken = self._of.setdefault(self.turn, _Taken())
-        return Account(self, taken, op, self.clock())
+        return Account(self, self.turn, op)
+
+    def ask(self, node: int, size: int, op: Callable[[], Ints]) -> None:
+        """Asks whether an operator may make columns of so many bytes for rows of the members
+        ``op``. Raises ``ExcessError``.
+        """
+        if self._is_much("made", size):
+            self._look("made", [Charge(node, np.bincount(op()), size)])
+
+    def hold(self, node: int, frame: Frame) -> None:
+        """Charges an operator for the columns of a frame that nobody is charged for yet, until
+        they are dropped. Raises ``ExcessError``.
+        """
+        if frame.n < FEW or not self.limits.made:
+            return
+        op, total = ref(_owner(frame["op"])), 0
+        for column in frame.columns.values():
+            owner = _owner(column)
+            if id(owner) not in self._columns:
+                size = min(column.nbytes, owner.nbytes)
+                self._keep(owner, (Part(node, op, size),))
+                total += size
+        self._sums["made"].add(total, node)
+        self.check("made")
+
+    def hold_texts(self, data: _Array, size: int, parts: Sequence[Part] = ()) -> None:
+        """Charges the operator at work for a table of texts of so many bytes until its ``data``
+        are dropped; or those of whose tables it is made, by their ``parts``. Raises
+        ``ExcessError``.
+        """
+        if not self.limits.made:
+            return
+        self._keep(data, tuple(parts) or (Part(self.turn, None, size),))
+        self._sums["made"].add(sum(part.size for part in self._columns[id(data)].parts), self.turn)
+        self.check("made")
+
+    def parts_of(self, data: _Array, size: int) -> list[Part]:
+        """Who is charged for a table of texts of which so many bytes stay."""
+        column = self._columns.get(id(data))
+        parts = () if column is None else column.parts
+        total = sum(part.size for part in parts)
+        return [part._replace(size=size * part.size // total) for part in parts if total]
+
+    def _keep(self, owner: _Array, parts: tuple[Part, ...]) -> None:
+        column = self._columns[id(owner)] = _Column(owner, self._drop)
+        column.key, column.parts = id(owner), parts
+
+    def _drop(self, column: Any) -> None:
+        del self._columns[column.key]
+        self._sums["made"].now -= sum(part.size for part in column.parts)
+
+    def add(
+        self, name: str, node: int, amount: float, op: Ints | None = None,
+        each: Doubles | None = None,
+    ) -> None:  # fmt: skip
+        """Charges an operator for rows of the members ``op``, by what ``each`` takes (None: all as
+        much). Raises ``ExcessError`` if that is too much for a query.
+        """
+        if op is not None and len(op) and amount:
+            old = self._shares.get((name, node), np.zeros(0))
+            weights = np.full(len(op), amount / len(op)) if each is None else each
+            new = np.bincount(op, weights, len(old)).astype(np.float64, copy=False)
+            new[: len(old)] += old
+            self._shares[name, node] = new
+        self._sums[name].add(amount, node)
+        self.check(name)
+
+    def check(self, name: str) -> None:
+        """Raises ``ExcessError`` for a query that is charged more than it may have."""
+        if self._is_much(name, 0.0):
+            self._look(name, ())
+
+    def _is_much(self, name: str, more: float) -> bool:
+        most, own = self.most(name), self._sums[name]
+        return 0 < most < own.now + more and own.grown + more >= own.due
+
+    def _look(self, name: str, more: Sequence[Charge]) -> None:
+        """Looks at each query, with ``more`` charges."""
+        charges = [*(self._held() if name == "made" else self._taken(name)), *more]
+        most, own = self.most(name), self._sums[name]
+        amount, node, member = self._heaviest(charges, most)
+        if amount > most:
+            raise ExcessError(MESSAGES[name].format(most), node=node, member=member, limit=name)
+        own.due = own.grown + max(most - amount, most * STEP)
+
+    def _taken(self, name: str) -> Iterator[Charge]:
+        for node, amount in self._sums[name].of.items():
+            yield Charge(node, self._shares.get((name, node)), amount)
+
+    def _held(self) -> Iterator[Charge]:
+        """The live columns, once for all with the same members."""
+        sizes: dict[tuple[int, int], list[Any]] = {}
+        for column in tuple(self._columns.values()):
+            for node, of, size in column.parts:
+                op = of() if of is not None else None
+                sizes.setdefault((node, id(op)), [op, 0])[1] += size
+        for (node, _), (op, size) in sizes.items():
+            rows = self._shares.get(("texts", node)) if op is None else np.bincount(op)
+            yield Charge(node, rows, size)
+
+
+def _owner(column: _Array) -> _Array:
+    """The array whose memory a column is."""
+    return column.base if isinstance(column.base, np.ndarray) else column
 
 
 @dataclass(slots=True)
 class Account:
-    """What an operator has taken, and whose rows it looks at (``op``; None: that is not known)."""
+    """What an operator takes, and whose rows it looks at (``op``; None: that is not known)."""
 
     spent: Spent
-    taken: _Taken
+    node: int
     op: Ints | None
-    began: float
 
     def at(self, rows: Longs) -> Account:
         """The same at these rows alone."""
         if self.op is None or len(self.op) == len(rows):
             return self
-        return Account(self.spent, self.taken, self.op[rows], self.began)
+        return Account(self.spent, self.node, self.op[rows])
+
+    @property
+    def texts(self) -> int:
+        """The bytes of texts that the operator has computed."""
+        return int(self.spent.by_node("texts").get(self.node, 0))
 
     def make(self, sizes: Longs) -> Bools:
         """Which of these texts that are to be made are too long, from the bytes that each would
@@ -100,43 +271,28 @@ class Account:
         too_long: Bools = sizes > limits.LONGEST_TEXT
         made = np.where(too_long, 0, sizes).astype(np.float64)
         own = self.op is not None and len(self.op) == len(sizes)
-        self.taken.blame(self.op, made if own else None)
-        self.add(int(made.sum()))
+        self.add(int(made.sum()), made if own else None)
         return too_long
 
-    def add(self, size: int) -> None:
-        """So many more bytes of texts. Raises ``ExcessError`` if they are too many."""
-        taken, most = self.taken, self.spent.texts
-        taken.texts += size
-        if 0 < most < taken.texts:
-            raise ExcessError(
-                f"An operator would compute texts of more than {most:,} bytes in one epoch.",
-                limit="texts",
-                member=taken.worst(),
-            )
+    def add(self, size: int, each: Doubles | None = None) -> None:
+        """So many more bytes of texts, of ``each`` row. Raises ``ExcessError`` if they are too
+        many.
+        """
+        self.spent.add("texts", self.node, size, self.op, each)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Counts the time of what is done within. Raises ``ExcessError`` if it was too much."""
-        self.began = self.spent.clock()
+        """Charges the time of what is done within. Raises ``ExcessError`` if it was too much."""
+        self.spent.began = self.spent.clock()
         yield
-        took = self.spent.clock() - self.began
-        self.taken.blame(self.op, None)
-        self.taken.seconds += took
-        self.began = self.spent.clock()
-        self.look()
+        self.look(least=0.0)
 
-    def look(self) -> None:
-        """Raises ``ExcessError`` if the time is over."""
-        most = self.spent.seconds
-        if 0 < most < self.taken.seconds + self.spent.clock() - self.began:
-            self.taken.blame(self.op, None)
-            raise ExcessError(
-                f"The expressions of an operator would take more than {most:g} s of CPU "
-                "in one epoch.",
-                limit="cpu",
-                member=self.taken.worst(),
-            )
+    def look(self, least: float = TICK) -> None:
+        """Charges the time since the last look, if it is so long. Raises ``ExcessError``."""
+        now = self.spent.clock()
+        if (took := now - self.spent.began) > least:
+            self.spent.began = now
+            self.spent.add("cpu", self.node, took, self.op)
 
 
 def nobody() -> Account:

@@ -92,6 +92,11 @@ class Terms:
     def __repr__(self) -> str:
         return f"Terms({len(self)} terms, {len(self.data)} bytes)"
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its columns and of the index that ``find`` makes."""
+        return self.x.nbytes + self.y.nbytes + self.off.nbytes + self.data.nbytes + 8 * len(self)
+
     def find(self, x: Words, y: Words) -> Longs:
         """The row of each identity, or -1."""
         if self._index is None:

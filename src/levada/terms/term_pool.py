@@ -18,7 +18,7 @@ import pyarrow as pa
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
 from levada.terms.identity import identify
-from levada.terms.spent import Spent
+from levada.terms.spent import Part, Spent
 from levada.terms.table import Terms
 
 _REPEATED = 4
@@ -76,7 +76,14 @@ class Pool:
         some, none = self.tables[start:], np.empty(0, np.uint64)
         x, y = (np.concatenate([none, *(pair[i] for pair in wanted)]) for i in (0, 1))
         x, y = _distinct(x, y)
-        kept = Terms.merge([found for t in some if len(found := t.pick(x, y))])
+        found, parts = list[Terms](), list[Part]()
+        for table in some:
+            if len(own := table.pick(x, y)):
+                found.append(own)
+                parts += self.spent.parts_of(table.data, own.nbytes)
+        kept = Terms.merge(found)
+        if parts:
+            self.spent.hold_texts(kept.data, kept.nbytes, parts)
         self.tables[start:] = [kept] if len(kept) else []
 
     def identify(self, texts: Any) -> tuple[Words, Words]:
@@ -99,7 +106,9 @@ class Pool:
             off = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
             body = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
             self.size += int(off[-1] - off[0])
-            self.add(Terms.of(x, y, off[:-1], np.diff(off), body))
+            terms = Terms.of(x, y, off[:-1], np.diff(off), body)
+            self.spent.hold_texts(terms.data, terms.nbytes)
+            self.add(terms)
 
     def pick(self, x: Words, y: Words) -> Terms:
         """The table of exactly these identities, as far as they are known."""

@@ -94,6 +94,37 @@ def test_texts_that_are_too_much_wherever_they_are_computed(tmp_path: Path, name
     assert got["much"] == [] and sum(len(rows) for _, rows in got["ok"]) > 0
 
 
+MANY = {
+    "made": (" ".join(f"BIND(?x + {i} AS ?z{i})" for i in range(60)), "4MB", "bytes of rows"),
+    "texts": (
+        " ".join(f'BIND(CONCAT(STR(?x), "{i:50}") AS ?z{i})' for i in range(20)),
+        "500KB",
+        "texts of more than 500,000 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("sharing", ["off", "exact", "relax"])
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("limit", MANY)
+def test_many_operators_that_are_each_below_a_limit_are_above_it_together(
+    tmp_path: Path, limit: str, partitions: int, sharing: str
+) -> None:
+    """The first sixth of them is below the limit, over the same rows."""
+    binds, most, told = MANY[limit]
+    few = "BIND".join(binds.split("BIND")[: 1 + binds.count("BIND") // 6])
+    product = f"{PREFIX}SELECT * {WINDOW}{{ ?a :p ?x . ?b :p ?y "
+    asked = {"few": f"{product}{few} }} }}", "many": f"{product}{binds} }} }}"}
+    lines, options = numbers(3000), {"partitions": partitions, "sharing": sharing}
+    (tmp_path / "alone").mkdir()
+    alone = run(tmp_path / "alone", lines, NINE | {"few": asked["few"]}, **options)
+    found = run(tmp_path, lines, NINE | asked, limits=f"{limit}={most}", **options)
+    assert found.pop("many") == [] and found == alone
+    assert all(alone.values())
+    assert list(why(tmp_path)) == ["many"]
+    assert told in why(tmp_path)["many"] and f"--limits {limit}=N" in why(tmp_path)["many"]
+
+
 def _untimed(line: str) -> str:
     return f"{line.rsplit(' ', 2)[0]} ."
 

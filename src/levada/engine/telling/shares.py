@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from levada.frozen import frozen
+from levada.plan.sealed.charges import members_below
 from levada.plan.sealed.joins import MADE
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.dear import in_vain
@@ -33,19 +34,9 @@ def shares(plan: Plan) -> dict[str, tuple[ShareStatus, ...]]:
     if not 1 < len(plan.queries) <= MOST:
         return {}
     roots = {query.name: (query.node, query.member) for query in plan.queries.values()}
-    users = Counter(at for root in roots.values() for at in _below(plan, root))
+    users = Counter(at for root in roots.values() for at in members_below(plan, root))
     found = {name: tuple(_topmost(plan, root, users)) for name, root in roots.items()}
     return {name: own for name, own in found.items() if own}
-
-
-def _below(plan: Plan, root: At) -> set[At]:
-    seen, waiting = set[At](), [root]
-    while waiting:
-        at = waiting.pop()
-        if at not in seen:
-            seen.add(at)
-            waiting += _inputs(plan, at)
-    return seen
 
 
 def _topmost(plan: Plan, root: At, users: Counter[At]) -> Iterator[ShareStatus]:

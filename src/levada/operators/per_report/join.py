@@ -79,6 +79,7 @@ def _joined(
     i = np.concatenate([np.empty(0, np.int64), *(i for _, i, _ in found)])
     if len(found) > 1 and len(i) > most_rows(node, env.limits):
         raise too_many(node, left["op"][i], env.limits)
+    pool.spent.ask(node.id, len(i) * node.layout.width, lambda: left["op"][i])
     if not step.kind.pairs:
         return _decided(node, step, left, i, pool)
     parts = [

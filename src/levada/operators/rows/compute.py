@@ -58,6 +58,8 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     out = keep_rows(frame, None, step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
+    size = frame.n * node.layout.width_of(len(step.kept))
+    pool.spent.ask(node.id, size, lambda: frame["op"])
     parts = [_computed(node, part, pool) for part in pieces(node, frame, step.expression)]
     made = parts[0] if len(parts) == 1 else concat(parts)
     return out.with_(**made.columns)
@@ -66,12 +68,13 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
 def _computed(node: PlanNode[s.Extend], frame: Frame, pool: Pool) -> Frame:
     """The columns of the computed slot. Raises ``ExcessError`` if its texts are too many."""
     step, seen, before = node.step, scope(node, frame, pool), pool.size
-    counted = seen.account.taken.texts
+    counted = seen.account.texts
     values = evaluate(step.expression, seen)
     values = broadcast(bounded(values) if step.tuples else values, frame.n)
     last = len(step.kept)
-    made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
-    counted = seen.account.taken.texts - counted
+    with seen.account.timed():
+        made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
+    counted = seen.account.texts - counted
     seen.account.add(max(pool.size - before - counted, 0))
     return Frame(made, frame.n)
 

@@ -75,6 +75,10 @@ class Layout(NamedTuple):
         """The bytes of a row in its columns, with the group where it is; texts are beside."""
         return 2 + sum(int(DTYPES.get(name[0], "i8")[1]) for name in self.columns())
 
+    def width_of(self, slot: int) -> int:
+        """The bytes of a row in the columns of a slot."""
+        return sum(int(DTYPES[n[0]][1]) for n in slot_columns(slot, self.slots[slot]))
+
     def show(self) -> str:
         """Short text for explain: ``ID+TEXT ID | lo hi prev``."""
         slots = " ".join("+".join(f.name or "" for f in Facet if f in s) or "-" for s in self.slots)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.frozen import frozen
-from levada.model.arrays import Ints, Longs
+from levada.model.arrays import Doubles, Ints, Longs
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.time import MAX, Window
 from levada.plan.sealed.changed.layered import Layered
@@ -43,6 +43,8 @@ else:
 Parts = TypeVarTuple("Parts")
 At = tuple[int, int]
 """A node and a member of it."""
+Charges = dict[int, Doubles]
+"""An amount for each member, by node."""
 FULL = 2048
 """Places of a node that takes no new members in a version to come."""
 _STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
@@ -360,14 +362,44 @@ def home_number(node: int, op: Longs) -> Longs:
     return number
 
 
+def gather_up(plan: Plan, own: Mapping[int, Doubles], *, divided: bool = False) -> Charges:
+    """What each member has of its ``own`` and from all members that it reads, by node; a node
+    without any is left out.
+
+    ``divided``: a member's amount is divided equally among the members that read it, so the last
+    operators of all queries have as much as there was. Else each of them has all of it, and what it
+    reads in two ways twice. Cost: a pass over all members, in arrays.
+    """
+    found: dict[int, Doubles] = {}
+    readers = _readers(plan) if divided else {}
+    for number in plan.order:
+        node = plan.nodes[number]
+        parts = [own[number]] if number in own else []
+        for below, members in zip(node.inputs, node.members.inputs, strict=True):
+            if below in found:
+                parts.append((found[below] / readers[below] if divided else found[below])[members])
+        if parts:
+            found[number] = np.where(node.alive, sum(parts[1:], parts[0]), 0.0)
+    return found
+
+
+def _readers(plan: Plan) -> Mapping[int, Doubles]:
+    """How many living members read each member, by node; 1 of those that none reads."""
+    found = {number: np.zeros(len(node.members)) for number, node in plan.nodes.items()}
+    for node in plan.nodes.values():
+        for below, members in zip(node.inputs, node.members.inputs, strict=True):
+            found[below] += np.bincount(members[node.alive], minlength=len(found[below]))
+    return {number: np.maximum(each, 1.0) for number, each in found.items()}
+
+
 def whose(plan: Plan, node: int, member: int) -> list[str]:
     """The queries that a member of a node works for; -1: all members."""
+    own = np.zeros(len(plan.nodes[node].members))
+    own[member if member >= 0 else slice(None)] = 1.0
+    up = gather_up(plan, {node: own})
 
-    def uses(at: int, own: int) -> bool:
-        found = plan.nodes[at]
-        below = zip(found.inputs, found.members.inputs_at(own), strict=True)
-        here = at == node and member in (own, -1)
-        return here or any(uses(i, m) for i, m in below)
+    def uses(at: int, member: int) -> bool:
+        return at in up and bool(up[at][member])
 
     found = [name for name, query in plan.queries.items() if uses(query.node, query.member)]
     coming = [plan.nodes[n].members.query_at(own) for n, own in plan.muted if uses(n, own)]

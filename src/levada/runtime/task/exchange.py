@@ -239,6 +239,7 @@ class Exchange:
         if self.counter is not None:
             self._count(CHECKS if to.what is What.CLOSED else node, frame, before, alone)
         if self.context.partitions == 1:
+            self.pool.spent.hold(node, frame)
             self.frames[0].setdefault(to, []).append(frame)
             return
         copied = self.copies.of(node, group, target) if to.what is What.ROWS else None
@@ -248,6 +249,7 @@ class Exchange:
             rows = order[offsets[t] : offsets[t + 1]]
             if len(rows):
                 own = frame.take(rows if copied is None else copied.rows[rows])
+                self.pool.spent.hold(node, own)
                 self.frames[t].setdefault(to, []).append(own)
 
     def _count(self, node: int, frame: Frame, before: Column | None, alone: Bools | None) -> None:

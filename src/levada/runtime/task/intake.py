@@ -12,7 +12,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ from levada.model.frame import Frame
 from levada.model.time import MAX, MIN
 from levada.operators.env import Env
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.charges import heaviest
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.shares import shares_of
 from levada.runtime.context import Context, Control, Done, load_plan, load_setup
@@ -110,7 +111,8 @@ class IntakeTask:
     def read(self, payload: Payload) -> None:
         """Reads what there is to read and sends its rows on their way; writes nothing yet."""
         elements = sum(reference.elements for reference in payload.references)
-        self.pool.spent = Spent(self.context.limits, elements)
+        worst = partial(heaviest, self.plan)
+        self.pool.spent = Spent(self.context.limits, elements, heaviest=worst)
         if payload.constants:
             self._constants()
         if payload.static:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -29,6 +30,7 @@ from levada.operators.group.panes import at_once, is_folded
 from levada.operators.held import held
 from levada.operators.table import IN_PIECES, evaluate
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.charges import heaviest
 from levada.plan.sealed.heavy.divisible import divisible
 from levada.plan.sealed.joins import of_groups
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -114,7 +116,8 @@ class StageTask:
         arrived = self._receive(blobs)
         came = sum(frame.n for frame in chain(*self.inputs.values(), *self.partials.values()))
         read = sum(control.elements for control in self.controls)
-        self.pool.spent = Spent(self.context.limits, max(came, read))
+        worst = partial(heaviest, self.plan)
+        self.pool.spent = Spent(self.context.limits, max(came, read), heaviest=worst)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
         self.progress = self._progressed()
@@ -309,6 +312,8 @@ class StageTask:
         frames = [concat(w) if w else None for w in waiting]
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
+        for frame in filter(None, frames):
+            self.pool.spent.hold(node.id, frame)
         given = [f for f in (*frames, *self.env.partials.get(node.id, ())) if f is not None]
         rows, name = sum(f.n for f in given), str(node.id)
         self.rows[name] = self.rows.get(name, 0) + rows
@@ -350,12 +355,15 @@ class StageTask:
         adds up is added up at once.
         """
         self._hold(node, out, exchange)
+        if not getattr(node.step, "relaxed", False):  # of whose rows picks take what they want
+            self.pool.spent.hold(node.id, out)
         if isinstance(node.step, s.Emit):
             self.results.add(node, out.drop(col.PLACE))
             return
         self._keep_made(node, out)
         for consumer, frame in exchange.along(node, out):
             target = self.plan.nodes[consumer.node]
+            self.pool.spent.hold(target.id, frame)
             adds_up = fold_at_once and isinstance(
                 target.step, s.Panes | s.Filter | s.Extend | s.ByWindow
             )

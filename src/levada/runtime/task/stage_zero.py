@@ -32,4 +32,5 @@ def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame
         if work is not None:
             work.begin(READING)
         if out is not None and out.n:
+            env.pool.spent.hold(target.id, out)
             local(plan, env, exchange, target, out)

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
+
 from levada.errors import OverMemoryError
 from levada.model.limits import Memory
 
@@ -43,6 +45,15 @@ def bounded(memory: Memory) -> Iterator[None]:
     finally:
         if libc is not None:
             libc.malloc_trim(0)
+
+
+def give_back() -> None:
+    """Gives the system the memory of a task that has been dropped."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 @cache

@@ -1,0 +1,100 @@
+"""The account of a task: columns that live are charged once, and queries are looked at rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from levada.errors import ExcessError
+from levada.model.frame import Frame
+from levada.model.limits import QueryLimits
+from levada.terms.spent import FEW, Charge, Spent
+from levada.terms.term_pool import Pool
+
+ROWS = 1000
+COLUMN = 8 * ROWS  # bytes
+
+
+def frame(op: int = 0, columns: int = 1) -> Frame:
+    """Rows of one member: ``op`` and so many other columns of eight bytes a row."""
+    others = {f"x{i}": np.full(ROWS, i, np.int64) for i in range(columns)}
+    return Frame({"op": np.full(ROWS, op, np.int64), **others}, ROWS)
+
+
+def test_columns_are_charged_once_and_until_they_are_dropped() -> None:
+    spent, rows = Spent(), frame(columns=2)
+    spent.hold(1, rows)
+    more = rows.with_(y=np.zeros(ROWS, np.int64))
+    spent.hold(2, more)
+    spent.hold(3, more.slice(10, 900))
+    assert spent.now("made") == 4 * COLUMN
+    del rows
+    assert spent.now("made") == 4 * COLUMN
+    kept = more["y"]
+    del more
+    assert spent.now("made") == COLUMN
+    del kept
+    assert spent.now("made") == 0
+
+
+def test_a_chain_of_operators_that_copy_all_rows_is_charged_for_what_lives() -> None:
+    spent, rows = Spent(QueryLimits(made=5 * COLUMN)), frame()
+    for node in range(50):
+        rows = rows.take(np.arange(ROWS))
+        spent.hold(node, rows)
+    kept = []
+    with pytest.raises(ExcessError, match="more than 40,000 bytes of rows") as found:
+        for node in range(50):
+            kept.append(rows.take(np.arange(ROWS)))
+            spent.hold(node, kept[-1])
+    assert found.value.limit == "made" and len(kept) == 2
+
+
+def test_few_rows_cost_no_look() -> None:
+    spent = Spent(QueryLimits(made=1))
+    spent.hold(1, Frame({"op": np.zeros(FEW - 1, np.int32)}, FEW - 1))
+    assert spent.now("made") == 0
+
+
+def test_queries_are_looked_at_once_for_each_part_that_the_heaviest_has_left() -> None:
+    looks: list[list[Charge]] = []
+
+    def heaviest(charges: Sequence[Charge], limit: float) -> tuple[float, int, int]:
+        looks.append(list(charges))
+        return limit / 2, -1, -1
+
+    spent = Spent(QueryLimits(made=4 * COLUMN), heaviest=heaviest)
+    kept = [frame(op=i) for i in range(20)]
+    for node, rows in enumerate(kept):
+        spent.hold(node, rows)
+    assert spent.now("made") == 40 * COLUMN
+    assert len(looks) == 1 + (40 - 6) // 2
+    assert looks[0][1].node == 1 and looks[0][1].amount == 2 * COLUMN
+    members = looks[0][1].rows
+    assert members is not None and members.tolist() == [0, ROWS]
+
+
+def test_what_is_asked_for_counts_before_it_is_made() -> None:
+    spent, rows = Spent(QueryLimits(made=3 * COLUMN)), frame()
+    spent.hold(1, rows)
+    spent.ask(1, COLUMN, lambda: rows["op"])
+    with pytest.raises(ExcessError, match="bytes of rows"):
+        spent.ask(1, 4 * COLUMN, lambda: rows["op"])
+    assert spent.now("made") == 2 * COLUMN
+
+
+def test_texts_are_charged_until_they_are_released() -> None:
+    pool = Pool(0)
+    for turn in (1, 2):
+        pool.spent.turn = turn
+        pool.identify(pl.Series([f'"{turn} {i}"' for i in range(1000)]))
+    both = pool.spent.now("made")
+    x, y = pool.tables[1].x[:500], pool.tables[1].y[:500]
+    pool.release(0, [(x, y)])
+    assert 0.2 * both < pool.spent.now("made") < 0.3 * both
+    assert [part.node for part in pool.spent.parts_of(pool.tables[0].data, 1000)] == [2]
+    pool.release(0, [])
+    assert pool.spent.now("made") == 0

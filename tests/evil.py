@@ -47,7 +47,7 @@ for times in (40, 20, 20):
     REPLACED = f'REPLACE({REPLACED}, "a", "{"$0" * times}")'
 LITERAL = "x" * 100_000
 JOINED = f'GROUP_CONCAT(CONCAT(STR(?a), "{LONG}"))'
-LENGTHY = " ".join(f'BIND(CONCAT(STR(?x), "{LONG}{i}") AS ?z{i})' for i in range(10))
+LENGTHY = " ".join(f'BIND(CONCAT(STR(?x), "{LONG}{i}") AS ?z{i})' for i in range(200))
 NUMBERS = " ".join(f"BIND(?x + {i} AS ?z{i})" for i in range(200))
 EVIL = {
     "backtracks": Evil("SELECT ?a", '?a :t ?t FILTER(REGEX(?t, "(a+)+$"))', ()),
@@ -68,8 +68,8 @@ EVIL = {
         "SELECT ?a (GROUP_CONCAT(DISTINCT STR(?z)) AS ?v)", f"{PAIR} . ?c :p ?z",
         ("texts", "made"), tail="GROUP BY ?a",
     ),
-    "many-texts": Evil("SELECT *", f"?a :p ?x {LENGTHY}", ("texts", "made")),
-    "many-numbers": Evil("SELECT *", f"?a :p ?x . ?b :p ?x {NUMBERS}", ("made", "texts")),
+    "many-texts": Evil("SELECT *", f"?a :p ?x {LENGTHY}", ("texts", "made", "cpu")),
+    "many-numbers": Evil("SELECT *", f"?a :p ?x . ?b :p ?x {NUMBERS}", ("made", "texts", "cpu")),
     "years": Evil("SELECT ?a ?x", "?a :p ?x", (), "RANGE P109500D STEP PT2S"),
     "replace": Evil(f"SELECT ({REPLACED} AS ?v)", "?a :t ?t", ("texts", "made")),
     "doubles": Evil("SELECT ?t8", f"?a :t ?t0 {DOUBLED}", ("texts", "made")),

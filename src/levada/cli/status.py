@@ -41,6 +41,8 @@ from levada.runtime.store import verify as store
 from levada.runtime.store.reign.rollback import offer
 from levada.runtime.store.reign.rollback import rollback as back
 
+CHARGE_HEADS = ("query", "CPU s", "rows", "state bytes")
+
 
 def status(checkpoint: Path, *, as_json: bool) -> None:
     """Prints the status of a checkpoint, as tables or as JSON."""
@@ -171,6 +173,7 @@ def show(status: Status) -> RenderableType:
         *map(Text, [status.clock] * bool(status.clock)),
         table(("query", "results", "watermark", "next report"), queries),
     ]
+    parts.append(table(CHARGE_HEADS, [(q.name, *_charges(q)) for q in status.queries]))
     for q in status.queries:
         if q.patterns:
             rows = [
@@ -202,6 +205,12 @@ def show(status: Status) -> RenderableType:
     if status.costs is not None:
         parts += [Text(sentence) for sentence in sentences(status.costs)]
     return Group(*parts)
+
+
+def _charges(query: QueryStatus) -> tuple[str, ...]:
+    """What a query has taken: CPU seconds, rows of its operators, bytes of state."""
+    kept = "-" if query.state_bytes is None else f"{query.state_bytes:,}"
+    return f"{query.cpu_seconds:,.2f}", f"{query.rows:,}", kept
 
 
 def shared(status: Status) -> Iterator[str]:

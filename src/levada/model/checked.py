@@ -169,6 +169,10 @@ class CheckedFrames(Mapping[str, Frame]):
             found = self._found[name] = frame_of(described, self._rows)
         return found
 
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each frame, as they lie in the file."""
+        return {name: described.size for name, (described, _) in self._described.items()}
+
     def some(self, name: str) -> Some:
         """A frame of which some rows are asked for."""
         described, digest = self._described[name]

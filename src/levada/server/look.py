@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from levada.engine.telling.status import Status, read_status
+from levada.engine.telling.status import QueryStatus, Status, read_status
 from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN
 from levada.runtime.spool.push import is_pushed
@@ -26,6 +27,8 @@ from levada.server.served import Served, off_loop, served, token_of
 from levada.streams.stream_config import StreamConfig
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+MAX_CHARGED = 1000
+"""Queries of which ``/metrics`` reports what they have taken."""
 Sample = tuple[dict[str, str], float]
 
 
@@ -202,8 +205,22 @@ def _of_engine(found: Status, root: Path) -> Iterator[str]:
     yield from _metric("levada_query_results_total", "Solutions since it came.", "counter", results)
     own = [({"query": q.name}, q.watermark / 1000) for q in found.queries if _is_time(q.watermark)]
     yield from _metric("levada_query_watermark_seconds", "How far a query is.", "gauge", own)
+    yield from _of_queries(found.queries)
     off = [({"query": name}, 1.0) for name in found.suspended]
     yield from _metric("levada_query_suspended", "Queries that are suspended.", "gauge", off)
+
+
+def _of_queries(queries: Sequence[QueryStatus]) -> Iterator[str]:
+    """What the queries with most CPU time have taken, so many at most."""
+    worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
+    for name, told, field in (
+        ("cpu_seconds", "CPU seconds, its part of shared operators too.", "cpu_seconds"),
+        ("operator_rows", "Rows that its operators were given.", "rows"),
+        ("state_bytes", "Bytes of state, its part of shared operators too.", "state_bytes"),
+    ):
+        values = [(q.name, getattr(q, field)) for q in worst]
+        samples: list[Sample] = [({"query": n}, float(v)) for n, v in values if v is not None]
+        yield from _metric(f"levada_query_{name}", told, "gauge", samples)
 
 
 def _is_time(ms: int) -> bool:

@@ -22,6 +22,7 @@ from levada.engine.placing.carried import CarriedStatus, carried_status
 from levada.engine.python.notebook import rows_html
 from levada.engine.suspended import Suspension, read_suspended, told
 from levada.engine.telling.balanced import BalanceStatus, balance_status
+from levada.engine.telling.charges import charges
 from levada.engine.telling.choices import CostsStatus, LessonStatus, named
 from levada.engine.telling.forms import FormStatus, forms
 from levada.engine.telling.shares import RelaxedStatus, ShareStatus, relaxed, shares
@@ -56,7 +57,9 @@ class PatternStatus:
 @frozen
 class QueryStatus:
     """A query: results so far, watermark (ms), who holds it back, next report (ms; None: at a
-    change), its end (ms; None: it has none), what it shares with others.
+    change), its end (ms; None: it has none), what it shares with others. Its part of what its
+    operators have taken since they came: CPU seconds, ``rows`` that they were given; of what they
+    keep: bytes of state (None: not known).
     """
 
     name: str
@@ -68,6 +71,9 @@ class QueryStatus:
     why: str
     until: int | None = None
     shares: tuple[ShareStatus, ...] = ()
+    cpu_seconds: float = 0.0
+    rows: int = 0
+    state_bytes: int | None = None
 
 
 @frozen
@@ -250,7 +256,10 @@ def status_of(
     """What a manifest of a checkpoint and its plan say of all queries."""
     had, common = solutions_of(str(root), manifest, plan), shares(plan)
     found = [_query(q, had.get(q.name, 0), manifest, plan) for q in plan.queries.values()]
-    queries = tuple([replace(query, shares=common.get(query.name, ())) for query in found])
+    parts = charges(root, manifest, plan)
+    queries = tuple([
+        replace(q, shares=common.get(q.name, ()), **parts[q.name]._asdict()) for q in found
+    ])  # fmt: skip
     streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
     why = {name: told(name, s) for name, s in (suspended or {}).items()}
     return Status(

@@ -314,6 +314,8 @@ class Manifest(msgspec.Struct):
     met: dict[str, list[int]] = {}
     # "node member" of what is joined, or of a join -> [rows, elements of the streams], of late
     flows: dict[str, list[int]] = {}
+    # node -> [CPU seconds, rows that it was given], since it came; of many those with most seconds
+    charges: dict[int, tuple[float, int]] = {}
     # node of a join whose form is chosen -> what its tasks have told last (``plan/sealed/joins``)
     forms: dict[str, list[int]] = {}
     loaded: Loaded | None = None  # in the last epoch that read static data

@@ -101,6 +101,9 @@ class IntakeTask:
             last[stream].hits = dict(hits)
         cpu, met = time.thread_time() - began, self.exchange.met.told()
         told = Done(0, 0, cpu=cpu, at=self.exchange.at, met=met, flows=self.exchange.flows.told())
+        told.nodes = {
+            str(node): s for node, s in self.pool.spent.by_node("cpu").items() if node >= 0
+        }
         told.gone = self.times.write_apart()
         told.loaded = self.static.finish() if payload.static else None
         if self.context.counted:

@@ -52,13 +52,17 @@ function showQueries(queries) {
     const none = query.state === "suspended" || query.why ? query.why : "";
     say(button.children[1], query.state === "suspended" ? "suspended" : query.solutions ? speed : "no result");
     say(button.children[2], none || `${count(query.solutions || 0)} rows${query.holds_back ? `, held back by ${query.holds_back}` : ""}`);
-    say(button.children[3], query.state === "suspended" ? "" : `next report ${next(query.next_report)}`);
+    say(button.children[3], query.state === "suspended" ? "" : `next report ${next(query.next_report)}${taken(query)}`);
     if (list.children[i] !== item) list.insertBefore(item, list.children[i] || null);
   });
   for (const item of there.values()) item.remove();
   if (queries.length > MOST_QUERIES) list.append(note(`and ${count(queries.length - MOST_QUERIES)} more; GET /queries has all.`));
   if (!queries.length) list.append(note("There is none yet: write one."));
 }
+
+// CPU seconds and bytes of state, as far as the last epoch says
+const taken = (query) => query.cpu_seconds === undefined ? ""
+  : `, ${query.cpu_seconds.toFixed(2)} CPU s${query.state_bytes === null ? "" : `, ${count(query.state_bytes)} B of state`}`;
 
 const next = (due) => due === null || due === undefined ? "at the next change" : time(due);
 

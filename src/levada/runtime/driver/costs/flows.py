@@ -19,7 +19,23 @@ LONG = 1 << 17
 def tell_counts(manifest: Manifest, last: Manifest, done: Sequence[Done], plan: Plan) -> None:
     """Says in a manifest what the choices of later plans go by."""
     manifest.flows = flows_of(last, done, plan, manifest.streams)
+    manifest.charges = charges_of(last, done, plan)
     manifest.met, manifest.forms = of_late(last.met, done, plan), forms_of(last, done, plan)
+
+
+def charges_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[int, tuple[float, int]]:
+    """What operators have been charged after an epoch. Cost: by the operators that have had rows in
+    it, and at most ``MOST`` others.
+    """
+    found = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
+    for told in done:
+        for name, seconds in told.nodes.items():
+            before, rows = found.get(int(name), (0.0, 0))
+            found[int(name)] = round(before + seconds, 6), rows + told.rows.get(name, 0)
+    if len(found) > MOST:
+        most = sorted(found, key=lambda node: -found[node][0])[:MOST]
+        found = {node: found[node] for node in most}
+    return found
 
 
 def flows_of(

@@ -8,12 +8,16 @@ Who opens an output becomes its ``owner``, for which it waits for the transactio
 before has left; who is not its owner any more writes nothing. A table that is not there is made,
 its columns texts; one that is there takes values as its columns' types say. Rows go by COPY, from
 columns. docs/decisions/0032.
+
+A connection on which the server is silent for too long is given up. Each time the limit doubles,
+since a transaction may take longer than the limit.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -37,6 +41,7 @@ SCHEMES = ("postgresql://", "postgres://")
 OUTPUTS = "levada_outputs"
 _MAKING = 0x6C6576616461  # the advisory lock of who makes a table
 ANSWER = 10  # s that a server has to take a connection
+SILENCE, LONGEST_SILENCE = 60.0, 3600.0  # s without a word before a connection is given up
 _PLAIN = ("report", "change")
 _SECRETS = ("password", "sslpassword")  # libpq's words
 _COMES_AGAIN = (
@@ -60,6 +65,7 @@ class PostgresTarget:
     skips: bool
     output: str
     _connection: Any = None
+    _silence: float = 0.0  # s, of this connection
     _owner: str = ""
     _columns: tuple[str, ...] = ()  # of the table, once it is looked at
     _before: Position | None = None
@@ -126,11 +132,14 @@ class PostgresTarget:
         self.close()
         with self._told():
             given = {"password": password_at(self.password)} if self.password else {}
-            self._connection = library().connect(
+            self._silence = self._silence or SILENCE
+            self._connection = _bounded(library(), self._silence).connect(
                 self.url, connect_timeout=ANSWER, application_name="levada", **given
             )
             self._owner = secrets.token_hex(8)
             with self._connection.transaction():
+                # a driver that has lost the connection leaves its locks no longer than this
+                self._run(f"SET idle_in_transaction_session_timeout = {SILENCE * 1000:.0f}")
                 self._before = self._take(known)
         self._begun = True
         return self._before
@@ -177,7 +186,7 @@ class PostgresTarget:
                 self._change(piece)
             else:
                 self._append(piece)
-        self._before = piece.position
+        self._before, self._silence = piece.position, 0.0
 
     def _lost(self) -> SinkError:
         """The error of an output whose row somebody has deleted."""
@@ -301,6 +310,8 @@ class PostgresTarget:
             raise kind(error.message, hint=error.hint) from error
         except library().Error as error:
             self._columns = ()  # what was made has gone back
+            if isinstance(error, TimeoutError):
+                self._silence = min(2 * self._silence, LONGEST_SILENCE)
             why = _line(error)
             text = f"The results of {self.query} cannot be written to {self.name}: {why}."
             away = isinstance(error, library().OperationalError) and _comes_again(error)
@@ -319,6 +330,33 @@ def library() -> ModuleType:
         ) from error
     module: ModuleType = psycopg
     return module
+
+
+def _bounded(psycopg: Any, silence: float) -> Any:
+    """psycopg's connection, on which silence of the server for so many seconds is an error."""
+
+    class SilentError(psycopg.OperationalError, TimeoutError):  # type: ignore[misc]
+        pass
+
+    def listen(steps: Generator[int, int, Any]) -> Generator[int, int, Any]:
+        heard = time.monotonic()
+        try:
+            wish = next(steps)
+            while True:
+                ready = yield wish
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > silence:
+                    raise SilentError(f"it has not answered for {silence:g} s")
+                wish = steps.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    class Bounded(psycopg.Connection):  # type: ignore[misc]
+        def wait(self, steps: Generator[int, int, Any], *given: Any, **more: Any) -> Any:
+            return super().wait(listen(steps), *given, **more)
+
+    return Bounded
 
 
 def _comes_again(error: Any) -> bool:

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,8 @@ class Broker:
     """One broker. ``sasl``: user and password of a further listener with SASL PLAIN; ``tls``: of
     one with TLS and every login there is, a folder with its own key and certificate
     (``store.pem``) and whom it believes (``ca.pem``); ``beside``: the first of the brokers, which
-    is their controller, if it is the second.
+    is their controller, if it is the second; ``proxy``: is given the port of a further listener and
+    gives the port that the broker names to clients in its place.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Broker:
         *,
         tls: Path | None = None,
         beside: Broker | None = None,
+        proxy: Callable[[int], int] | None = None,
     ) -> None:
         self.jars = jars()
         try:
@@ -111,6 +113,8 @@ class Broker:
         self.folder = folder
         self.port, self.control, self.secured = free_port(), free_port(), free_port()
         self.server = f"127.0.0.1:{self.port}"
+        self.behind = free_port()
+        self._proxy = None if proxy is None else proxy(self.behind)
         self.admin = AdminClient({"bootstrap.servers": self.server, "log_level": 0})
         self.process: subprocess.Popen[bytes] | None = None
         if beside is None:
@@ -158,12 +162,17 @@ class Broker:
             more["ssl.keystore.location"] = str(tls / "store.pem")
             more["ssl.truststore.location"] = str(tls / "ca.pem")
             more["listener.name.sasl_ssl.ssl.client.auth"] = "required"
+        advertised = listeners
+        if self._proxy is not None:
+            listeners += f",PROXIED://127.0.0.1:{self.behind}"
+            advertised += f",PROXIED://127.0.0.1:{self._proxy}"
+            protocols += ",PROXIED:PLAINTEXT"
         given = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{self.control}",
             "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self.control}",
-            "advertised.listeners": listeners,
+            "advertised.listeners": advertised,
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": protocols,

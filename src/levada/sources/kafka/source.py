@@ -11,8 +11,8 @@ Offsets that are not there any more (retention, a log that was cut, another topi
 behind them.
 
 A broker that does not answer is waited for: ``away`` says so, and nothing is there meanwhile. At
-the first look it is a ``SourceError`` after ``PATIENCE``. Cost: a request for all ends each
-``EVERY`` at most, two more each ``REFRESH``.
+the first look it is asked again for ``PATIENCE``, and then that is a ``SourceError``. Cost: a
+request for all ends each ``EVERY`` at most, two more each ``REFRESH``.
 """
 
 from __future__ import annotations
@@ -236,13 +236,16 @@ class KafkaSource:
             self._connect()
 
     def _passes(self, error: BaseException | None) -> bool:
-        """Whether a broker is there, and says that it is not ready."""
-        kafka = isinstance(error, self._library.KafkaException)
-        return kafka and error is not None and error.args[0].code() in NOT_READY
+        """Whether a broker did not answer, or says that it is not ready."""
+        if isinstance(error, self._library.KafkaException):
+            kafka = self._library.KafkaError
+            lost = (kafka._TIMED_OUT, kafka._TRANSPORT, kafka._ALL_BROKERS_DOWN)
+            return error.args[0].code() in (*NOT_READY, *lost)
+        return isinstance(error, TimeoutError)
 
     def _find(self) -> None:
-        self._refresh(PATIENCE, first=True)
-        self._take_ends(PATIENCE, first=True)
+        self._refresh(TIMEOUT, first=True)
+        self._take_ends(TIMEOUT, first=True)
         match self._kafka.start:
             case "earliest":
                 self._starts = dict(self._lows)
@@ -251,7 +254,7 @@ class KafkaSource:
             case _:
                 of_time = self._library.admin.OffsetSpec.for_timestamp(self._kafka.start_time)
                 try:
-                    found = self._offsets(of_time, PATIENCE, list(self._ends))
+                    found = self._offsets(of_time, TIMEOUT, list(self._ends))
                 except (self._library.KafkaException, TimeoutError) as error:
                     self._is_away(error, first=True)
                     raise

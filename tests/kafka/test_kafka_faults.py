@@ -1,0 +1,100 @@
+"""Each request to Kafka and each answer is lost or cut, and its connection reset, or never comes.
+Whatever the broker had done by then, every message is read, and every report committed, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_kafka_out import by_files, run, stream
+from test_kafka_trouble import TEXT, read, values
+
+from awaiting import PATIENCE
+from committed import consumed, own
+from fault_proxy import FaultProxy, kafka
+from kafka_broker import Broker
+from levada.engine.engine import Engine
+from levada.testing.compare import read_ndjson, same
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, FaultProxy]]:
+    """A broker with a further listener that only the proxy reaches."""
+    proxies = list[FaultProxy]()
+
+    def listen(port: int) -> int:
+        proxies.append(FaultProxy(port, kafka))
+        return proxies[0].port
+
+    made = Broker(tmp_path_factory.mktemp("proxied"), proxy=listen)
+    with proxies[0]:
+        yield made, proxies[0]
+    made.stop()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(f"levada.engine.delivery.delivery.{name}", 0.01)
+    for name in (
+        "sinks.kafka.ANSWER",
+        "sources.kafka.link.PATIENCE",
+        "sources.kafka.source.TIMEOUT",
+    ):
+        monkeypatch.setattr(f"levada.{name}", 2.0)
+
+
+def faults_at(names: str, fault: str) -> list[tuple[str, str]]:
+    """A fault at each request, and at its answer."""
+    return [(f"^{way} {name}$", fault) for name in names.split() for way in "><"]
+
+
+FAULTS = ["reset", "cut", pytest.param("hang", marks=pytest.mark.long)]
+OPENING = "ApiVersions Metadata FindCoordinator InitProducerId OffsetFetch"
+WRITING = "AddPartitionsToTxn Produce AddOffsetsToTxn TxnOffsetCommit EndTxn"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_each_request_of_an_output_leaves_each_report_once(
+    proxied: tuple[Broker, FaultProxy], tmp_path: Path, fault: str
+) -> None:
+    broker, proxy = proxied
+    topic = f"out-{fault}"
+    broker.topic(topic)
+    proxy.faults = [("connect", fault), *faults_at(f"{OPENING} {WRITING}", fault)]
+    path = stream(tmp_path / "s.nt", 2000)
+    try:
+        run(tmp_path / "ck", path, f"kafka://127.0.0.1:{proxy.port}/{topic}")
+        assert not proxy.faults
+    finally:
+        proxy.faults = []
+    found = own(consumed(broker, topic))
+    assert len(found) == len(set(found))
+    assert same(by_files(tmp_path / "files", path), read_ndjson(found)["q"]) is None
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_each_request_of_a_stream_leaves_each_message_once(
+    proxied: tuple[Broker, FaultProxy], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr("levada.sources.kafka.partition.SIZE", 2000)
+    broker, proxy = proxied
+    topic = f"in-{fault}"
+    broker.topic(topic)
+    times = [10 * k + 1 for k in range(1000)]
+    broker.send(topic, values(1000), times=times, batch_num_messages=20)
+    proxy.faults = [("connect", fault)]
+    proxy.faults += faults_at("ApiVersions Metadata ListOffsets Fetch Metadata Fetch", fault)
+    try:
+        with Engine(spark=False, epoch_rows=50) as engine:
+            url = f"kafka://127.0.0.1:{proxy.port}/{topic}"
+            engine.stream("http://e/s", url, format="nt", time="timestamp")
+            engine.register(TEXT, name="q")
+            engine.start(once=True)
+            assert engine.await_end(PATIENCE)
+            assert read(engine) == 1000
+        assert not proxy.faults
+    finally:
+        proxy.faults = []

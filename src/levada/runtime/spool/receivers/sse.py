@@ -140,13 +140,14 @@ class Events:
         headers["Accept-Encoding"] = "identity"
         if is_header(self._last):
             headers["Last-Event-ID"] = self._last.encode()
-        timeout = self._httpx.Timeout(OPENING, read=None)
+        timeout = self._httpx.Timeout(OPENING)
         transport = self._httpx.HTTPTransport(verify=self._tls, socket_options=_ALIVE)
         with (
             self._httpx.Client(transport=transport, timeout=timeout) as client,
             self._events.connect_sse(client, "GET", self._feed.url, headers=headers) as source,
         ):
             _check(source.response)
+            source.response.request.extensions["timeout"]["read"] = None  # events may be rare
             stream = source.response.extensions["network_stream"]
             self._socket = stream.get_extra_info("socket")
             self._line.up()

@@ -1,0 +1,36 @@
+"""Requests to a server of events and its answers are lost or cut, and the connection is reset, or
+falls silent before it answers: each event is taken once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_pulled import Events, _quick, elements, listening, statement
+
+from fault_proxy import FaultProxy, lines
+from serving import until
+
+assert _quick, "a fixture for each test here"
+MESSAGES = ["connect", "> GET", "< HTTP", "< : hello", "< id: 3", "< id: 9", "< id: 17"]
+
+
+@pytest.mark.parametrize("fault", ["reset", "cut", "hang"])
+def test_a_fault_at_each_message_takes_each_event_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr("levada.runtime.spool.receivers.sse.OPENING", 1.0)
+    server = Events()
+    server.events = [statement(k) for k in range(20)]
+    faults = [(f"^{message}", fault) for message in (MESSAGES[:3] if fault == "hang" else MESSAGES)]
+    with FaultProxy(server.server_address[1], lines, faults) as proxy:
+        url = server.path.replace(str(server.server_address[1]), str(proxy.port))
+        with listening(url, checkpoint=tmp_path / "ck") as (engine, _):
+            until(lambda: elements(engine) == 20)
+            assert not proxy.faults
+            server.events.append(statement(20))  # behind it nothing comes twice
+            until(lambda: elements(engine) >= 21)
+            assert elements(engine) == 21
+    resumed = [int(each) for each in server.asked if each is not None]
+    assert resumed == sorted(resumed), "each answer begins behind the last event"

@@ -15,11 +15,14 @@ import re
 import select
 import socket
 import struct
+import subprocess
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
+
+from awaiting import PATIENCE, until
 
 State = dict[str, Any]
 Split = Callable[[bytearray, bool, State], tuple[str, int] | None]
@@ -189,6 +192,17 @@ def mqtt(buffer: bytearray, client: bool, state: State) -> tuple[str, int] | Non
     return None
 
 
+def terminated(command: Sequence[str], proxy: FaultProxy, **given: Any) -> tuple[int, str]:
+    """Runs a command until the proxy has had its faults, sends SIGTERM, and waits for the end. The
+    exit code, and what was printed on standard error.
+    """
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **given) as process:
+        until(lambda: not proxy.faults, "the faults", process=process)
+        process.terminate()
+        said = process.communicate(timeout=PATIENCE)[1]
+    return process.returncode, said
+
+
 def lines(buffer: bytearray, client: bool, state: State) -> tuple[str, int] | None:
     """Heads of HTTP and server-sent events: what an empty line ends, by its first line."""
     found = re.search(rb"\r?\n\r?\n", buffer)
@@ -196,6 +210,14 @@ def lines(buffer: bytearray, client: bool, state: State) -> tuple[str, int] | No
         return None
     first = bytes(buffer[: found.end()]).splitlines()[0]
     return f"{'>' if client else '<'} {first.decode(errors='replace')}", found.end()
+
+
+def http(buffer: bytearray, client: bool, state: State) -> tuple[str, int] | None:
+    """Whatever has arrived; a request, or a part of one, by its first line."""
+    first = bytes(buffer).partition(b"\r\n")[0] if buffer else None
+    if first is None:
+        return None
+    return f"{'>' if client else '<'} {first[:200].decode(errors='replace')}", len(buffer)
 
 
 def _i32(buffer: bytearray, at: int) -> int:

@@ -4,6 +4,8 @@ Whatever the broker had done by then, every message is read, and every report co
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from test_kafka_trouble import TEXT, read, values
 
 from awaiting import PATIENCE
 from committed import consumed, own
-from fault_proxy import FaultProxy, kafka
+from fault_proxy import FaultProxy, kafka, terminated
 from kafka_broker import Broker
 from levada.engine.engine import Engine
 from levada.testing.compare import read_ndjson, same
@@ -98,3 +100,32 @@ def test_a_fault_at_each_request_of_a_stream_leaves_each_message_once(
         assert not proxy.faults
     finally:
         proxy.faults = []
+
+
+@pytest.mark.parametrize("where", ["stream", "output"])
+def test_a_signal_ends_an_engine_whose_broker_never_answers(
+    proxied: tuple[Broker, FaultProxy], tmp_path: Path, where: str
+) -> None:
+    broker, proxy = proxied
+    source, target = f"hanging-in-{where}", f"hanging-out-{where}"
+    broker.topic(target)
+    broker.topic(f"{target}-whole")
+    broker.topic(source)
+    broker.send(source, values(1000), times=[10 * k + 1 for k in range(1000)])
+    (tmp_path / "q.rq").write_text(TEXT)
+    command = [
+        sys.executable, "-m", "levada", "run", str(tmp_path / "q.rq"), "--master", "none",
+        "--once", "--stream",
+        f"http://e/s=kafka://127.0.0.1:{proxy.port}/{source},format=nt,time=timestamp",
+        "--to", f"q=kafka://127.0.0.1:{proxy.port}/{target}", "--checkpoint", str(tmp_path / "ck"),
+    ]  # fmt: skip
+    proxy.faults = [("< Fetch" if where == "stream" else "< EndTxn", "hang")]
+    code, said = terminated(command, proxy)
+    assert (code, "Traceback" in said) == (143 if where == "stream" else 0, False), said
+    assert ("does not answer" if where == "stream" else "left to deliver by the next run") in said
+    subprocess.run(command, check=True, timeout=PATIENCE)
+    whole = [*command[:-3], f"{command[-3]}-whole", "--checkpoint", str(tmp_path / "whole")]
+    subprocess.run(whole, check=True, timeout=PATIENCE)
+    found, wanted = (own(consumed(broker, name)) for name in (target, f"{target}-whole"))
+    assert len(found) == len(set(found)) > 1
+    assert same(read_ndjson(wanted)["q"], read_ndjson(found)["q"]) is None

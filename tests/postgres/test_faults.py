@@ -4,8 +4,11 @@ had done by then, every row is in the table once.
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from test_tables import COLUMNS, LATEST, SUMS, expected, holds, in_table, relation, stream
 
 from awaiting import PATIENCE
-from fault_proxy import FaultProxy, postgres
+from fault_proxy import FaultProxy, postgres, terminated
 from levada.engine.engine import Engine
 from postgres_server import Server
 
@@ -100,3 +103,38 @@ def test_a_server_that_never_answers_is_reported_and_asked_again(
     silent = [w for w in reasons if "timeout expired" in w or "not answered for 1 s" in w]
     assert silent, reasons
     assert in_table(server, "silent") == expected(path)
+
+
+HOW = [
+    ["run"],
+    *(
+        pytest.param(each.split(), marks=pytest.mark.long)
+        for each in ("run --once", "run --standby", "serve --listen 127.0.0.1:0")
+    ),
+]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_signal_ends_an_engine_whose_server_never_answers(
+    server: Server, tmp_path: Path, password: str, how: list[str]
+) -> None:
+    path = stream(tmp_path / "s.nt", 200)
+    server.run("DROP TABLE IF EXISTS levada_outputs, hanging")
+    faults = [("^> Q COMMIT", "reset"), ("^< C COPY", "hang")]
+    with FaultProxy(server.port, postgres, faults) as proxy:
+        url = server.url.replace(str(server.port), str(proxy.port))
+        to = {"url": url, "table": "hanging", "password": password}
+        app = {
+            "streams": {"http://e/s": {"path": str(path)}},
+            "queries": {"q": {"text": SUMS, "to": to}},
+            "options": {"checkpoint": str(tmp_path / "ck"), "master": "none"},
+        }
+        (tmp_path / "app.yaml").write_text(json.dumps(app))
+        given = ["--app", str(tmp_path / "app.yaml")]
+        command = [sys.executable, "-m", "levada", *how, *given]
+        code, said = terminated(command, proxy, stdout=subprocess.DEVNULL)
+        assert (code, "Traceback" in said) == (0, False), said
+        assert "left to deliver by the next run" in said
+        again = [sys.executable, "-m", "levada", "run", "--once", *given]
+        subprocess.run(again, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+    assert in_table(server, "hanging") == expected(path)

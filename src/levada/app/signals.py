@@ -1,8 +1,11 @@
 """SIGINT and SIGTERM: the first asks for an end after the epoch, the second ends the process.
 
 The second one waits for nothing: an epoch may take for ever, on the loop's thread or in Spark's
-workers. So the handler itself ends the processes below this one, deletes what is temporary, and
+workers. So the processes below this one are ended, what is temporary is deleted, and the process
 exits as a shell says of the signal (130, 143). A third one has its usual effect.
+
+The first one does the same after ``GRACE`` if a store or a source does not answer then. A thread
+sees to both, since the main thread may be in a library that does not return.
 
 Nothing is raised where the first one comes: Python drops what is raised in a finalizer or in a
 callback of a weak reference, and who waits would wait on.
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import sys
@@ -23,8 +27,11 @@ from types import FrameType
 
 import psutil
 
+from levada.model.pending import pending_for
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOK = 0.05  # s, at most, until who waits sees a signal
+GRACE, SILENCE = 8.0, 5.0  # s after the first signal, and of a request, for which an end waits
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -63,22 +70,57 @@ def stopped_by_signals(temporary: Path | None) -> Iterator[Stopped]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         if stopped.is_set():
+            for each in SIGNALS:
+                signal.signal(each, signal.SIG_DFL)
             end_now(number, temporary)
         stopped.set()
 
     for number in before:
         signal.signal(number, stop)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before_fd = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    watching = threading.Thread(
+        target=_watch, args=(reading, temporary), name="levada signals", daemon=True
+    )
+    watching.start()
     try:
         yield stopped
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(before_fd)
+        os.close(writing)
+        watching.join()
+        os.close(reading)
+
+
+def _watch(reading: int, temporary: Path | None) -> None:
+    """Ends the process at the second signal, and where the first one would wait for a system that
+    does not answer.
+    """
+    first, since = 0, 0.0
+    while True:
+        wait = None if first == 0 else LOOK
+        if select.select([reading], [], [], wait)[0]:
+            numbers = [n for n in os.read(reading, 64) or b"\0" if n in (0, *SIGNALS)]
+            if 0 in numbers:
+                return
+            if numbers and first == 0:
+                first, since = numbers.pop(0), time.monotonic()
+            if numbers:
+                end_now(numbers[0], temporary)
+        if first and time.monotonic() - since > GRACE and (system := pending_for(SILENCE)):
+            print(
+                f"levada: {system} does not answer: the run ends without its last epoch, with "
+                "which the next one begins.",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+            end_now(first, temporary)
 
 
 def end_now(number: int, temporary: Path | None) -> None:
     """Ends this process, all below it first; never returns."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_DFL)
     _end_children()
     if temporary is not None:
         _remove(temporary)

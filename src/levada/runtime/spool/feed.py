@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from levada.errors import SourceError, UsageError
 from levada.model.files import file_mode
+from levada.model.pending import pending
 from levada.runtime.spool.folder import spool_folder
 from levada.runtime.spool.log import LOOK, MOST, Log, Message
 from levada.runtime.store.checkpoint import facts_of
@@ -117,9 +118,11 @@ class FeedSpool:
         self._receiver = self._listen(self)
         self._writer.start()
         self._receiver.start()
-        self._await_answer()
+        with pending(f"The stream {self.stream}"):
+            self._await_answer()
+            if once:
+                self._await_silence()
         if once:
-            self._await_silence()
             self.stop()
             self.check()
 
@@ -164,8 +167,9 @@ class FeedSpool:
         with self._room:
             self._stopped = True
             self._room.notify_all()
-        self._writer.join()
-        self._receiver.stop()
+        with pending(f"The stream {self.stream}"):
+            self._writer.join()
+            self._receiver.stop()
         self._receiver = None
 
     # -- for the receiver --

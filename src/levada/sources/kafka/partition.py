@@ -14,6 +14,7 @@ import time
 
 from levada.errors import AwayError, SourceError
 from levada.model.arrays import Bytes
+from levada.model.pending import pending
 from levada.sources.kafka.batches import Batches, Records, Table, read
 from levada.sources.kafka.client import library
 from levada.sources.kafka.link import Link, address_of
@@ -96,7 +97,8 @@ class Partition:
         size = SIZE
         while True:
             try:
-                data, end, aborted = self._ask(at, size)
+                with pending(f"Kafka at {self._kafka.servers}"):
+                    data, end, aborted = self._ask(at, size)
                 batches = Batches.of(data, at, aborted)
             except Trouble as trouble:
                 self._troubled(trouble, at)

@@ -23,6 +23,7 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from levada.errors import LostError, SourceError, near
+from levada.model.pending import pending
 from levada.sources.kafka.client import library, said, settings
 from levada.sources.reference import KafkaReference, document_id
 from levada.sources.references import Position
@@ -75,7 +76,8 @@ class KafkaSource:
             return
         now = time.monotonic()
         if not self._topic:
-            self._look_first()
+            with pending(f"Kafka at {self._kafka.servers}"):
+                self._look_first()
         elif final:
             self._refresh(PATIENCE)
             self._take_ends(PATIENCE)

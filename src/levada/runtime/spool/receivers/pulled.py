@@ -16,7 +16,7 @@ from levada.runtime.spool.log import Message
 from levada.streams.feed import FeedConfig
 
 FIRST, MOST = 0.5, 30.0  # s between two tries
-OPENING = 10.0  # s
+OPENING, ENDING = 10.0, 2.0  # s
 LARGEST = 64 << 20  # bytes of a message
 CLOSED = "the connection was closed"
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -55,7 +55,7 @@ class Puller:
         """Asks no more."""
         self._stopped.set()
         self._connection.close()
-        self._thread.join(OPENING)
+        self._thread.join(ENDING)
 
     def _run(self) -> None:
         pause = FIRST

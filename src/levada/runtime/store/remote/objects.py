@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from levada.errors import CheckpointError, DamagedError, UsageError
+from levada.model.pending import pending
 from levada.runtime.store.remote.address import Address
 
 T = TypeVar("T")
@@ -160,8 +161,13 @@ class Objects:
 
     def _tried(self, call: Callable[[], T], what: str, name: str = "") -> T:
         """Calls until there is an answer: for a minute, or for seconds if there was none yet."""
-        patience, pause = PATIENCE if self._answered else FIRST_PATIENCE, FIRST_PAUSE
+        patience = PATIENCE if self._answered else FIRST_PATIENCE
         end = time.monotonic() + patience
+        with pending(f"The object store of {self.address}"):
+            return self._repeated(call, what, name, end)
+
+    def _repeated(self, call: Callable[[], T], what: str, name: str, end: float) -> T:
+        pause = FIRST_PAUSE
         while True:
             try:
                 answer = call()

@@ -47,13 +47,10 @@ def accounted(
 def told_beside(
     found: Elements | Tuples, messages: Messages | None, beside: Beside, latest: int
 ) -> int:
-    """Offsets that were gone, and headers that cannot be read, are among the dead from here on; how
-    far the producer says that it is (MIN: it does not), which is believed up to ``latest``.
+    """Offsets and headers that could not be read are among the dead from here on; how far the
+    producer says that it is (MIN: it does not), which is believed up to ``latest``.
     """
-    for start, stop in messages.lost if messages is not None else ():
-        reason = f"the offsets {start} to {stop - 1} are gone before they were read"
-        found.dead.append(Dead(start, reason, ""))
-    for offset, reason in beside.wrong:
+    for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
         found.dead.append(Dead(offset, reason, ""))
     if beside.complete > latest:
         found.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {FUTURE}", ""))

@@ -9,6 +9,7 @@ Source: KIP-98. Cost: some 10 us an answer, 20 us a packed batch; the rest is ke
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import field, replace
 
@@ -26,6 +27,7 @@ from levada.kernels.messages.batches import (
     HEADER,
     LAST,
     LATEST,
+    MAGIC,
     OLD,
     PLACE,
     PRODUCER,
@@ -37,17 +39,21 @@ from levada.kernels.text.bytes_ import parsing_room
 from levada.model.arrays import Bools, Bytes, Longs
 from levada.sources.kafka.codecs import NONE, PackedError, unpack
 from levada.sources.kafka.wire import Trouble
-from levada.sources.messages.texts import Messages
+from levada.sources.messages.texts import Loss, Messages
 
 Table = npt.NDArray[np.int64]  # a row a batch, by the columns of the kernel
 CODEC, APPENDED, TRANSACTIONAL, CONTROL = 7, 8, 16, 32  # of attributes
 CORRUPT = 2  # an error's code
 _KIND = 7  # where a marker says what it is: behind five numbers of a byte, and its version
 _ABORT = b"\0\0"
-_FAULTS = {
-    OLD: "is in the format of before Kafka 0.11, which is not read",
-    DAMAGED: "is damaged: its checksum or its size is wrong",
-}
+
+
+class Damage(Trouble):
+    """A batch at ``first`` that cannot be read; ``behind``: the offset behind it, 0 if unknown."""
+
+    def __init__(self, first: int, behind: int, why: str) -> None:
+        super().__init__(f"the batch at the offset {first} is damaged: {why}", CORRUPT, final=True)
+        self.first, self.behind = first, behind
 
 
 @frozen
@@ -69,8 +75,14 @@ class Batches:
         n, fault = read_batches(data, out)
         table = out[: n * FIELDS].reshape(n, FIELDS)
         behind = max(at, int(table[-1, LAST]) + 1) if n else at
-        if fault and not n:
-            raise Trouble(f"the batch at the offset {at} {_FAULTS[fault]}", CORRUPT, final=True)
+        if fault == DAMAGED and not n:
+            raise Damage(at, _behind(data), "its checksum or its size is wrong")
+        if fault == OLD and not n:
+            raise Trouble(
+                f"the batch at the offset {at} is in the format of before Kafka 0.11, which is not "
+                "read",
+                final=True,
+            )
         seen = (table[:, ATTRIBUTES] & CONTROL) == 0
         if aborted:
             seen &= ~_aborted(data, table, aborted)
@@ -85,6 +97,23 @@ class Batches:
         if self.behind <= stop:
             return None
         return replace(self, table=self.table[self.table[:, LAST] >= stop])
+
+
+def _behind(data: Bytes) -> int:
+    """The offset behind a damaged batch, with which data begin: where the next batch begins, else
+    by its header, if that can be right; 0: it is not known.
+    """
+    if len(data) < HEADER:
+        return 0
+    head = data.tobytes()[:HEADER]
+    first, size = struct.unpack_from(">qi", head)
+    following = size + 12
+    if HEADER <= following <= len(data) - 17:
+        begin: int = struct.unpack(">q", data[following : following + 8].tobytes())[0]
+        if begin > first and data[following + 16] == MAGIC:
+            return begin
+    (later,), (count,) = struct.unpack_from(">i", head, 23), struct.unpack_from(">i", head, 57)
+    return first + later + 1 if 0 < count <= min(later + 1, size // LEAST) else 0
 
 
 def _aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> Bools:
@@ -110,7 +139,7 @@ def _aborted(data: Bytes, table: Table, aborted: Sequence[tuple[int, int]]) -> B
 class Records:
     """Records in the order of their offsets: where their values lie (a length of -1 is null),
     offsets, times. ``more``: four numbers each, if they were asked for (``kernels.messages``).
-    ``held``: the buffers with the bytes.
+    ``held``: the buffers with the bytes. ``damaged``: what could not be read, by first offset.
     """
 
     place: Longs
@@ -119,8 +148,9 @@ class Records:
     time: Longs
     more: Longs
     held: Sequence[Bytes] = field(repr=False)
+    damaged: tuple[Loss, ...] = ()
 
-    def joined(self, *, timed: bool, lost: tuple[tuple[int, int], ...]) -> tuple[Bytes, Messages]:
+    def joined(self, *, timed: bool, lost: tuple[Loss, ...]) -> tuple[Bytes, Messages]:
         """Those with a value as one text, a newline behind each, with room for the parser."""
         place, length, offset, time = self.place, self.length, self.offset, self.time
         nulls = 0
@@ -135,7 +165,7 @@ class Records:
         data: Bytes = np.empty(size + max(parsing_room(size), OVER), np.uint8)
         join_values(place, length, starts, data)
         times = time if timed else np.zeros(n, np.int64)
-        return data[:size], Messages(starts, offset, times, nulls, lost)
+        return data[:size], Messages(starts, offset, times, nulls, lost + self.damaged)
 
 
 def read(
@@ -188,6 +218,5 @@ def _unpacked(
     return data
 
 
-def _damage(table: Table, row: int, why: str) -> Trouble:
-    at = int(table[row, FIRST])
-    return Trouble(f"the batch at the offset {at} is damaged: {why}", CORRUPT, final=True)
+def _damage(table: Table, row: int, why: str) -> Damage:
+    return Damage(int(table[row, FIRST]), int(table[row, LAST]) + 1, why)

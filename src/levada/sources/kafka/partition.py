@@ -5,17 +5,23 @@ it is given up and looked for anew, for as long as nothing has been heard for ``
 answer holds beyond a range is kept for the next one. Transactions and compaction leave gaps, so a
 range ends with an answer that goes beyond it, or that is empty though the partition does.
 
+A damaged batch is asked for again. If it stays damaged, reading goes on behind it: behind the next
+offset, and then twice as far each time, where its header does not say where it ends.
+
 Source: KIP-74 (a batch that is bigger than what was asked for comes alone), KIP-98.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import starmap
 
 from levada.errors import AwayError, SourceError
+from levada.kernels.messages.batches import FIRST
 from levada.model.arrays import Bytes
 from levada.model.pending import pending
-from levada.sources.kafka.batches import Batches, Records, Table, read
+from levada.sources.kafka.batches import CORRUPT, Batches, Damage, Records, Table, read
 from levada.sources.kafka.client import library
 from levada.sources.kafka.link import Link, address_of
 from levada.sources.kafka.wire import (
@@ -31,6 +37,7 @@ from levada.sources.kafka.wire import (
     metadata_body,
     offsets_body,
 )
+from levada.sources.messages.texts import Loss
 from levada.streams.kafka import KafkaConfig
 
 PATIENCE = 10.0  # s without a message
@@ -38,10 +45,13 @@ WAIT = 200  # ms that a broker waits for something to come
 SIZE = 4 << 20  # bytes of an answer, or one batch
 PAUSE = 0.05  # s before it is tried again
 _GONE = 1  # an error's code: the offset is out of range
-_FINAL = {2, 17, 29, 35, 76}
-"""Codes of what stays as it is: a corrupt message, a topic that cannot be, one that is not for us,
-a request or a codec that is not known.
+TRIES = 3  # of reading a batch that arrives damaged
+_FINAL = {17, 29, 35, 76}
+"""Codes of what stays as it is: a topic that cannot be, one that is not for us, a request or a
+codec that is not known.
 """
+Damaged = tuple[int, int, Damage]
+"""Offsets from the first to behind the last, and why they cannot be read."""
 
 
 class GoneError(Exception):
@@ -70,37 +80,59 @@ class Partition:
         """The records of [start, stop), in order. Raises ``GoneError``, ``AwayError``,
         ``SourceError``.
         """
-        found = self._fetched(start, stop)
-        try:
-            return read(found, start, stop, more=more)
-        except Trouble as trouble:
-            raise self._refused(trouble) from trouble
+        found, damaged = self._fetched(start, stop)
+        while True:
+            try:
+                records = read(found, start, stop, more=more)
+            except Damage as damage:
+                found = [(data, rows[rows[:, FIRST] != damage.first]) for data, rows in found]
+                damaged.append((max(damage.first, start), min(damage.behind, stop), damage))
+            else:
+                return replace(records, damaged=tuple(starmap(_loss, damaged)))
 
-    def _fetched(self, start: int, stop: int) -> list[tuple[Bytes, Table]]:
-        """The batches that hold them, by answers."""
+    def _fetched(self, start: int, stop: int) -> tuple[list[tuple[Bytes, Table]], list[Damaged]]:
+        """The batches that hold them, by answers; and what could not be read."""
         rest, self._rest = self._rest, None
         if self._rest_at != start:
             rest = None
         found: list[tuple[Bytes, Table]] = []
-        at, self._heard = start, time.monotonic()
+        damaged: list[Damaged] = []
+        at, step, self._heard = start, 1, time.monotonic()
         while at < stop:
-            answer, rest = rest or self._answer(at, stop), None
+            try:
+                answer, rest = rest or self._answer(at, stop), None
+            except Damage as damage:
+                behind = min(max(damage.behind, at + step), stop)
+                first, _, why = damaged.pop() if step > 1 else (at, at, damage)  # it goes on
+                damaged.append((first, behind, why))
+                at, step = behind, 1 if damage.behind else 2 * step
+                continue
             if answer is None:
                 break
+            if step > 1 and len(answer.table):
+                first, _, why = damaged.pop()
+                damaged.append((first, min(at, int(answer.table[0, FIRST])), why))
+            step = 1
             found.append((answer.data, answer.before(stop)))
             at = answer.behind
             self._rest, self._rest_at = answer.rest(stop), stop
-        return found
+        return found, damaged
 
     def _answer(self, at: int, stop: int) -> Batches | None:
-        """The next batches, from ``at`` on; None if the partition has none before ``stop``."""
-        size = SIZE
+        """The next batches, from ``at`` on; None if the partition has none before ``stop``. Raises
+        ``Damage``.
+        """
+        size, tries = SIZE, 1
         while True:
             try:
                 with pending(f"Kafka at {self._kafka.servers}"):
                     data, end, aborted = self._ask(at, size)
                 batches = Batches.of(data, at, aborted)
             except Trouble as trouble:
+                if trouble.code == CORRUPT:
+                    tries += 1
+                    if tries > TRIES:
+                        raise _damage(trouble, at) from None
                 self._troubled(trouble, at)
                 continue
             if batches.behind > at:
@@ -140,7 +172,7 @@ class Partition:
         if trouble is not None:
             if trouble.code == _GONE:
                 raise GoneError(str(trouble), *self._ends())
-            if trouble.final or trouble.code in _FINAL:
+            if trouble.code != CORRUPT and (trouble.final or trouble.code in _FINAL):
                 raise self._refused(trouble) from trouble
             self.close()
         if time.monotonic() - self._heard > PATIENCE:
@@ -208,6 +240,15 @@ class Partition:
         if self._link is not None:
             self._link.close()
         self._link = None
+
+
+def _damage(trouble: Trouble, at: int) -> Damage:
+    """What is damaged at an offset: as found here, or as the broker has it."""
+    return trouble if isinstance(trouble, Damage) else Damage(at, 0, "the broker cannot read it")
+
+
+def _loss(first: int, behind: int, damage: Damage) -> Loss:
+    return first, f"the offsets {first} to {behind - 1} cannot be read: {damage}"
 
 
 def _check(code: int) -> None:

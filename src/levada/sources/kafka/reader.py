@@ -17,7 +17,7 @@ from levada.model.arrays import Bytes
 from levada.sources.kafka.batches import Records
 from levada.sources.kafka.beside import said_beside
 from levada.sources.kafka.partition import PATIENCE, PAUSE, GoneError, Partition
-from levada.sources.messages.texts import Messages
+from levada.sources.messages.texts import Loss, Messages
 from levada.sources.reference import KafkaReference
 from levada.streams.kafka import KafkaConfig
 from levada.streams.stream_config import StreamConfig
@@ -56,10 +56,10 @@ class KafkaReader:
 
     def _records(
         self, partition: Partition, reference: KafkaReference
-    ) -> tuple[Records, tuple[tuple[int, int], ...]]:
-        """The records, and the ranges of offsets that were gone."""
+    ) -> tuple[Records, tuple[Loss, ...]]:
+        """The records, and what was gone."""
         start = reference.start
-        lost: tuple[tuple[int, int], ...] = ()
+        lost: tuple[Loss, ...] = ()
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -75,7 +75,8 @@ class KafkaReader:
                     raise self._lost(reference, start, reference.stop) from None
                 if self._kafka.lost == "stop":
                     raise self._lost(reference, start, first) from None
-                lost += ((start, first),)
+                why = f"the offsets {start} to {first - 1} are gone before they were read"
+                lost += ((start, why),)
                 start = first
 
     def _lost(self, reference: KafkaReference, start: int, stop: int) -> LostError:

@@ -16,6 +16,8 @@ from levada.frozen import frozen
 from levada.model.arrays import Bytes, Longs
 from levada.sources.messages.beside import Beside
 
+Loss = tuple[int, str]
+"""The first offset of what could not be read, and the reason."""
 LONGEST_SHOWN = 4096
 """Bytes of a message that a dead letter shows."""
 
@@ -24,7 +26,7 @@ LONGEST_SHOWN = 4096
 class Messages:
     """n messages in the order of their offsets. ``starts``: n + 1 places in the text, the last one
     behind its end; ``offsets`` and ``times`` (ms) by message; ``nulls``: messages without a value,
-    which are not among them; ``lost``: ranges of offsets that were gone; ``topics``: by message,
+    which are not among them; ``lost``: what could not be read; ``topics``: by message,
     where they are not all of one; ``columns``: those that are said ``beside`` the texts, by name.
     """
 
@@ -32,7 +34,7 @@ class Messages:
     offsets: Longs
     times: Longs
     nulls: int = 0
-    lost: tuple[tuple[int, int], ...] = ()
+    lost: tuple[Loss, ...] = ()
     topics: pl.Series | None = None
     beside: Beside = field(default_factory=Beside)
     columns: Mapping[str, pl.Series] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 import importlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -315,3 +315,109 @@ def test_failure_of_writing_suspends_the_query_alone(
         assert written(tmp_path / "with", {"bad": BAD, **NEIGHBOURS}) == alone
     assert len(alone) > 3
     assert list(read_status(tmp_path / "with" / "ck").suspended) == ["bad"]
+
+
+@contextmanager
+def failing_removal(name: str = "bad") -> Iterator[list[str]]:
+    """Taking a query out of the plan fails half way."""
+    remove, failed = Topology.remove, list[str]()
+
+    def fail(self: Topology, removed: str) -> None:
+        if removed == name:
+            failed.append(name)
+            self.queries.pop(name)
+            raise KeyError("injected")
+        remove(self, removed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Topology, "remove", fail)
+        yield failed
+
+
+@pytest.mark.parametrize("position", [0, 3])
+def test_failure_of_a_removal_leaves_the_others(tmp_path: Path, data: Path, position: int) -> None:
+    """The query fails in an epoch, and again when it is taken out of the plan for that."""
+    alone = run(data, tmp_path / "alone", NEIGHBOURS)
+    queries = list(NEIGHBOURS.items())
+    queries.insert(position, ("bad", BAD))
+    with (
+        failing_evaluation("Emit", IndexError("x")),
+        failing_removal() as failed,
+        pytest.warns(UserWarning, match=r"took queries out of the plan \(bad\).*KeyError"),
+    ):
+        found = run(data, tmp_path / "ck", dict(queries))
+    assert failed
+    assert {name: found[name] for name in NEIGHBOURS} == alone
+    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+    assert "bad" not in {query.name for query in read_status(tmp_path / "ck").queries}
+
+
+@contextmanager
+def live(
+    root: Path, data: Path, queries: dict[str, str]
+) -> Iterator[tuple[Engine, Callable[[int], list[int]]]]:
+    """An engine that runs, and what reads the times of the reports of ``joined`` up to one."""
+    with Engine(spark=False, checkpoint=root, epoch_rows=40, partitions=2) as engine:
+        engine.stream(S, data)
+        handles = {name: engine.register(text, name=name) for name, text in queries.items()}
+        engine.start()
+        reports = iter(handles["joined"].results())
+
+        def read(last: int) -> list[int]:
+            found = [next(reports).time or 0]
+            while found[-1] < last:
+                found.append(next(reports).time or 0)
+            return found
+
+        yield engine, read
+
+
+def append(data: Path, first: int, end: int) -> None:
+    with data.open("a") as file:
+        for i in range(first, end):
+            file.write(f'<http://e/a{i % 9}> <http://e/p> "{i}" {100 * i} .\n')
+            file.write(f'<http://e/a{i % 9}> <http://e/q> "{i % 4}" {100 * i} .\n')
+
+
+def test_a_query_whose_removal_fails_is_dropped_over_restarts(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "ck"
+    with warnings.catch_warnings(), failing_removal() as failed:
+        warnings.simplefilter("ignore")
+        with live(root, data, {**NEIGHBOURS, "bad": BAD}) as (engine, read):
+            times = read(10_000)
+            engine.unregister("bad")
+            append(data, 120, 180)
+            times += read(16_000)
+        assert len(failed) == 1
+        append(data, 180, 240)
+        with live(root, data, {**NEIGHBOURS, "bad": BAD}) as (_, read):
+            times += read(22_000)
+        append(data, 240, 280)
+        with live(root, data, NEIGHBOURS) as (_, read):  # it fails at a start, too
+            times += read(26_000)
+        assert len(failed) == 2
+    assert times == list(range(2000, 26_001, 2000))
+
+
+def test_failure_of_planning_at_a_restart_leaves_the_others(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live(tmp_path / "ck", data, NEIGHBOURS) as (_, read):
+        times = read(10_000)
+    append(data, 120, 180)
+    original = Topology.add
+
+    def fail(self: Topology, name: str, *rest: Any, **options: Any) -> None:
+        if name == "bad":
+            raise ZeroDivisionError("injected")
+        original(self, name, *rest, **options)
+
+    monkeypatch.setattr(Topology, "add", fail)
+    edited = {**NEIGHBOURS, "grouped": GROUPED + " HAVING (COUNT(?x) > 0)", "bad": BAD}
+    with (
+        pytest.warns(UserWarning, match="bad is suspended"),
+        pytest.warns(UserWarning, match="grouped is another one than in the run before"),
+        live(tmp_path / "ck", data, edited) as (_, read),
+    ):
+        times += read(16_000)
+    assert times == list(range(2000, 16_001, 2000))

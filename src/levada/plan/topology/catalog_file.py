@@ -9,7 +9,6 @@ were there before.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from levada.plan.sealed.plan import QueryPlan
 from levada.plan.sealed.shapes import Edge, Shape
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.members import CatalogNode, Members
+from levada.plan.topology.prune import count_uses
 from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology
 
@@ -124,7 +124,7 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     try:
         for number in last.there:
             _restore(topology, nodes[number])
-        _count_uses(topology)
+        count_uses(topology)
     except (LookupError, ValueError) as error:
         raise unreadable(path, "its nodes do not fit") from error
     return topology, identities
@@ -156,20 +156,6 @@ def _collected(
         identities |= catalog.identities
         nodes |= {kept.number: kept for kept in catalog.nodes}
     return queries, identities, nodes
-
-
-def _count_uses(topology: Topology) -> None:
-    """How often each member is used: by the members that read it, by queries."""
-    uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.nodes.items()}
-    for node in topology.nodes.values():
-        for i, below in enumerate(node.inputs):
-            np.add.at(uses[below], node.members.those_there().inputs[i], 1)
-    for query in topology.queries.values():
-        uses[query.node][query.member] += 1
-    for switch in topology.switches.values():
-        uses[switch.node][switch.member] += 1
-    for n, node in topology.nodes.items():
-        node.members.uses = array("q", uses[n].tolist())
 
 
 def _keep(number: int, node: CatalogNode) -> KeptNode:

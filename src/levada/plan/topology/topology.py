@@ -335,7 +335,7 @@ class Topology:
         node = self.nodes[number] = CatalogNode(own, tuple(self.index[i] for i, _ in shape.inputs))
         return node
 
-    def _drop(self, number: int) -> None:
+    def drop_node(self, number: int) -> None:
         """Takes a node without members out."""
         node = self.nodes.pop(number)
         del self.index[node.shape]
@@ -358,7 +358,7 @@ class Topology:
             table.drop(member)
             self._common.forget(entry.shape, member)
             if not table:
-                self._drop(node)
+                self.drop_node(node)
         for i, m in zip(entry.inputs, inputs, strict=True):
             self._count(i, m, change)
 

@@ -11,6 +11,7 @@ that no epoch used may be written anew. A query that comes to data starts behind
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
@@ -29,6 +30,7 @@ from levada.plan.install.sharing import Planning
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.kept.again import stand_kept
+from levada.plan.topology.prune import drop_queries
 from levada.plan.topology.rows import add_rows, expect_rows
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals, seen
@@ -40,6 +42,7 @@ from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.records import going_on
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest
+from levada.runtime.task.failures import as_failure
 from levada.streams.stream_config import StreamConfig
 
 
@@ -116,6 +119,7 @@ class Catalog:
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._regions = {c.name: c.region for c in configs}
         self._topology: Topology | None = None
+        self._planned = False  # ``follow`` has come to its end in this run
         self._identities: Mapping[str, str] = {}  # of the run before, as long as they are asked for
         self._lifetime: dict[str, Lifetime] = {}
         self._left: set[str] = set()  # streams that the last plan knows, and that are no more
@@ -151,14 +155,14 @@ class Catalog:
         anew. ``static``: the version of the static files; where it is another than before, queries
         that come read them again.
         """
-        first = self._topology is None
+        first = not self._planned
         topology = self._loaded(last)
         if first:  # attempts of before may have left later ones
             self._dropped = self._checkpoint.newest_plan()
         topology.version = max(topology.version, self._dropped)
         self._follow_streams(topology)
         plan = self._replan(topology, queries, dropped, last, static, first=first)
-        self._left = set()
+        self._left, self._planned = set(), True
         self.settle(queries, first=first)
         return plan
 
@@ -198,8 +202,7 @@ class Catalog:
         anew, topology.data = not topology.version, static
         last = None if last is None else going_on(last, topology.streams)
         gone = self._gone(topology, queries, dropped, first=first)
-        for name in gone:
-            topology.remove(name)
+        topology = self._remove(topology, gone, ahead=ahead)
         self.goes_on = bool(topology.queries)
         done = [] if ahead else self._switching.finish(topology, last, first=first)
         tables = self._checkpoint.tables
@@ -244,6 +247,30 @@ class Catalog:
             if latest > MIN and query.start <= latest:
                 lag = max(lag, 1 if query.start <= MIN else latest + 1 - query.start)
         return lag
+
+    def _remove(self, topology: Topology, names: Sequence[str], *, ahead: bool) -> Topology:
+        """The topology without some queries. If taking them out fails, it is read again, and all
+        operators that no other query uses are dropped.
+        """
+        try:
+            for name in names:
+                topology.remove(name)
+        except BaseException as error:
+            failure = as_failure(error)
+            if failure is None:
+                raise
+            message = (
+                f"Levada failed while it took queries out of the plan ({', '.join(names)}), and "
+                f"has read the plan again without them: {failure} at {failure.place}. "
+                "Please report this."
+            )
+            warnings.warn(message, stacklevel=2)
+            version, data = topology.version, topology.data
+            topology = self._topology = self._copy(self._newest, names)
+            topology.version, topology.data = version, data
+            if not ahead:
+                self._follow_streams(topology)
+        return topology
 
     def waits(self, last: Manifest | None) -> bool:
         """Whether queries are to go over to other orders of joins, or to be looked at."""
@@ -439,11 +466,15 @@ class Catalog:
         was, self._switching = bool(self._switching.every), Switching(0)
         return was
 
-    def _copy(self, version: int) -> Topology:
-        """The topology of a saved version (0: an empty one), apart from the catalog's own."""
+    def _copy(self, version: int, without: Collection[str] = ()) -> Topology:
+        """The topology of a saved version (0: an empty one), apart from the catalog's own, and
+        ``without`` some queries.
+        """
         topology = Topology(self._facts, self._replaceable)
         if version:
             topology = self._checkpoint.load_topology(version)[0]
+        if without:
+            drop_queries(topology, without)
         topology.facts |= {n: f for n, f in self._facts.items() if n in topology.streams}
         topology.replaceable = self._replaceable
         stand_kept(topology)
@@ -454,13 +485,10 @@ class Catalog:
 
     def can_add(self, newcomers: Sequence[Registered], last: Manifest | None) -> bool:
         """Whether queries can be planned beside those of the last plan that was saved."""
-        topology = self._copy(self._saved)
+        topology = self._copy(self._saved, [query.name for query in newcomers])
         before = self._new_streams
         try:
             self._follow_streams(topology)
-            for query in newcomers:
-                if query.name in topology.queries:
-                    topology.remove(query.name)
             last = None if last is None else going_on(last, topology.streams)
             self._add(topology, newcomers, last, first=False)
             topology.seal()
@@ -476,13 +504,12 @@ class Catalog:
         """Saves a plan for a trial and returns its number: that of a version, without queries, and
         without those that read the streams that these make.
         """
-        topology, identities = self._copy(version), self._checkpoint.load_topology(version)[1]
-        gone = {name for name in names if name in topology.queries}
-        for name, query in topology.queries.items():  # makers stand before readers
-            if any(topology.made.get(stream) in gone for stream in query.streams):
+        before, identities = self._checkpoint.load_topology(version)
+        gone = {name for name in names if name in before.queries}
+        for name, query in before.queries.items():  # makers stand before readers
+            if any(before.made.get(stream) in gone for stream in query.streams):
                 gone.add(name)
-        for name in gone:
-            topology.remove(name)
+        topology = self._copy(version, gone)
         plan = topology.seal(version)
         while not self._checkpoint.save_plan(plan, topology, identities):
             plan = topology.seal(version)

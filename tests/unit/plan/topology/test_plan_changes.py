@@ -22,6 +22,7 @@ from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology import members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
+from levada.plan.topology.prune import drop_queries
 from levada.plan.topology.topology import Topology
 
 HEAD = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT4S STEP PT2S] WHERE { WINDOW <e:w> { "
@@ -123,3 +124,24 @@ def test_a_change_of_another_plan_is_told(tmp_path: Path) -> None:
     (tmp_path / "1-b.plan").write_bytes(encode_plan(topology.change))
     with pytest.raises(CheckpointError, match="the version before it is none"):
         read_plan(tmp_path / "1-b.plan")
+
+
+@pytest.mark.parametrize("sharing", [Sharing.EXACT, Sharing.RELAX, Sharing.OFF])
+def test_queries_that_are_dropped_from_a_file_are_gone_as_removed_ones(
+    tmp_path: Path, sharing: Sharing, random_seed: int
+) -> None:
+    rng = random.Random(random_seed)
+    topology = Topology({"e:s": StreamFacts()}, sharing=sharing)
+    path = tmp_path / "catalog"
+    for version in range(1, 8):
+        changed(topology, rng, 1000 * version)
+        topology.seal()
+        path.write_bytes(encode_catalog(topology, {}))
+        removed, dropped = read_catalog(path)[0], read_catalog(path)[0]
+        names = rng.sample(sorted(topology.queries), rng.randint(0, len(topology.queries)))
+        for name in names:
+            removed.remove(name)
+        drop_queries(dropped, names)
+        assert (dropped.index, dropped.alike) == (removed.index, removed.alike)
+        assert encode_plan(dropped.seal()) == encode_plan(removed.seal())
+        assert encode_catalog(dropped, {}) == encode_catalog(removed, {})

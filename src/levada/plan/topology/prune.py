@@ -1,0 +1,50 @@
+"""Counts the uses of a topology's members anew, and drops what only some queries use.
+
+Idea: ``Topology.remove`` undoes what a query has brought, table by table. Where that fails, the
+topology is read from its file again; what queries use follows from the queries that are left.
+Cost: linear in the members.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection
+
+import numpy as np
+
+from levada.plan.topology.topology import Topology
+
+
+def count_uses(topology: Topology) -> None:
+    """How often each member is used: by the members that read it, by queries."""
+    uses = {n: np.zeros(node.members.places, np.int64) for n, node in topology.nodes.items()}
+    for node in topology.nodes.values():
+        for i, below in enumerate(node.inputs):
+            np.add.at(uses[below], node.members.those_there().inputs[i], 1)
+    for query in topology.queries.values():
+        uses[query.node][query.member] += 1
+    for switch in topology.switches.values():
+        uses[switch.node][switch.member] += 1
+    for n, node in topology.nodes.items():
+        node.members.uses = array("q", uses[n].tolist())
+
+
+def drop_queries(topology: Topology, names: Collection[str]) -> None:
+    """Takes queries out of a topology that has just been read, and the members that no other query
+    uses. The streams that they made keep their numbers.
+    """
+    for of in (topology.queries, topology.switches):
+        for name in names:
+            of.pop(name, None)
+    topology.made = {s: maker for s, maker in topology.made.items() if maker not in names}
+    count_uses(topology)
+    for number in reversed(topology.order()):
+        node = topology.nodes[number]
+        members = node.members
+        for at in members.living():
+            if not members.uses[at]:
+                for below, own in zip(node.inputs, members[at].inputs, strict=True):
+                    topology.nodes[below].members.uses[own] -= 1
+                members.drop(at)
+        if not members:
+            topology.drop_node(number)

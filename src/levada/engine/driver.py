@@ -81,6 +81,7 @@ MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some
 MOST_BYTES_HERE = 256 << 20
 TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
 MOST_STATIC_HERE = 16 << 20  # bytes
+UNCOUNTED = "What queries have over several epochs is counted anew, since Levada has failed on it:"
 MAX_IDLE_EPOCHS = 10
 IDLE_EPOCHS = (
     f"{MAX_IDLE_EPOCHS} epochs in a row have read nothing although input waits. "
@@ -268,10 +269,7 @@ class Driver:
         hurries = self._tempo.once or self._full or self.last.behind
         if not hurries and now - self._last_start < self._tempo.interval:
             return None
-        try:
-            intention = self.epochs.intend()
-        except LostError as error:
-            raise error.at(self.last.epoch + 1) from error
+        intention = self._intend()
         if intention is None:
             if self._over() and self._delivered():
                 if self._late is not None:
@@ -366,6 +364,38 @@ class Driver:
         again = any(name in registry.queries for name in trial.replaced)
         self.epochs.use(plan, again=again)
         tell_beyond(self.epochs.placed, plan)
+
+    def _intend(self, *, flush: bool = False) -> Intention | None:
+        """What the next epoch will do. Queries on which deciding that fails are suspended first."""
+        while True:
+            try:
+                return self.epochs.intend(flush=flush)
+            except LostError as error:
+                raise error.at(self.last.epoch + 1) from error
+            except BaseException as error:
+                failure, plan = as_failure(error), self.epochs.plan
+                if failure is None or plan is None:
+                    raise
+                self._suspend_undecided(failure, plan, flush=flush)
+                self._replan()
+
+    def _suspend_undecided(
+        self, failure: EvaluationError, plan: Plan, *, flush: bool
+    ) -> None:
+        """Suspends the query with which the next epoch cannot be decided. Raises the failure if it
+        is none.
+        """
+
+        def fails(without: Sequence[str]) -> bool:
+            version = self._version_without(plan.version, without)
+            return self.epochs.fails_to_intend(version, flush=flush)
+
+        try:
+            name = guilty(list(plan.queries), fails)
+        except (OtherFaultError, UnsteadyError):
+            raise failure from failure.__cause__
+        self.suspended.add([name], failure, self._registry.queries)
+        self._registry.changed = True
 
     def _replan(self) -> None:
         """The plan for the queries as they are now. At the first time the open intention, if any,
@@ -489,7 +519,10 @@ class Driver:
         """The loop's last question. What is held back stays so if it may not be published here."""
         if self._replan_at_stop or not self._registry.dropped.isdisjoint(self._registry.queries):
             self._replan()  # of queries that came again the next start would take the old ones
-        return final if (final := self.epochs.flush()) and self._may_run(final) else None
+        if (intention := self._intend(flush=True)) is None:
+            return None
+        final = msgspec.json.encode(intention).decode()
+        return final if self._may_run(final) else None
 
     def _run(self, text: str) -> bool | Rest:
         """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
@@ -563,7 +596,7 @@ class Driver:
         """The query with which an epoch fails; none if the failure did not come again."""
 
         def fails(without: Sequence[str]) -> bool:
-            return self.epochs.fails(intention, self._version_without(intention, without))
+            return self.epochs.fails(intention, self._version_without(intention.plan, without))
 
         try:
             return [self._guilty_of(error, plan, fails)]
@@ -588,9 +621,9 @@ class Driver:
                 raise
             return guilty(list(plan.queries), fails)
 
-    def _version_without(self, intention: Intention, names: Sequence[str]) -> int:
-        """The plan of an epoch without some of its queries."""
-        return self._catalog.without(intention.plan, names) if names else intention.plan
+    def _version_without(self, version: int, names: Sequence[str]) -> int:
+        """A plan without some of its queries."""
+        return self._catalog.without(version, names) if names else version
 
     def _suspend_deadly(self, intention: Intention) -> bool:
         """Suspends the query that ends each process which runs an epoch; False if the epoch ends
@@ -602,7 +635,7 @@ class Driver:
             return False
 
         def fails(without: Sequence[str]) -> bool:
-            version = self._version_without(intention, without)
+            version = self._version_without(intention.plan, without)
             return self.epochs.dies(intention, version, cpu) is not None
 
         try:
@@ -620,7 +653,14 @@ class Driver:
 
     def _check_totals(self) -> None:
         """Suspends the queries that have more over several epochs than they may have."""
-        for name, error in self._totals.over(self.epochs, self.publication.index).items():
+        try:
+            over = self._totals.over(self.epochs, self.publication.index)
+        except BaseException as error:
+            if (failure := as_failure(error)) is None:
+                raise
+            self._totals, over = Totals(self._limits), {}
+            warnings.warn(f"{UNCOUNTED} {failure} at {failure.place}.", stacklevel=2)
+        for name, error in over.items():
             self.suspended.add([name], error, self._registry.queries)
             self._registry.changed = True
             self.epochs.limit = Limit()  # nobody else may need one

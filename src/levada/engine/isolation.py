@@ -36,7 +36,7 @@ def guilty(names: Sequence[str], fails: Fails) -> str:
             high = middle
         else:
             low = middle
-    if low == 0 and fails(names):
+    if low == 0 and (not names or fails(names)):
         raise OtherFaultError
     if 1 < high == len(names) and not fails(()):
         raise UnsteadyError

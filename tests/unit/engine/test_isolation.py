@@ -421,3 +421,54 @@ def test_failure_of_planning_at_a_restart_leaves_the_others(
     ):
         times += read(16_000)
     assert times == list(range(2000, 16_001, 2000))
+
+
+def names_bad(value: Any) -> bool:
+    """Whether a plan is among some arguments, and has the query."""
+    return any("bad" in getattr(each, "queries", ()) for each in value)
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "levada.runtime.driver.totals.hits",
+        "levada.runtime.store.totals.kept.keep",
+        "levada.runtime.driver.epoch.tell_counts",
+        "levada.runtime.driver.epoch.records_of",
+        "levada.runtime.driver.derived_streams.references",
+        "levada.runtime.driver.derived_streams.unread",
+    ],
+)
+@pytest.mark.parametrize("position", [0, 2])
+def test_failure_of_the_drivers_part_of_an_epoch_suspends_the_query_alone(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, at: str, position: int
+) -> None:
+    alone = run(data, tmp_path / "alone", NEIGHBOURS)
+    module, _, name = at.rpartition(".")
+    original = getattr(importlib.import_module(module), name)
+
+    def fail(*arguments: Any) -> Any:
+        if names_bad(arguments):
+            raise KeyError("injected")
+        return original(*arguments)
+
+    monkeypatch.setattr(at, fail)
+    queries = list(NEIGHBOURS.items())
+    queries.insert(position, ("bad", BAD))
+    with pytest.warns(UserWarning, match="The query bad is suspended.*injected"):
+        found = run(data, tmp_path / "ck", dict(queries))
+    assert {name: found[name] for name in NEIGHBOURS} == alone
+    assert list(read_status(tmp_path / "ck").suspended) == ["bad"]
+
+
+def test_failure_of_what_counts_over_epochs_ends_nobody(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = run(data, tmp_path / "alone", NEIGHBOURS)
+
+    def fail(*_: Any) -> Any:
+        raise KeyError("injected")
+
+    monkeypatch.setattr("levada.engine.driving.totals.Totals.over", fail)
+    with pytest.warns(UserWarning, match="is counted anew.*injected"):
+        assert run(data, tmp_path / "ck", NEIGHBOURS) == alone

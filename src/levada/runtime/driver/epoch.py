@@ -63,6 +63,7 @@ from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Bound, Intention, Manifest
 from levada.runtime.store.totals import kept
+from levada.runtime.task.failures import as_failure, raise_failure
 from levada.runtime.task.probe import rehearse
 
 Publish = Callable[[Manifest], Rest | None]
@@ -222,24 +223,14 @@ class Epochs:
         """The next epochs are smaller than one that was too large. Raises ``EngineError``."""
         self.limit = smaller(self.limit, error, intention.references, self.admission.room)
 
-    def flush(self) -> str | None:
-        """The loop's last question: an epoch that publishes what is held back, and in which queries
-        read what others have made, if there is either.
-        """
-        intention = self.intend(flush=True)
-        return None if intention is None else msgspec.json.encode(intention).decode()
-
     def run(self, intention: Intention) -> Rest | None:
         """Runs an epoch to its publication; a committed one is only published again. What is left
         of that, where it may go on beside the next epoch (``publishing.beside``).
         """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             return self.publish(self.checkpoint.last)
-        context, before = self._context(intention), self.last.setup
-        outcomes = self._outcomes(self._job(intention, context))
-        self.await_published()  # before it is asked what is due
-        manifest = self._manifest(intention, context, outcomes)
-        manifest.side += letters_of(context, intention)
+        before = self.last.setup
+        manifest = self._evaluate(intention)
         self._forget_passing()
         self.checkpoint.commit(manifest)
         self.loads.take()
@@ -254,6 +245,33 @@ class Epochs:
             self._sweep(before, manifest.setup)
         self._see(intention)
         return rest
+
+    def _evaluate(self, intention: Intention) -> Manifest:
+        """The manifest of an epoch once its tasks have run. Raises ``EvaluationError`` if Levada
+        fails on them, or on what they tell.
+        """
+        context = self._context(intention)
+        outcomes = self._outcomes(self._job(intention, context))
+        self.await_published()  # before it is asked what is due
+        try:
+            manifest = self._manifest(intention, context, outcomes)
+        except BaseException as error:
+            raise_failure(error)
+        manifest.side += letters_of(context, intention)
+        return manifest
+
+    def fails_to_intend(self, version: int, *, flush: bool) -> bool:
+        """Whether deciding the next epoch fails with a version of the plan."""
+        plan, self.plan = self.plan, self.planned(version)
+        try:
+            self.intend(flush=flush)
+        except BaseException as error:
+            if as_failure(error) is None:
+                raise
+            return True
+        finally:
+            self.plan = plan
+        return False
 
     def _forget_passing(self) -> None:
         """Deletes files that live as long as an epoch."""
@@ -274,7 +292,7 @@ class Epochs:
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
         try:
-            self._outcomes(self._job(trial, self._context(trial)))
+            self._evaluate(trial)
         except EvaluationError:
             return True
         except (ExcessError, ManyReportsError, OverMemoryError, PromiseError):

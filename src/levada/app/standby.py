@@ -106,7 +106,9 @@ def check_same(root: Path, registry: Registry, *, accept_changes: bool = False) 
     ledger = read_ledger(root)
     for query in ledger.added:
         known.pop(query.name, None)
-    known |= ledger.dropped | {n: s.identity for n, s in read_suspended(root).items()}
+    known |= ledger.dropped | {
+        n: s.identity for n, s in read_suspended(root).items() if not s.absent
+    }
     given = {name: query.identity for name, query in registry.queries.items()}
     _check("query", known, given)
     came = {named.name for named in ledger.streams}

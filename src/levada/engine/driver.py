@@ -407,6 +407,7 @@ class Driver:
             self._adopt()
         with registry.lock:
             self.publication.follow(epochs.last, registry.standing)
+            self.suspended.compare(registry.queries)
         if epochs.last.ended:
             self._catalog.stand(self.suspended.without(registry.queries), epochs.last)
             return

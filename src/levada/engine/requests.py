@@ -31,6 +31,7 @@ from levada.engine.driving.totals import check_state
 from levada.engine.planning_ahead import MAX_CPU_SECONDS, OutOfTimeError, Trial
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
+from levada.engine.suspended import read_suspended
 from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
 from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
@@ -269,8 +270,9 @@ class Requests:
         """Raises ``UsageError`` where the request takes away what is not its owner's."""
         ledger, queries, name = self._ledger, self._registry.queries, request.drop or request.leave
         owners = [s.owner for s in ledger.streams if s.name == request.leave]
-        if name in queries and request.drop:
-            owners = [a.owner for a in ledger.added if a.name == name and _is(a, queries[name])]
+        if request.drop:
+            added = [a for a in ledger.added if a.name == name]
+            owners = [a.owner for a in added if name not in queries or _is(a, queries[name])]
         if request.only and name and request.only not in owners:
             raise UsageError(f"The token {request.only} has not added {name}.")
 
@@ -347,6 +349,7 @@ class Requests:
         to: Mapping[str, Sequence[Going]] | None = None,
     ) -> list[Registered]:
         """Registers queries that can be planned and written, all or none; ``to``: where to."""
+        dropped = set(registry.dropped)
         found = registry.add(batch)
         try:
             for query in found:
@@ -358,20 +361,32 @@ class Requests:
         except BaseException:
             for query in reversed(_makers_first(found, registry)):
                 registry.remove(query.name)
+            registry.dropped &= dropped
             raise
         return found
 
     def _drop(self, name: str, last: Manifest) -> Answer:
-        query = self._registry.found(name)
-        self._registry.remove(name)
-        return self._note_dropped(query, last)
+        """Takes out a query, or what is kept of one that this run does not have."""
+        registry, ledger = self._registry, self._ledger
+        kept = {*read_suspended(self._root), *(added.name for added in ledger.added)}
+        if name in registry.queries or name not in kept:
+            query = registry.found(name)
+            registry.remove(name)
+            return self._note_dropped(query, last)
+        registry.dropped.add(name)
+        registry.changed = True
+        return self._note_gone(name, last)
 
     def _note_dropped(self, query: Registered, last: Manifest) -> Answer:
         """Notes in the ledger that a query is dropped."""
-        ledger, name = self._ledger, query.name
+        self._ledger.dropped.pop(query.name, None)
+        self._ledger.dropped[query.name] = query.identity
+        return self._note_gone(query.name, last)
+
+    def _note_gone(self, name: str, last: Manifest) -> Answer:
+        """Notes in the ledger that a query is not added any more."""
+        ledger = self._ledger
         ledger.added = [added for added in ledger.added if added.name != name]
-        ledger.dropped.pop(name, None)
-        ledger.dropped[name] = query.identity
         told = [f"{name}: dropped after epoch {last.epoch:,}"]
         told += [f"{name}: ends at {to}, too" for to in self._outputs.end(name, last.epoch)]
         return Answer(told)

@@ -34,6 +34,7 @@ MAX_SHOWN = 200
 class Suspension(msgspec.Struct):
     """Why a query is suspended: ``identity`` is the query's, ``most`` its ``limit`` of then, which
     was lower than that of the others if it was its ``own``. ``limit`` is "" after a failure.
+    ``absent``: the run that is at work, or was last, has no query of this name.
     """
 
     identity: str
@@ -41,6 +42,12 @@ class Suspension(msgspec.Struct):
     most: int = msgspec.field(name="most_rows")
     limit: str = "rows"
     own: bool = False
+    absent: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it is suspended, and whether it is part of the run."""
+        return f"It is not part of this run. {self.why}" if self.absent else self.why
 
     def lifted(self, limits: QueryLimits) -> bool:
         """Whether the limit of now is higher, or there is none."""
@@ -124,6 +131,14 @@ class Suspended:
                 left[name] = query
         return left
 
+    def compare(self, queries: Mapping[str, Registered]) -> None:
+        """Notes which suspended queries are not part of this run."""
+        absent = {name for name, kept in self.queries.items() if kept.absent}
+        if absent != (now := self.queries.keys() - queries.keys()):
+            for name in absent ^ now:
+                self.queries[name].absent = name in now
+            self._write()
+
     def _write(self) -> None:
         replace_file(self.path, seal(msgspec.json.encode(self.queries)))
 
@@ -143,6 +158,11 @@ def told(name: str, suspension: Suspension) -> str:
     'The query pairs is suspended. It makes too man'
     """
     limit = suspension.limit
+    if suspension.absent:
+        return (
+            f"The query {name} was suspended in a run before, and is not part of this one. "
+            f"{suspension.why} To forget it: levada drop {name}."
+        )
     if not limit:
         return (
             f"The query {name} is suspended, the others go on. {suspension.why} "

@@ -142,7 +142,7 @@ class Facts:
             catalog,
             setups,
             catalog and _changed(catalog),
-            {n: s.why for n, s in suspended.items()},
+            {n: s.reason for n, s in suspended.items()},
         )
         if seen == self._seen:
             return
@@ -156,7 +156,7 @@ class Facts:
                 for name, said in identities.items()
             }
         for name, found in suspended.items():
-            texts[name] = text_of(name, found.identity, found.why)
+            texts[name] = text_of(name, found.identity, found.reason)
         self._now = Now(texts, plans, {c.name: c for c in setup.streams}, setup, catalog)
         self._known, self._topology, self._seen = None, None, seen
 

@@ -19,11 +19,13 @@ from awaiting import until
 from levada import Engine
 from levada.cli.talk.ask import ask
 from levada.engine.telling.follow import Reader
+from levada.engine.telling.status import read_status
 from levada.errors import EngineError, SinkError
+from levada.plan.topology.topology import Topology
 from levada.runtime.store import requests as store
 from levada.runtime.store import tails
 from levada.runtime.store.checkpoint import newest_manifest
-from levada.runtime.store.requests import Answer, Asking, Request
+from levada.runtime.store.requests import Answer, Asking, Request, read_ledger
 from levada.runtime.store.tails import Kept, Sign
 from levada.runtime.store.verify import verify
 
@@ -349,3 +351,41 @@ def test_static_files_that_have_changed_are_told(
     static.write_text("<http://e/a1> <http://e/in> <http://e/b> .\n" * 2)
     with pytest.warns(UserWarning, match=r"The static file .*static.nt has changed since"):
         run(text)
+
+
+def test_a_query_that_this_run_does_not_have_is_told_apart_and_dropped(
+    tmp_path: Path, feed: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suspended query of a run before, and one that was added and cannot be planned now."""
+    root, failing = tmp_path / "ck", Topology.add
+
+    def fail(self: Topology, name: str, *rest: Any, **options: Any) -> None:
+        if name == "bad":
+            raise ZeroDivisionError("injected")
+        failing(self, name, *rest, **options)
+
+    monkeypatch.setattr(Topology, "add", fail)
+    feed(4)
+    with pytest.warns(UserWarning, match="bad is suspended"):
+        with engine(tmp_path, always=TEXT, bad=TEXT) as running:
+            caught_up(running, 4)
+            add(tmp_path, name="q")
+    assert "The query bad is suspended" in read_status(root).suspended["bad"]
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("injected")
+
+    monkeypatch.setattr("levada.engine.prepare.lower", refuse)
+    with pytest.warns(UserWarning, match="q, which levada add added, is not run"):
+        with engine(tmp_path, always=TEXT) as running:
+            feed(4)
+            caught_up(running, 8)
+            found = read_status(root).suspended["bad"]
+            assert "is not part of this one" in found and "levada drop bad" in found
+            assert drop(tmp_path, "bad").told[0].startswith("bad: dropped after epoch ")
+            assert drop(tmp_path, "q").told[0].startswith("q: dropped after epoch ")
+            assert "There is no query q" in drop(tmp_path, "q").refused
+            assert "There is no query bad" in drop(tmp_path, "bad").refused
+            assert not read_status(root).suspended
+    with engine(tmp_path, always=TEXT):
+        assert not read_ledger(root).added

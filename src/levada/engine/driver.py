@@ -40,7 +40,7 @@ from levada.engine.since_last_run import (
 )
 from levada.engine.suspended import Suspended
 from levada.engine.telling.accounts import check_accounts
-from levada.engine.watchdog import End, Watchdog, cpu_limit
+from levada.engine.watchdog import End, Watchdog
 from levada.errors import (
     AwayError,
     EngineError,
@@ -379,9 +379,7 @@ class Driver:
                 self._suspend_undecided(failure, plan, flush=flush)
                 self._replan()
 
-    def _suspend_undecided(
-        self, failure: EvaluationError, plan: Plan, *, flush: bool
-    ) -> None:
+    def _suspend_undecided(self, failure: EvaluationError, plan: Plan, *, flush: bool) -> None:
         """Suspends the query with which the next epoch cannot be decided. Raises the failure if it
         is none.
         """
@@ -630,14 +628,13 @@ class Driver:
         """Suspends the query that ends each process which runs an epoch; False if the epoch ends
         none. Raises ``EngineError`` if it is not a query.
         """
-        cpu = cpu_limit()
-        error = self.epochs.dies(intention, intention.plan, cpu)
+        error = self.epochs.dies(intention, intention.plan)
         if error is None:
             return False
 
         def fails(without: Sequence[str]) -> bool:
             version = self._version_without(intention.plan, without)
-            return self.epochs.dies(intention, version, cpu) is not None
+            return self.epochs.dies(intention, version) is not None
 
         try:
             name = self._guilty_of(error, self._catalog.plan(intention.plan), fails)

@@ -5,7 +5,7 @@ CPU seconds that this has taken. Above the limit it notes so in the checkpoint (
 and ends the process with exit code 5, or warns if the process belongs to the user's program. The
 next start evaluates the operator's queries in processes apart, under the same limit, and suspends
 the one that does not come to its end. Waiting takes no CPU: Spark's work and slow stores are not
-counted, nor is what an epoch reads.
+counted, nor is reading static data.
 """
 
 from __future__ import annotations
@@ -20,34 +20,14 @@ from contextlib import suppress
 
 import psutil
 
-from levada.errors import UsageError
 from levada.runtime.driver.loop import Loop
-from levada.runtime.task.at_work import WorkNote
+from levada.runtime.task.at_work import RECORDS, UNLIMITED, VARIABLE, WorkNote, cpu_limit
 
 EXIT_CODE = 5
-CPU_SECONDS = 120.0
-VARIABLE = "LEVADA_WATCHDOG"
 LOOK = 1.0  # s
 CHILDREN_END = 5.0  # s
 End = Callable[[str], None]
 """Ends the process after it has said a sentence."""
-
-
-def cpu_limit() -> float:
-    """The CPU seconds that one operator may take: ``LEVADA_WATCHDOG``, else 120.
-
-    Raises ``UsageError``.
-    """
-    text = os.environ.get(VARIABLE, "")
-    if not text:
-        return CPU_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:
-        raise UsageError(f"{VARIABLE} is {text}.", hint="Give CPU seconds, such as 120.")
-    return seconds
 
 
 def end_process(sentence: str) -> None:
@@ -98,19 +78,22 @@ class Watchdog:
                 now = time.clock_gettime(self._loop.clock)
             except OSError:  # the thread has ended
                 return
-            if self._note.count != count or self._note.node < 0:
+            if self._note.count != count or self._note.node in UNLIMITED:
                 count, began = self._note.count, now
-            elif now - began > self._limit and warned != count:
+            elif now - began > self._limit + self._note.extra and warned != count:
                 warned = count
                 self._exceed()
 
     def _exceed(self) -> None:
+        node = self._note.node
+        what = "Reading" if node == RECORDS else f"One operator (number {node} of the plan)"
         sentence = (
-            f"One operator (number {self._note.node} of the plan) has taken more than "
-            f"{self._limit:g} CPU seconds ({VARIABLE}) and does not come to its end."
+            f"{what} has taken more than {self._limit + self._note.extra:g} CPU seconds "
+            f"({VARIABLE}) and does not come to its end."
         )
         if self._end is None:
             warnings.warn(f"{sentence} Engine(watchdog=True) would end it.", stacklevel=2)
             return
         self._note.exceed()
-        self._end(f"{sentence} The next start suspends its query.")
+        then = "sets aside what it reads" if node == RECORDS else "suspends its query"
+        self._end(f"{sentence} The next start {then}.")

@@ -31,7 +31,7 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(40)]
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("levada.runtime.driver.loop.PAUSES", (0.0, 0.0, 0.0))
     monkeypatch.setattr(unread_files, "deaths", nobody)
-    monkeypatch.setattr(epoch, "rehearse", lambda job, cpu: None)
+    monkeypatch.setattr(epoch, "rehearse", lambda job: None)
     write_lines(tmp_path / "s.nt", ELEMENTS)
     sink = FileSink(tmp_path / "out", Format.NDJSON)
     with Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=10, sink=sink) as made:

@@ -31,6 +31,14 @@ def deadly(node, frames, env):
 table.evaluate = deadly
 """
 ENDLESS = ABORTS.replace("os.abort()", "while True: pass")
+ENDLESS_READING = """
+import levada.runtime.task.intake as intake
+statements = intake.IntakeTask._statements
+def endless(self, config, found, bounds):
+    while 1 < found.reference.start < 700: pass
+    return statements(self, config, found, bounds)
+intake.IntakeTask._statements = endless
+"""
 RUN = """
 import json, os, sys
 from pathlib import Path
@@ -131,6 +139,19 @@ def test_an_operator_without_an_end_is_suspended_at_the_next_start(
     assert start(root, "plain,sums", bare=ENDLESS) == (0, whole)
     (why,) = read_status(root / "c").suspended.values()
     assert "it ended each process that evaluated it (SIGXCPU)" in why
+
+
+def test_reading_without_an_end_sets_the_records_aside_at_the_next_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEVADA_WATCHDOG", "1.5")
+    status, whole = start(folder / "whole", "plain")
+    root = folder / "root"
+    assert start(root, "plain", bare=ENDLESS_READING)[0] == EXIT_CODE
+    again, found = start(root, "plain", bare=ENDLESS_READING)
+    assert status == again == 0
+    assert set(found) < set(whole) and len(found) == len(whole) - 5
+    assert read_status(root / "c").streams["http://e/S"].dead == 1
 
 
 HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S] "

@@ -301,13 +301,11 @@ class Epochs:
             self._forget_passing()
         return False
 
-    def dies(self, intention: Intention, version: int, cpu: float) -> EvaluationError | None:
-        """How an epoch ends a process apart that runs it with a version of the plan, and has so
-        many CPU seconds for each node (0: as many as it will).
-        """
+    def dies(self, intention: Intention, version: int) -> EvaluationError | None:
+        """How an epoch ends a process apart that runs it with a version of the plan."""
         trial = msgspec.structs.replace(intention, plan=version)
         self.checkpoint.has_orphans = True
-        died = rehearse(self._job(trial, self._context(trial)), cpu)
+        died = rehearse(self._job(trial, self._context(trial)))
         self._forget_passing()
         if died is None:
             return None

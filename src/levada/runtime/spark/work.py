@@ -34,6 +34,7 @@ from levada.runtime.spark.carrier import (
     receive,
 )
 from levada.runtime.spark.task_errors import encode_error
+from levada.runtime.task.at_work import CpuBound
 
 Parts = tuple[int, tuple[Blob, bytes]]
 Result = tuple[Blob, bytes]
@@ -80,7 +81,8 @@ def with_errors(
     @functools.wraps(run)
     def call(task: Any, split: int, records: Iterable[bytes]) -> Iterable[Any]:
         try:
-            results = list(run(task, split, records))
+            with CpuBound().bound():
+                results = list(run(task, split, records))
         except SenderFailedError as error:
             results = task.error_records(error.document, split)
         except Exception as error:

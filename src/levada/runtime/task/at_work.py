@@ -1,25 +1,68 @@
 """The operator that a thread evaluates now, noted in a file that outlives the process.
 
 The file is mapped into memory and never synced: the system keeps its page when the process ends.
-It has four numbers: a count that grows with each operator, the operator at work, the epoch, and 1
-if the operator has exceeded its limit (``engine.watchdog``). Cost: two stores an operator.
+It has five numbers: a count that grows with each operator, the operator at work, the epoch, 1
+if the operator has exceeded its limit (``engine.watchdog``), and the CPU seconds that it may take
+beside the limit. Cost: three stores an operator.
+
+A worker of Spark writes no file: the system ends it where an operator exceeds its limit
+(``CpuBound``). The epoch has then lost a task, and the driver looks for the operator in processes
+apart (``task.probe``). Cost: two system calls an operator.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
+import os
+import resource
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from levada.errors import CheckpointError
+from levada.errors import CheckpointError, UsageError
 from levada.model.files import create
 from levada.runtime.store.durable import make_folder
 
 FILE = "intentions/work"
-IDLE, READING = -1, -2
-"""In the place of an operator: no epoch runs; an epoch reads."""
-_COUNT, _NODE, _EPOCH, _EXCEEDED = range(4)
-_SIZE = 32  # bytes
+IDLE, READING, RECORDS = -1, -2, -3
+"""In the place of an operator: no epoch runs; an epoch reads; it reads the records of one
+reference, which may take ``extra_seconds`` beside the limit.
+"""
+UNLIMITED = (IDLE, READING)
+_COUNT, _NODE, _EPOCH, _EXCEEDED, _EXTRA = range(5)
+_SIZE = 40  # bytes
+CPU_SECONDS = 120.0
+VARIABLE = "LEVADA_WATCHDOG"
+BYTES_A_SECOND = 1 << 20
+
+
+def cpu_limit() -> float:
+    """The CPU seconds that one operator may take: ``LEVADA_WATCHDOG``, else 120.
+
+    Raises ``UsageError``.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return CPU_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise UsageError(f"{VARIABLE} is {text}.", hint="Give CPU seconds, such as 120.")
+    return seconds
+
+
+def extra_seconds(size: int) -> int:
+    """The CPU seconds beside the limit for reading so many bytes.
+
+    >>> extra_seconds(3 << 20)
+    3
+    """
+    return size // BYTES_A_SECOND
 
 
 class WorkNote:
@@ -67,8 +110,14 @@ class WorkNote:
         self._numbers[_NODE] = IDLE
         self._numbers[_EXCEEDED] = 0
 
-    def begin(self, node: int) -> None:
-        """Notes that an operator is evaluated."""
+    @property
+    def extra(self) -> int:
+        """The CPU seconds that it may take beside the limit."""
+        return self._numbers[_EXTRA]
+
+    def begin(self, node: int, extra: int = 0) -> None:
+        """Notes that an operator is evaluated, which may take so much CPU beside the limit."""
+        self._numbers[_EXTRA] = extra
         self._numbers[_COUNT] += 1
         self._numbers[_NODE] = node
 
@@ -81,13 +130,48 @@ class WorkNote:
         return self._numbers[_EPOCH] == epoch and self._numbers[_EXCEEDED] == 1
 
 
+class CpuBound:
+    """Has SIGXCPU end this process, a worker of Spark, where an operator exceeds its limit."""
+
+    node = READING
+
+    def __init__(self) -> None:
+        self._seconds = cpu_limit()
+        self._before, self._core = map(resource.getrlimit, _LIMITS)
+
+    def begin(self, node: int, extra: int = 0) -> None:
+        """Gives an operator its CPU seconds, from now on."""
+        self.node, (_, hard) = node, self._before
+        if node in UNLIMITED:
+            resource.setrlimit(resource.RLIMIT_CPU, self._before)
+            return
+        until = math.ceil(time.process_time() + self._seconds) + extra
+        until = until if hard == resource.RLIM_INFINITY else min(until, hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+
+    @contextmanager
+    def bound(self) -> Iterator[None]:
+        """Bounds the operators that this thread evaluates in the block; dumps no core for it."""
+        resource.setrlimit(resource.RLIMIT_CORE, (0, self._core[1]))
+        _thread.note = self
+        try:
+            yield
+        finally:
+            _thread.note = None
+            resource.setrlimit(resource.RLIMIT_CPU, self._before)
+            resource.setrlimit(resource.RLIMIT_CORE, self._core)
+
+
+_LIMITS = resource.RLIMIT_CPU, resource.RLIMIT_CORE
+
+
 class _Thread(threading.local):
-    note: WorkNote | None = None
+    note: WorkNote | CpuBound | None = None
 
 
 _thread = _Thread()
 
 
-def note_here() -> WorkNote | None:
-    """The note of the engine whose epoch this thread evaluates; None in a task of Spark."""
+def note_here() -> WorkNote | CpuBound | None:
+    """The note of the engine, or the bound of the worker, for which this thread evaluates."""
     return _thread.note

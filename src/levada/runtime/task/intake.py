@@ -43,6 +43,7 @@ from levada.runtime.context import Context, Control, Done, load_plan, load_setup
 from levada.runtime.graph.task_graph import STATIC
 from levada.runtime.store import state_files
 from levada.runtime.task.accounting import accounted, told_beside
+from levada.runtime.task.at_work import READING, RECORDS, extra_seconds, note_here
 from levada.runtime.task.beside.listed import Times, listed_streams
 from levada.runtime.task.closed import subjects_of
 from levada.runtime.task.derived_rows import made_config, made_triples, reports_told
@@ -126,8 +127,13 @@ class IntakeTask:
             ):
                 self.pool.spent.rows += frame.n
                 local(self.plan, self.env, self.exchange, node, frame)
+        work = note_here()
         for reference in payload.references:
+            if work is not None:
+                work.begin(RECORDS, extra_seconds(reference.size))
             self._reference(reference)
+        if work is not None:
+            work.begin(READING)
 
     def _reference(self, reference: AnyReference) -> None:
         stream = self.plan.streams.index(reference.stream)

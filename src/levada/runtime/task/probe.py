@@ -9,7 +9,8 @@ explained (docs/decisions/0016-what-kills-is-set-aside.md).
 A job that is rehearsed writes what its tasks write, and nobody names it.
 
 The process does all that an intake task does but for writing, on the same Python and with the same
-modules. It has no memory bound of its own, but the system is told to end it before any other when
+modules, and the system ends it where an operator, or reading a reference, exceeds its limit of CPU
+seconds (``task.at_work``). It has no memory bound of its own, but the system is told to end it before any other when
 memory runs out. Who is found guilty died twice, the second time alone in a fresh process, so that
 a kill from outside condemns nobody. Cost: a start of Python (2 s) and one read of the epoch's data,
 after a death only.
@@ -17,13 +18,11 @@ after a death only.
 
 from __future__ import annotations
 
-import math
 import os
 import resource
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,12 +34,11 @@ from levada.plan.sealed.plan import PlanNode
 from levada.runtime.context import decode_context, load_plan
 from levada.runtime.local import Blob, Job, deliver
 from levada.runtime.task import tasks
+from levada.runtime.task.at_work import CpuBound
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.intake import IntakeTask, Payload
 from levada.runtime.task.stage import StageTask
 
-CPU_LIMIT = "LEVADA_PROBE_CPU"
-"""The variable that tells a process apart how many CPU seconds it has for each node."""
 _READY, _DONE = b"ready\n", b"done"
 
 
@@ -69,19 +67,19 @@ def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
     return (len(payloads), "") if told is None else (len(told), _ending(status))
 
 
-def rehearse(job: Job, cpu: float = 0.0) -> tuple[int, str] | None:
+def rehearse(job: Job) -> tuple[int, str] | None:
     """The node in which a job ends a fresh process (-1: before the first) and how it does; None if
-    it does not. ``cpu``: the CPU seconds that it has for each node (0: as many as it will).
+    it does not.
     """
     arguments = str(job.stages), str(job.partitions)
-    told, status = _apart(job.context, job.payloads, *arguments, cpu=cpu)
+    told, status = _apart(job.context, job.payloads, *arguments)
     if told is None or told[-1:] == [_DONE] or status == 0:
         return None
     return (int(told[-1]) if told else -1), _ending(status)
 
 
 def _apart(
-    context: bytes, payloads: Sequence[bytes], *arguments: str, cpu: float = 0.0
+    context: bytes, payloads: Sequence[bytes], *arguments: str
 ) -> tuple[list[bytes] | None, int]:
     """The lines that a fresh process has told, and its status; None if it did not start."""
     path = os.pathsep.join(folder for folder in sys.path if folder)
@@ -90,7 +88,7 @@ def _apart(
         input=b"\n".join([context, *payloads]),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path, CPU_LIMIT: str(math.ceil(cpu))},
+        env={**os.environ, "PYTHONPATH": path},
         start_new_session=True,  # a terminal's signals are for the engine
         check=False,
     )
@@ -119,29 +117,21 @@ def main() -> None:
     told = os.dup(1)
     os.dup2(2, 1)  # what native code prints is no answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _allow_cpu()
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     context, *payloads = sys.stdin.buffer.read().split(b"\n")
     os.write(told, _READY)
     if sys.argv[1:]:
         stages, partitions = map(int, sys.argv[1:])
-        with suppress(Exception):
+        with suppress(Exception), CpuBound().bound():
             _run(told, Job(context, [p for p in payloads if p], stages, partitions))
         os.write(told, _DONE + b"\n")
         return
     for payload in payloads:
         # what raises is no death: the epoch itself will say it
-        with suppress(Exception):
+        with suppress(Exception), CpuBound().bound():
             IntakeTask(decode_context(context)).read(msgspec.json.decode(payload, type=Payload))
         os.write(told, b"read\n")
-
-
-def _allow_cpu() -> None:
-    """Has SIGXCPU end this process if what it does next takes more CPU than it has for that."""
-    if seconds := int(os.environ.get(CPU_LIMIT, "0")):
-        until = math.ceil(time.process_time()) + seconds
-        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
 
 
 class _TellingStage(StageTask):
@@ -151,7 +141,6 @@ class _TellingStage(StageTask):
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
         os.write(self.told, b"%d\n" % node.id)
-        _allow_cpu()
         super()._node(node, exchange)
 
 

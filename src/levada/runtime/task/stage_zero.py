@@ -23,6 +23,7 @@ def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame
         kind = type(target.step)
         assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
         work = note_here()
+        before = READING if work is None else work.node
         if work is not None:
             work.begin(target.id)
         try:
@@ -30,7 +31,7 @@ def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame
         except BaseException as error:
             raise_failure(error, target.id)
         if work is not None:
-            work.begin(READING)
+            work.begin(before)
         if out is not None and out.n:
             env.pool.spent.hold(target.id, out)
             local(plan, env, exchange, target, out)

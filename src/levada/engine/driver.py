@@ -55,6 +55,7 @@ from levada.errors import (
     unreadable,
 )
 from levada.model.collection import Collected
+from levada.model.cpu_guard import cpu_guard
 from levada.model.limits import Limited
 from levada.plan.sealed.plan import Plan, whose
 from levada.plan.topology.check_size import deeper
@@ -369,7 +370,8 @@ class Driver:
         """What the next epoch will do. Queries on which deciding that fails are suspended first."""
         while True:
             try:
-                return self.epochs.intend(flush=flush)
+                with cpu_guard():
+                    return self.epochs.intend(flush=flush)
             except LostError as error:
                 raise error.at(self.last.epoch + 1) from error
             except BaseException as error:
@@ -440,7 +442,8 @@ class Driver:
         last = self.epochs.checkpoint.last
         while True:
             try:
-                return self._catalog.follow(queries, dropped, last, static)
+                with cpu_guard(len(queries)):
+                    return self._catalog.follow(queries, dropped, last, static)
             except BaseException as error:
                 failure = as_failure(error)
                 if failure is None:
@@ -652,14 +655,15 @@ class Driver:
     def _check_totals(self) -> None:
         """Suspends the queries that have more over several epochs than they may have."""
         try:
-            over = self._totals.over(self.epochs, self.publication.index)
+            with cpu_guard():
+                over = self._totals.over(self.epochs, self.publication.index)
         except BaseException as error:
             if (failure := as_failure(error)) is None:
                 raise
             self._totals, over = Totals(self._limits), {}
             warnings.warn(f"{UNCOUNTED} {failure} at {failure.place}.", stacklevel=2)
-        for name, error in over.items():
-            self.suspended.add([name], error, self._registry.queries)
+        for name, excess in over.items():
+            self.suspended.add([name], excess, self._registry.queries)
             self._registry.changed = True
             self.epochs.limit = Limit()  # nobody else may need one
 

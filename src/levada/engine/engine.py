@@ -52,6 +52,7 @@ from levada.engine.telling.told import Told
 from levada.engine.watchdog import End, end_of
 from levada.errors import DamagedError, UsageError
 from levada.model.counts import Partitions, check_count, check_partitions
+from levada.model.cpu_guard import cpu_guard
 from levada.model.files import parse_mode
 from levada.model.limits import MOST_ROWS, Memory
 from levada.plan.install.sharing import DEFAULT
@@ -104,6 +105,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     owner's alone.
     """
 
+    _checkpoint: Checkpoint | None = None
+
     def __init__(
         self,
         *,
@@ -154,9 +157,9 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)
         self._statics = Statics(self.root.absolute() / "static")  # tasks may stand elsewhere
         self._registry = Registry(schema, self._statics.folder, regime, planning)
+        self._registry.guard = cpu_guard
         self._spools = Spools(kept=not self.temporary, elsewhere=str(self._address or ""))
         self._outputs, self._deliveries = Outputs(), Deliveries(lasting=not self.temporary)
-        self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
         self._settled, self._end = threading.Event(), end_of(watchdog)  # started, or closed
         self._bell, self._followers = Bell(), list[threading.Thread]()

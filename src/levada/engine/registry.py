@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,7 @@ class Registry:
     """What an engine has been told. ``dropped``: queries taken out since it was last emptied;
     ``left``: streams. ``declared``: the streams as they were said, before they got spools.
     ``mortal``: queries that end and came since it was last emptied. ``begins``: where a query would
-    begin that came now, while an engine runs.
+    begin that came now, while an engine runs. ``guard``: interrupts work on so many queries.
 
     ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
     to be files in ``folder``.
@@ -80,6 +81,7 @@ class Registry:
         self.mortal: list[Registered] = []
         self.begins: Callable[[a.Query], int] | None = None
         self.lock = threading.RLock()
+        self.guard: Callable[[int], AbstractContextManager[object]] = nullcontext
         self.changed = True
         self.edits = 0  # changes so far
         self.is_trial = False  # a copy: its queries are planned before they are anybody's
@@ -171,18 +173,21 @@ class Registry:
             algebra: dict[str, a.Query] = {}
             try:
                 rows = self._rows_of(batch)
-                new = {q.name: self._prepared(q) for q in batch if q.name not in rows}
-                firsts = self._first_of(batch, rows)
-                algebra = {name: firsts[id(row.template)].algebra for name, row in rows.items()}
-                algebra |= {name: query.algebra for name, query in new.items()}
-                for name, query in algebra.items():
-                    self.known.add_query(name, query)
-                found = _registered_rows(batch, rows)
-                found |= {n: self._register_one(new[n]) for n in order_by_makers(new, self.known)}
-                mortal = [query for query in found.values() if query.options.ends]
-                self._check_ends(mortal)
-                for prepared in [*firsts.values(), *new.values()]:
-                    self._warn(prepared)
+                with self.guard(len(batch)):
+                    new = {q.name: self._prepared(q) for q in batch if q.name not in rows}
+                    firsts = self._first_of(batch, rows)
+                    algebra = {name: firsts[id(row.template)].algebra for name, row in rows.items()}
+                    algebra |= {name: query.algebra for name, query in new.items()}
+                    for name, query in algebra.items():
+                        self.known.add_query(name, query)
+                    found = _registered_rows(batch, rows)
+                    found |= {
+                        n: self._register_one(new[n]) for n in order_by_makers(new, self.known)
+                    }
+                    mortal = [query for query in found.values() if query.options.ends]
+                    self._check_ends(mortal)
+                    for prepared in [*firsts.values(), *new.values()]:
+                        self._warn(prepared)
             except BaseException:
                 self.known.said = said
                 for name in algebra:
@@ -211,7 +216,8 @@ class Registry:
     def _rows_of(self, batch: Sequence[Asked]) -> dict[str, Row]:
         """The queries that are rows of templates; none if finding them fails."""
         try:
-            return rows_of(batch, self.known)
+            with self.guard(len(batch)):
+                return rows_of(batch, self.known)
         except LevadaError:
             raise
         except Exception:  # each alone shows the query on which Levada fails

@@ -5,7 +5,9 @@ CPU seconds that this has taken. Above the limit it notes so in the checkpoint (
 and ends the process with exit code 5, or warns if the process belongs to the user's program. The
 next start evaluates the operator's queries in processes apart, under the same limit, and suspends
 the one that does not come to its end. Waiting takes no CPU: Spark's work and slow stores are not
-counted, nor is reading static data.
+counted, nor is reading static data. Work on a query outside operators, such as planning, is
+interrupted (``model.cpu_guard``), and native code that holds the interpreter's lock ends the
+process (``model.stall_exit``).
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from contextlib import suppress
 
 import psutil
 
+from levada.model.cpu_guard import VARIABLE, cpu_limit, enable
 from levada.runtime.driver.loop import Loop
-from levada.runtime.task.at_work import RECORDS, UNLIMITED, VARIABLE, WorkNote, cpu_limit
+from levada.runtime.task.at_work import RECORDS, UNLIMITED, WorkNote
 
 EXIT_CODE = 5
 LOOK = 1.0  # s
@@ -37,10 +40,13 @@ def end_process(sentence: str) -> None:
 
 
 def end_of(watchdog: bool | End) -> End | None:
-    """How a watchdog ends the process: as said, or as ``levada run`` does; None: it warns."""
-    if isinstance(watchdog, bool):
-        return end_process if watchdog else None
-    return watchdog
+    """How a watchdog ends the process: as said, or as ``levada run`` does; None: it warns. If it
+    ends the process, work there may be interrupted (``model.cpu_guard``).
+    """
+    if watchdog is False:
+        return None
+    enable()
+    return end_process if watchdog is True else watchdog
 
 
 def begin_again(sentence: str) -> None:

@@ -366,26 +366,30 @@ def test_a_query_that_this_run_does_not_have_is_told_apart_and_dropped(
 
     monkeypatch.setattr(Topology, "add", fail)
     feed(4)
-    with pytest.warns(UserWarning, match="bad is suspended"):
-        with engine(tmp_path, always=TEXT, bad=TEXT) as running:
-            caught_up(running, 4)
-            add(tmp_path, name="q")
+    with (
+        pytest.warns(UserWarning, match="bad is suspended"),
+        engine(tmp_path, always=TEXT, bad=TEXT) as running,
+    ):
+        caught_up(running, 4)
+        add(tmp_path, name="q")
     assert "The query bad is suspended" in read_status(root).suspended["bad"]
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("injected")
 
     monkeypatch.setattr("levada.engine.prepare.lower", refuse)
-    with pytest.warns(UserWarning, match="q, which levada add added, is not run"):
-        with engine(tmp_path, always=TEXT) as running:
-            feed(4)
-            caught_up(running, 8)
-            found = read_status(root).suspended["bad"]
-            assert "is not part of this one" in found and "levada drop bad" in found
-            assert drop(tmp_path, "bad").told[0].startswith("bad: dropped after epoch ")
-            assert drop(tmp_path, "q").told[0].startswith("q: dropped after epoch ")
-            assert "There is no query q" in drop(tmp_path, "q").refused
-            assert "There is no query bad" in drop(tmp_path, "bad").refused
-            assert not read_status(root).suspended
+    with (
+        pytest.warns(UserWarning, match="q, which levada add added, is not run"),
+        engine(tmp_path, always=TEXT) as running,
+    ):
+        feed(4)
+        caught_up(running, 8)
+        found = read_status(root).suspended["bad"]
+        assert "is not part of this one" in found and "levada drop bad" in found
+        assert drop(tmp_path, "bad").told[0].startswith("bad: dropped after epoch ")
+        assert drop(tmp_path, "q").told[0].startswith("q: dropped after epoch ")
+        assert "There is no query q" in drop(tmp_path, "q").refused
+        assert "There is no query bad" in drop(tmp_path, "bad").refused
+        assert not read_status(root).suspended
     with engine(tmp_path, always=TEXT):
         assert not read_ledger(root).added

@@ -31,6 +31,7 @@ def deadly(node, frames, env):
 table.evaluate = deadly
 """
 ENDLESS = ABORTS.replace("os.abort()", "while True: pass")
+HOLDING = ABORTS.replace("os.abort()", "import itertools; sum(itertools.repeat(0))")
 ENDLESS_READING = """
 import levada.runtime.task.intake as intake
 statements = intake.IntakeTask._statements
@@ -137,6 +138,20 @@ def test_an_operator_without_an_end_is_suspended_at_the_next_start(
     root = folder / "root"
     assert start(root, "plain,sums", bare=ENDLESS)[0] == EXIT_CODE
     assert start(root, "plain,sums", bare=ENDLESS) == (0, whole)
+    (why,) = read_status(root / "c").suspended.values()
+    assert "it ended each process that evaluated it (SIGXCPU)" in why
+
+
+def test_native_code_that_holds_the_interpreter_is_ended_and_suspended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No thread of Python can watch it; the process ends all the same, twice as any other does."""
+    monkeypatch.setenv("LEVADA_WATCHDOG", "1")
+    _, whole = start(folder / "whole", "plain,sums")
+    root = folder / "root"
+    for _ in range(2):
+        assert start(root, "plain,sums", bare=HOLDING)[0] == EXIT_CODE
+    assert start(root, "plain,sums", bare=HOLDING) == (0, whole)
     (why,) = read_status(root / "c").suspended.values()
     assert "it ended each process that evaluated it (SIGXCPU)" in why
 

@@ -31,6 +31,7 @@ from levada.errors import (
     TargetAwayError,
     TargetTakenError,
 )
+from levada.model.cpu_guard import cpu_guard
 from levada.model.time import MAX, MIN
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.store.deliveries import Delivered
@@ -206,7 +207,8 @@ class Delivery:
                 if self._stopping.is_set():
                     return None
                 if self.has(entry):
-                    self._write(entry)
+                    with cpu_guard():
+                        self._write(entry)
                 self.reached = max(self.reached, entry.epoch)
             if ends < MAX:  # known before the look, which has seen all up to there
                 self.over = True

@@ -24,6 +24,7 @@ from levada.algebra.schema import Regime
 from levada.algebra.template import Row
 from levada.errors import CheckpointError, LevadaError
 from levada.frozen import frozen
+from levada.model.cpu_guard import cpu_guard
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
 from levada.plan.install.sharing import Planning
@@ -490,8 +491,9 @@ class Catalog:
         try:
             self._follow_streams(topology)
             last = None if last is None else going_on(last, topology.streams)
-            self._add(topology, newcomers, last, first=False)
-            topology.seal()
+            with cpu_guard(len(newcomers)):
+                self._add(topology, newcomers, last, first=False)
+                topology.seal()
         except LevadaError:
             raise
         except Exception:

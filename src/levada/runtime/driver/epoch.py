@@ -27,6 +27,7 @@ from levada.errors import (
 )
 from levada.intake.static_files import replaced
 from levada.model.collection import collection_paused
+from levada.model.cpu_guard import cpu_guard
 from levada.model.limits import Limited
 from levada.model.time import MIN
 from levada.plan.sealed.plan import Plan
@@ -63,6 +64,7 @@ from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Bound, Intention, Manifest
 from levada.runtime.store.totals import kept
+from levada.runtime.task.at_work import READING, note_here
 from levada.runtime.task.failures import as_failure, raise_failure
 from levada.runtime.task.probe import rehearse
 
@@ -254,7 +256,8 @@ class Epochs:
         outcomes = self._outcomes(self._job(intention, context))
         self.await_published()  # before it is asked what is due
         try:
-            manifest = self._manifest(intention, context, outcomes)
+            with cpu_guard():
+                manifest = self._manifest(intention, context, outcomes)
         except BaseException as error:
             raise_failure(error)
         manifest.side += letters_of(context, intention)
@@ -264,7 +267,8 @@ class Epochs:
         """Whether deciding the next epoch fails with a version of the plan."""
         plan, self.plan = self.plan, self.planned(version)
         try:
-            self.intend(flush=flush)
+            with cpu_guard():
+                self.intend(flush=flush)
         except BaseException as error:
             if as_failure(error) is None:
                 raise
@@ -338,6 +342,8 @@ class Epochs:
         clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic
         here, began, outcomes = runs_here(self.executor, job), clock(), self.executor.run(job)
         self.pace.took(clock() - began, here=here)
+        if (work := note_here()) is not None:
+            work.begin(READING)  # no operator is at work any more
         return outcomes
 
     def _context(self, intention: Intention) -> Context:

@@ -22,9 +22,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from levada.model import cpu_guard
 from levada.runtime.spark.java import find_java
 from levada.runtime.store.remote.host_copies import VARIABLE, bytes_of
-from levada.runtime.task import at_work
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -132,6 +132,6 @@ def _worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
     one is named, and how much state a host may keep. Raises ``UsageError``.
     """
     bytes_of(environ)
-    names = ("NUMBA_CACHE_DIR", "LEVADA_CACHE", VARIABLE, at_work.VARIABLE)
+    names = ("NUMBA_CACHE_DIR", "LEVADA_CACHE", VARIABLE, cpu_guard.VARIABLE)
     shared = {name: environ[name] for name in names if environ.get(name)}
     return ONE_THREAD | KEPT_MEMORY | shared

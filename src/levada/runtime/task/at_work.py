@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import resource
 import threading
 import time
@@ -22,7 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from levada.errors import CheckpointError, UsageError
+from levada.errors import CheckpointError
+from levada.model.cpu_guard import cpu_limit
 from levada.model.files import create
 from levada.runtime.store.durable import make_folder
 
@@ -34,26 +34,7 @@ reference, which may take ``extra_seconds`` beside the limit.
 UNLIMITED = (IDLE, READING)
 _COUNT, _NODE, _EPOCH, _EXCEEDED, _EXTRA = range(5)
 _SIZE = 40  # bytes
-CPU_SECONDS = 120.0
-VARIABLE = "LEVADA_WATCHDOG"
 BYTES_A_SECOND = 1 << 20
-
-
-def cpu_limit() -> float:
-    """The CPU seconds that one operator may take: ``LEVADA_WATCHDOG``, else 120.
-
-    Raises ``UsageError``.
-    """
-    text = os.environ.get(VARIABLE, "")
-    if not text:
-        return CPU_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:
-        raise UsageError(f"{VARIABLE} is {text}.", hint="Give CPU seconds, such as 120.")
-    return seconds
 
 
 def extra_seconds(size: int) -> int:

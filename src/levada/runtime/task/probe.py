@@ -10,10 +10,10 @@ A job that is rehearsed writes what its tasks write, and nobody names it.
 
 The process does all that an intake task does but for writing, on the same Python and with the same
 modules, and the system ends it where an operator, or reading a reference, exceeds its limit of CPU
-seconds (``task.at_work``). It has no memory bound of its own, but the system is told to end it before any other when
-memory runs out. Who is found guilty died twice, the second time alone in a fresh process, so that
-a kill from outside condemns nobody. Cost: a start of Python (2 s) and one read of the epoch's data,
-after a death only.
+seconds (``task.at_work``). It has no memory bound of its own, but the system is told to end it
+before any other when memory runs out. Who is found guilty died twice, the second time alone in a
+fresh process, so that a kill from outside condemns nobody. Cost: a start of Python (2 s) and one
+read of the epoch's data, after a death only.
 """
 
 from __future__ import annotations

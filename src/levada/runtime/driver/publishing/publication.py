@@ -28,6 +28,7 @@ from levada.emission.together import together
 from levada.emission.unwritable import Unwritable
 from levada.errors import EvaluationError
 from levada.frozen import frozen
+from levada.model.cpu_guard import cpu_guard
 from levada.model.files import file_mode
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
@@ -236,14 +237,16 @@ class Publication:
             if written is not None:
                 return
         try:
-            found = list(self._batches(manifest))
+            with cpu_guard():
+                found = list(self._batches(manifest))
         except BaseException as error:
             if as_failure(error) is None:
                 raise
             found = self._readable(manifest)
         for epoch, query, batch in found:
             try:
-                self._to_sinks_of(query, epoch, batch)
+                with cpu_guard():
+                    self._to_sinks_of(query, epoch, batch)
             except BaseException as error:
                 self._fail(query.name, error)
 
@@ -270,7 +273,8 @@ class Publication:
         found: list[tuple[int, QueryPlan, Batch]] = []
         for name in {n: None for plan in plans for n in self.checkpoint.load_plan(plan).queries}:
             try:
-                found += self._batches(manifest, {name})
+                with cpu_guard():
+                    found += self._batches(manifest, {name})
             except BaseException as error:
                 self._fail(name, error)
         return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -243,12 +243,20 @@ class Publication:
             if as_failure(error) is None:
                 raise
             found = self._readable(manifest)
-        for epoch, query, batch in found:
+        batches = deque(found)
+        while batches:
+            with cpu_guard(len(batches)):
+                self._give(batches)
+
+    def _give(self, batches: deque[tuple[int, QueryPlan, Batch]]) -> None:
+        """Gives batches to the sinks, up to the first one that fails."""
+        while batches:
+            epoch, query, batch = batches.popleft()
             try:
-                with cpu_guard():
-                    self._to_sinks_of(query, epoch, batch)
+                self._to_sinks_of(query, epoch, batch)
             except BaseException as error:
                 self._fail(query.name, error)
+                return
 
     def _to_sinks_of(self, query: QueryPlan, epoch: int, batch: Batch) -> None:
         if self.sink is not None:

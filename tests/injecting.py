@@ -9,6 +9,7 @@ import importlib
 import os
 import resource
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 NAME, MARK = "bad", "STRLEN"
 """The guilty query's name, and what only its text has."""
 VARIABLE = "LEVADA_TEST_INJECTED"
-ROOM = 12 << 30  # bytes of address space of a process that allocates 10 GB at a time
+ROOM = 4 << 30  # bytes of address space
 
 
 def loop() -> None:
@@ -26,12 +27,14 @@ def loop() -> None:
 
 
 def allocate() -> None:
-    """Allocates 10 GB, again and again, of an address space that is bounded."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (ROOM, hard))
-    kept = []
-    while True:
-        kept.append(bytearray(10 << 30))
+    """Allocates 10 GB of an address space that has less room."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, before[1]))
+    try:
+        bytearray(10 << 30)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def fail() -> None:

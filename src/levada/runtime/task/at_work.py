@@ -64,6 +64,7 @@ class WorkNote:
                 f"The checkpoint's file {self._path} cannot be written: {error.strerror}."
             ) from error
         self._numbers = memoryview(self._map).cast("q")
+        self._numbers[_NODE] = IDLE
 
     def close(self) -> None:
         """Removes the file: this process ends well."""

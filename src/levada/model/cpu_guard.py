@@ -24,6 +24,7 @@ from levada.errors import UsageError
 CPU_SECONDS = 120.0
 VARIABLE = "LEVADA_WATCHDOG"
 LOOK = 1.0  # s
+MIN_STALL = 15.0  # CPU seconds: compiling a kernel holds the interpreter's lock for some
 STALLS = 2  # limits of CPU seconds without any Python code after which the process ends
 
 
@@ -101,7 +102,7 @@ def cpu_guard(works: int = 0) -> Iterator[None]:
 def _watch() -> None:
     from levada.model.stall_exit import StallExit  # here: few processes need it
 
-    stall = StallExit(STALLS * cpu_limit()) if sys.platform == "linux" else None
+    stall = StallExit(max(STALLS * cpu_limit(), MIN_STALL)) if sys.platform == "linux" else None
     while True:
         if stall is not None:
             stall.put_off()

@@ -142,6 +142,7 @@ def test_an_operator_without_an_end_is_suspended_at_the_next_start(
     assert "it ended each process that evaluated it (SIGXCPU)" in why
 
 
+@pytest.mark.long
 def test_native_code_that_holds_the_interpreter_is_ended_and_suspended(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

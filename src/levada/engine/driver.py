@@ -301,7 +301,7 @@ class Driver:
         elif wanted:
             with self._registry.lock:
                 self.publication.follow(self.last, self._registry.standing)
-        if requests := self._ahead.choose(adding):
+        if adding and (requests := self._ahead.choose(adding)):
             self._begin_trial(self._requests.trial(requests))
 
     def _begin_trial(self, trial: Trial) -> None:

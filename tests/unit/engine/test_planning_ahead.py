@@ -307,3 +307,24 @@ def test_to_adopt_a_plan_costs_the_loop_the_same_whatever_the_text(
         add(tmp_path, EACH.replace("?v", "?w"), "small")
         add(tmp_path, EACH.replace("?a :p ?v", branches).replace("SELECT ?v", "SELECT *"), "large")
     assert calls["large"] == calls["small"] < 500
+
+
+def test_a_long_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = planning_ahead.Parsing._parse
+
+    def count(parsing: planning_ahead.Parsing) -> None:
+        time.sleep(0.5)  # the engine looks at its requests several times meanwhile
+        parsed.append(parsing._request.id)
+        parse(parsing)
+
+    monkeypatch.setattr(planning_ahead.Parsing, "_parse", count)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        answer = add(tmp_path, f"# {'long ' * 1000}\n{EACH}")
+        feed.more(12)
+        until(lambda: read(engine) == 20)
+        engine.stop()
+        check_values(engine, answer)
+    assert len(parsed) == 1

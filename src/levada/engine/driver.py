@@ -285,23 +285,23 @@ class Driver:
         return msgspec.json.encode(intention).decode()
 
     def _take_requests(self) -> None:
-        """Does what requests ask, and makes the plan that follows; queries that come are planned
-        ahead, while epochs go on.
+        """Does what requests ask, and makes the plan that follows; with queries that come and go
+        it is made ahead, while epochs go on.
         """
         if not self._ahead.is_busy:
             self._adopt()
-        adding: list[Request] = []
+        changes: list[Request] = []
         busy = self._ahead.is_busy
         if not busy:
             goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
-            adding = self._requests.take(self.last, ahead=goes_on)
+            changes = self._requests.take(self.last, ahead=goes_on)
         wanted = self.publication.wanted
         if self._registry.changed or (not busy and (wanted or self._catalog.waits(self.last))):
             self._replan()
         elif wanted:
             with self._registry.lock:
                 self.publication.follow(self.last, self._registry.standing)
-        if adding and (requests := self._ahead.choose(adding)):
+        if changes and (requests := self._ahead.choose(changes)):
             self._begin_trial(self._requests.trial(requests))
 
     def _begin_trial(self, trial: Trial) -> None:
@@ -317,9 +317,9 @@ class Driver:
             self._requests.register_apart(trial)
         if not trial.added:
             return
-        dropped = [*trial.replaced, *(trial.names if trial.is_planned else ())]
+        dropped = [*trial.dropped, *(trial.names if trial.is_planned else ())]
         trial.is_planned = True
-        queries = self.suspended.but(trial.replaced).without(trial.registry.queries)
+        queries = self.suspended.but(trial.dropped).without(trial.registry.queries)
 
         def plan() -> None:
             catalog, static = self._own_catalog, trial.static
@@ -340,7 +340,7 @@ class Driver:
             if len(trial.requests) > 1:  # the others come again
                 self._begin_trial(self._requests.trial(trial.requests[:1]))
                 return
-            self._requests.refuse(trial, trial.failure)
+            self._requests.refuse(trial, trial.failure, self.last)
         elif trial.added and trial.edits != self._registry.edits:  # by the program
             self._catalog.restore()
             self._begin_trial(self._requests.trial(trial.requests, attempt=trial.attempt + 1))
@@ -359,10 +359,10 @@ class Driver:
         registry = self._registry
         with registry.lock:
             self.publication.follow(self.last, registry.standing)
-            self.suspended.forget(trial.replaced)
+            self.suspended.forget(trial.dropped)
             self._limits.own = self._requests.limited(self._limits.all)
             self._catalog.settle(first=False)
-        again = any(name in registry.queries for name in trial.replaced)
+        again = any(name in registry.queries for name in trial.dropped)
         self.epochs.use(plan, again=again)
         tell_beyond(self.epochs.placed, plan)
 

@@ -1,5 +1,5 @@
-"""Plans the queries that requests add on a thread of its own, while epochs go on with the plan
-before.
+"""Plans without the queries that requests drop, and with those that they add, on a thread of its
+own, while epochs go on with the plan before.
 
     begin   -> the thread registers the texts in a copy of the registry and makes the next plan
     take    -> the plan, once it is made: the loop adopts it between two epochs
@@ -73,8 +73,8 @@ class Trial:
         return [query.name for queries in self.added.values() for query in queries]
 
     @property
-    def replaced(self) -> list[str]:
-        """The names of the queries whose place others take."""
+    def dropped(self) -> list[str]:
+        """The names of the queries that go, also where others take their place."""
         return [r.drop for r in self.requests if r.drop and r.id in self.added]
 
     def again(self, lag: int) -> Trial:
@@ -243,6 +243,6 @@ def choose(requests: Sequence[Request], *, large: bool) -> list[Request]:
     >>> [r.id for r in choose(waiting, large=False)], [r.id for r in choose(waiting, large=True)]
     (['2', '3'], ['1'])
     """
-    small = [r for r in requests if size_of(r) <= SMALL_TEXTS and not r.drop]
+    small = [r for r in requests if size_of(r) <= SMALL_TEXTS and not (r.add and r.drop)]
     others = [r for r in requests if r not in small]
     return others[:1] if others and (large or not small) else small

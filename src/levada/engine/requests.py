@@ -170,7 +170,7 @@ class Requests:
 
     def take(self, last: Manifest, *, ahead: bool = False) -> list[Request]:
         """Does the requests that are there, or refuses them, durably; what has ended leaves. Where
-        queries are planned ``ahead`` returns the requests that add some.
+        queries are planned ``ahead`` returns the requests that add or drop some.
         """
         with self._registry.lock:
             self._end_lives(last)
@@ -185,13 +185,15 @@ class Requests:
             self._taken = waiting(self._root)
             new = [name for name in self._taken if name not in self._ledger.done]
             requests = {name: read_request(self._root, name) for name in new}
-            adding = [r for r in requests.values() if ahead and r is not None and r.add]
+            there = self._registry.queries
+            found = [r for r in requests.values() if ahead and r is not None]
+            planned = [r for r in found if r.add or r.drop in there]
             for name, request in requests.items():
-                if request not in adding:
+                if request not in planned:
                     self._ledger.done[name] = self._done(request, last)
-            if len(adding) < len(new):
+            if len(planned) < len(new):
                 self._keep()
-            return adding
+            return planned
 
     def _keep(self) -> None:
         """Makes the ledger durable."""
@@ -405,14 +407,19 @@ class Requests:
                 self._check_owner(request)
                 if request.drop:
                     trial.registry.remove(request.drop)
-                trial.added[request.id] = self._registered(request, trial.registry)
+                trial.added[request.id] = (
+                    self._registered(request, trial.registry) if request.add else []
+                )
             except Exception as error:
                 trial.refused[request.id] = self._refusal(error)
 
-    def refuse(self, trial: Trial, error: BaseException) -> None:
-        """Refuses all requests of a trial."""
+    def refuse(self, trial: Trial, error: BaseException, last: Manifest) -> None:
+        """Refuses all requests of a trial; a query is dropped in turn."""
         trial.added.clear()
-        trial.refused = {request.id: self._refusal(error) for request in trial.requests}
+        trial.refused = {
+            request.id: self._refusal(error) if request.add else self._done(request, last)
+            for request in trial.requests
+        }
 
     def adopt(self, trial: Trial, last: Manifest) -> None:
         """Does the requests of a trial, durably."""
@@ -420,9 +427,11 @@ class Requests:
             for request in trial.requests:
                 answer = trial.refused.get(request.id)
                 if answer is None:
-                    if request.drop:
-                        self._note_dropped(self._registry.found(request.drop), last)
                     answer = Answer(added=[q.name for q in trial.added[request.id]])
+                    if request.drop:
+                        query = self._registry.found(request.drop)
+                        dropped = self._note_dropped(query, last)
+                        answer = answer if request.add else dropped
                 self._ledger.done[request.id] = answer
                 self._taken.append(request.id)
             if trial.added:

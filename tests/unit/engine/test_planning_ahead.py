@@ -62,8 +62,8 @@ def request(folder: Path, **said: Any) -> Answer:
     return ask(folder / "ck", Request(next(IDS), **said), lambda: time.sleep(0.002))
 
 
-def add(folder: Path, text: str, name: str = "newcomer", drop: str = "") -> Answer:
-    return request(folder, add=[Asking(name, text)], drop=drop)
+def add(folder: Path, text: str = "", name: str = "newcomer", drop: str = "") -> Answer:
+    return request(folder, add=[Asking(name, text)] if text else [], drop=drop)
 
 
 class Asker:
@@ -328,3 +328,43 @@ def test_a_long_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         engine.stop()
         check_values(engine, answer)
     assert len(parsed) == 1
+
+
+def test_a_query_that_is_dropped_reports_until_the_plan_without_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with started(tmp_path, always=EACH, other=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        handle = Query(engine._registry.found("other"), engine)
+        held = Held(monkeypatch)
+        asker = Asker(tmp_path, drop="other")
+        held.begun.acquire()
+        feed.more(8)
+        until(lambda: read(engine) == 16)
+        held.go.release()
+        assert asker.answer().told[0].startswith("other: dropped after epoch ")
+        assert engine.queries() == ["always"]
+        feed.more(8)
+        until(lambda: read(engine) == 24)
+        engine.stop()
+        reports, due = values_of(handle), values(engine, "always")
+        assert reports == {t: due[t] for t in due if t <= max(reports)}
+        assert 6_000 <= max(reports) < max(due)
+        assert handle._lifetime.over
+
+
+def test_a_query_is_dropped_in_turn_where_planning_ahead_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(catalog: Catalog, *args: Any) -> Any:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(Catalog, "plan_ahead", fails)
+    with started(tmp_path, always=EACH, other=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        assert request(tmp_path, drop="other").told[0].startswith("other: dropped after epoch ")
+        feed.more(8)
+        until(lambda: read(engine) == 16)
+        assert engine.queries() == ["always"]

@@ -301,12 +301,13 @@ class Driver:
         elif wanted:
             with self._registry.lock:
                 self.publication.follow(self.last, self._registry.standing)
-        if changes and (requests := self._ahead.choose(changes)):
+        is_plan_due = self.epochs.plan_is_new and not (self._held_by or self._awaits)
+        if changes and (requests := self._ahead.choose(changes)) and not is_plan_due:
             self._begin_trial(self._requests.trial(requests))
 
     def _begin_trial(self, trial: Trial) -> None:
         """Plans a trial on a thread; at the last attempt no epoch runs meanwhile."""
-        trial.static = version_of(self._statics.files)
+        trial.static, trial.plan_before = version_of(self._statics.files), self.last.plan
         self._ahead.begin(trial, partial(self._plan_trial, self.last))
         if trial.is_last_attempt:
             self._ahead.wait()
@@ -317,13 +318,12 @@ class Driver:
             self._requests.register_apart(trial)
         if not trial.added:
             return
-        dropped = [*trial.dropped, *(trial.names if trial.is_planned else ())]
         trial.is_planned = True
         queries = self.suspended.but(trial.dropped).without(trial.registry.queries)
 
         def plan() -> None:
             catalog, static = self._own_catalog, trial.static
-            trial.plan = catalog.plan_ahead(queries, dropped, last, static, trial.margin)
+            trial.plan = catalog.plan_ahead(queries, trial.dropped, last, static, trial.margin)
 
         try:
             deeper(plan)
@@ -336,23 +336,31 @@ class Driver:
         trial = self._ahead.take()
         if trial is None:
             return
+        with self._registry.lock:  # the program changes no query between the check and the plan
+            again = self._trial_after(trial)
+            if again is None:
+                self._requests.adopt(trial, self.last)
+                if trial.plan is not None and trial.added:
+                    self._use_planned(trial, trial.plan)
+        if again is not None:
+            self._begin_trial(again)
+
+    def _trial_after(self, trial: Trial) -> Trial | None:
+        """The trial that takes the place of one that cannot be adopted; None: it can."""
         if trial.failure is not None:
             if len(trial.requests) > 1:  # the others come again
-                self._begin_trial(self._requests.trial(trial.requests[:1]))
-                return
+                return self._requests.trial(trial.requests[:1])
             self._requests.refuse(trial, trial.failure, self.last)
-        elif trial.added and trial.edits != self._registry.edits:  # by the program
+        if not trial.added:
+            return None
+        if trial.edits != self._registry.edits:  # by the program
             self._catalog.restore()
-            self._begin_trial(self._requests.trial(trial.requests, attempt=trial.attempt + 1))
-            return
-        elif trial.added:
-            same_data = trial.static == version_of(self._statics.files)
-            if (lag := self._catalog.lag(self.last)) or not same_data:
-                self._begin_trial(trial.again(lag))
-                return
-        self._requests.adopt(trial, self.last)
-        if trial.plan is not None and trial.added:
-            self._use_planned(trial, trial.plan)
+            return self._requests.trial(trial.requests, attempt=trial.attempt + 1)
+        lag = self._catalog.lag(self.last)
+        same_data = trial.static == version_of(self._statics.files)
+        # else members that epochs have had by now would read all static data again
+        same_plan = trial.plan_before == self.last.plan
+        return None if not lag and same_data and same_plan else trial.again(lag)
 
     def _use_planned(self, trial: Trial, plan: Plan) -> None:
         """The next epochs have the plan of a trial."""

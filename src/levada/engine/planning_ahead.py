@@ -53,6 +53,7 @@ class Trial:
 
     ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
     event time by which the queries begin later. ``static``: the version of the static files.
+    ``plan_before``: the last plan version that an epoch has had.
     """
 
     requests: Sequence[Request]
@@ -61,6 +62,7 @@ class Trial:
     attempt: int = 1
     margin: int = 0
     static: int = 0
+    plan_before: int = 0
     added: dict[str, list[Registered]] = field(default_factory=dict)
     refused: dict[str, Answer] = field(default_factory=dict)
     is_planned: bool = False
@@ -79,7 +81,8 @@ class Trial:
 
     def again(self, lag: int) -> Trial:
         """The next attempt, after one whose queries began ``lag`` ms too early."""
-        margin = 0 if self.attempt + 1 == MAX_ATTEMPTS else self.margin + 4 * lag + MARGIN_MS
+        margin = self.margin + (4 * lag + MARGIN_MS if lag else 0)
+        margin = 0 if self.attempt + 1 >= MAX_ATTEMPTS else margin
         return replace(self, attempt=self.attempt + 1, margin=margin, plan=None)
 
     @property
@@ -160,8 +163,9 @@ class PlanningAhead:
 
     def wait(self) -> None:
         """Waits until the trial is over."""
-        if self._work is not None:
-            self._work.wait()
+        work = self._work  # users' threads wait, too
+        if work is not None:
+            work.wait()
 
     def take(self) -> Trial | None:
         """The trial that is over, once."""

@@ -176,13 +176,15 @@ class Catalog:
         margin: int,
     ) -> Plan | None:
         """``follow`` while epochs go on with the plan before: queries that come begin ``margin`` ms
-        of event time later than they would after ``last``. Takes effect with ``settle``.
+        of event time later than they would after ``last``. Takes effect with ``settle``. Queries
+        that came with a plan that has not taken effect are planned again.
         """
         assert self._topology is not None, "an engine plans ahead once it has a plan"
         self._margin = margin
         try:
             topology = self._topology
-            return self._replan(topology, queries, dropped, last, static, ahead=True)
+            anew = [*dropped, *self._unsettled.new]
+            return self._replan(topology, queries, anew, last, static, ahead=True)
         finally:
             self._margin = 0
 

@@ -23,6 +23,7 @@ from levada.cli.talk.ask import ask
 from levada.engine import planning_ahead
 from levada.engine.driver import Driver
 from levada.engine.query import Query, all_of
+from levada.engine.requests import LOOK
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.store.requests import Answer, Asking, Request
 
@@ -48,10 +49,12 @@ class Feed:
 
 
 @contextmanager
-def started(folder: Path, **queries: str) -> Iterator[tuple[Engine, Feed]]:
+def started(folder: Path, *static: str, **queries: str) -> Iterator[tuple[Engine, Feed]]:
     feed = Feed(folder / "s")
     with Engine(spark=False, checkpoint=folder / "ck") as engine:
         engine.stream(S, folder / "s")
+        for name in static:
+            engine.static(folder / name)
         for name, text in queries.items():
             engine.register(text, name=name)
         engine.start()
@@ -182,6 +185,34 @@ def test_no_epoch_runs_while_the_last_attempt_is_planned(
         until(lambda: read(engine) == feed.count)
         engine.stop()
         check_values(engine, answer)
+
+
+def test_requests_one_after_the_other_read_static_data_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    (tmp_path / "static.nt").write_text("<http://e/x> <http://e/kind> <http://e/k> .\n")
+    with started(tmp_path, "static.nt", always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        asker = Asker(tmp_path, EACH.replace("?a :p ?v }", "?a :p ?v } ?x :kind ?k"))
+        held.begun.acquire()
+        later = Asker(tmp_path, EACH.replace("?v", "?z"), "later")
+        until(lambda: len(list((tmp_path / "ck" / "requests").glob("*.json"))) == 2)
+        time.sleep(2 * LOOK)  # so the loop looks for requests when it adopts the first plan
+        held.go.release()
+        held.begun.acquire()
+        assert engine._driver is not None
+        epochs = engine._driver.epochs
+        until(lambda: epochs.plan is not None and epochs.last.plan == epochs.plan.version)
+        held.go.release(5)
+        later.answer()
+        feed.more(12)
+        until(lambda: read(engine) == feed.count)
+        engine.stop()
+        check_values(engine, asker.answer())
+        for report in all_of(Query(engine._registry.found("newcomer"), engine)).reports:
+            assert len(report.rows["v"]) == len(set(report.rows["v"]))
 
 
 def test_a_query_that_is_replaced_reports_until_the_other_one_is_planned(

@@ -127,7 +127,7 @@ def values_of(query: Query) -> dict[int, set[int]]:
 def start_of(answer: Answer) -> int:
     """From which instant on a query counts, as the answer says (ms)."""
     (said,) = re.findall(r"from (\S+)Z on", answer.told[0])
-    return int(datetime.fromisoformat(f"{said}+00:00").timestamp() * 1000)
+    return round(datetime.fromisoformat(f"{said}+00:00").timestamp() * 1000)
 
 
 def check_values(engine: Engine, answer: Answer, name: str = "newcomer") -> None:

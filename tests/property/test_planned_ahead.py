@@ -153,6 +153,8 @@ class FolderSink:
 
 def _report(line: Any, asked: Asked) -> tuple[int, Counter[Row]] | None:
     """A line as a report; None: it is of another query of the name."""
+    if "graph" in line and asked.kind != "maker":
+        return None
     if "graph" in line:
         triples = [re.findall(r"http://e/(\w+)>|\"(\w+)\"", text) for text in _split(line["graph"])]
         return line["report"], Counter((s[0], v[1] or v[0]) for s, _, v in triples)

@@ -2,13 +2,15 @@
 
 Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in
 their shortest form), an array or object as JSON. ``null`` and a name that is not there are no
-value. A line that is no JSON object is dead; blank lines are none. Cost: one call of Polars' reader
-for a sound piece; a bad line costs that on halves of the piece, log2(lines) times.
+value. A line is dead that is not a JSON object or has half of a surrogate pair; blank lines are
+none. Cost: one call of Polars' reader for a sound piece; a bad line costs that on halves of the
+piece, log2(lines) times.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +24,11 @@ from levada.model.arrays import Bytes, Longs
 from levada.sources.reference import Reference
 
 NOT_JSON = "not a JSON object"
+HALF = "an escape is a surrogate without its other half, which is not a character"
+# Polars reads a high surrogate without its low one as U+0000
+_HALF = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))"
+)
 
 
 def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRows:
@@ -71,14 +78,25 @@ def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
 
 
 def _read(text: Bytes, needed: Sequence[str], lines: int) -> pl.DataFrame:
-    """So many lines as columns. Raises ``ValueError`` if one of them is not an object."""
+    """So many lines as columns. Raises ``ValueError`` if one of them is not sound."""
+    raw = text.tobytes()
+    if any(_is_escape(raw, half.start()) for half in _HALF.finditer(raw)):
+        raise ValueError(HALF)
     try:
-        table = pl.read_ndjson(io.BytesIO(text.tobytes()), schema=_schema(needed))
+        table = pl.read_ndjson(io.BytesIO(raw), schema=_schema(needed))
     except pl.exceptions.ComputeError:
         raise ValueError(NOT_JSON) from None
     if table.height != lines:
         raise ValueError(NOT_JSON)
     return table
+
+
+def _is_escape(raw: bytes, at: int) -> bool:
+    """Whether the backslash at a place is not escaped itself."""
+    start = at
+    while start and raw[start - 1] == ord("\\"):
+        start -= 1
+    return (at - start) % 2 == 0
 
 
 def _schema(needed: Sequence[str]) -> dict[str, pl.DataType]:

@@ -6,9 +6,9 @@ partials, ``finish`` turns them into a slot. Sums are exact and independent of o
 two words, decimals in three limbs at 18 digits behind the point, floats and doubles as
 double-double pairs with NaN and infinities counted apart, rounded once at the end; what none of
 these holds is a literal beside them (``large_sums``), if the slot's terms have identities. A row
-whose
-value is unbound or, for SUM and AVG, no number, is an error: the group's value is unbound (COUNT
-passes over it).
+whose value is unbound or, for SUM and AVG, not a number, is an error: the group's value is unbound.
+COUNT ignores such rows, and all aggregates of tuples do (SQL's NULL): a group without values has
+an unbound value there.
 
     COUNT           n              SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf (x y k)
     MIN MAX SAMPLE  err + the slot's columns of the row that wins
@@ -260,7 +260,7 @@ def finish(
     parts: Frame, j: int, spec: Aggregate, pool: Pool, *, tuples: bool
 ) -> tuple[dict[str, Column], dict[int, str]]:
     """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group;
-    texts of HARD values. ``tuples``: integers have 64 bits.
+    texts of HARD values. ``tuples``: integers have 64 bits, and unbound values are ignored.
     """
     p = f"a{j}."
     match spec.function:
@@ -271,9 +271,8 @@ def finish(
             return _finish_sum(parts, p, large, average=spec.function is _A.AVG, tuples=tuples)
         case _:
             columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
-            failed = (
-                parts[p + "err"] > 0 if spec.function is not _A.SAMPLE else np.zeros(parts.n, bool)
-            )
+            ignores = tuples or spec.function is _A.SAMPLE
+            failed = np.zeros(parts.n, bool) if ignores else parts[p + "err"] > 0
             return {
                 n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype)
                 for n, c in columns.items()
@@ -299,12 +298,12 @@ def _finish_sum(
     """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a
     decimal.
     """
-    n, types = parts[p + "n"], parts[p + "t"]
+    n, types = parts[p + "n"] - parts[p + "err"] * tuples, parts[p + "t"]
     ints = (parts[p + "ih"], parts[p + "il"])
     totals = decimals.Totals([parts[f"{p}e{i}"] for i in range(3)], ints, large)
     sums, beyond = round_int(*ints)
     columns = number(Kind.INTEGER, sums)
-    failed = parts[p + "err"] > 0
+    failed = n <= 0 if tuples else parts[p + "err"] > 0
     by_decimal = ((types == 1) | ((types == 0) & average & (n > 0))) & ~failed
     difficult = (types == 0) & (totals.beside | beyond) & ~by_decimal & ~failed
     hard = decimals.whole(columns, np.flatnonzero(difficult), totals, bounded=tuples)

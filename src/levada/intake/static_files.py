@@ -212,7 +212,7 @@ def chunks(
         for text in document_chunks(partial(open_, path), file.format, base):
             triples = parse(text, quads=True, timed=False, seed=seed, document=document)
             if triples.bad:
-                raise Malformed(triples.bad[0][1])
+                raise Malformed(triples.bad[0][1].rstrip("."))
             yield triples
     except Malformed as fault:
         message = (

@@ -86,6 +86,7 @@ _FIRST = [
     *("a string", "a function"),
 ]
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
+_DIRECTED = re.compile(r"@[A-Za-z0-9-]+--$")
 _TOKEN = re.compile(r"[^\s(){}\[\];,.]+|\S")
 _SIGILS = ("?", "$", ":", "@", "<", '"', "'", "^")  # a word behind one of them is a name
 _LETTERS_BEFORE = re.compile(r"[A-Za-z_]*\Z")
@@ -206,6 +207,10 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     which nothing is said.
     """
     found = text[offset]
+    if text.startswith("<<", offset) and text[offset:].find(">>") > 0:
+        return "A triple as a term (RDF 1.2, << s p o >>) is not supported."
+    if _DIRECTED.search(text, 0, offset):
+        return "A base direction (RDF 1.2, --ltr or --rtl) is not supported."
     if found == "[" and "LBRACKET" in accepted:
         return (
             "Nothing stands in the brackets; a window is said there, "

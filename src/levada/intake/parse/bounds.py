@@ -38,6 +38,10 @@ GROWTH = 20  # bytes that entities expand to in all, a byte of the document, bes
 _ENTITIES = re.compile(rb'<!ENTITY\s*(?:%\s*)?([\w.:-]{1,250})\s+"([^"]*)"\s*>')
 _USES = re.compile(rb"&([\w.:-]{1,250});")
 _DECLARED = b"<!ENTITY"
+DIRECTION = "A literal with a base direction (RDF 1.2) is not taken."
+# JSON-LD's; the parser drops it where there is no language
+_OVERLAP = 200  # bytes of the block before, in which the word may begin
+_DIRECTED = re.compile(rb'"@direction"\s*(?:[^\s:]|:\s*[^\sn])')
 _OTHER = b""  # every byte that a mode does not name
 Rules = Mapping[int, Mapping[bytes, int]]
 
@@ -159,7 +163,7 @@ class Bounded:
 
     def __init__(self, file: IO[bytes], form: str) -> None:
         self._file = file
-        self._automaton = AUTOMATA.get(form)
+        self._automaton, self._form, self._end = AUTOMATA.get(form), form, b""
         self._state = np.zeros(2, np.int64)
         self._block, self._at = b"", 0
         self._size, self._lines = 0, 0  # bytes and line ends before the block
@@ -183,6 +187,14 @@ class Bounded:
             self._entities.check(self._block, self._size)
         if self._automaton is not None:
             self._check_depth(self._automaton)
+        if self._form == "jsonld":
+            self._check_direction()
+
+    def _check_direction(self) -> None:
+        seen = self._end + self._block
+        if _DIRECTED.search(seen):
+            raise Malformed(DIRECTION.rstrip("."))
+        self._end = seen[-_OVERLAP:]
 
     def _check_depth(self, automaton: Automaton) -> None:
         text = np.frombuffer(self._block, np.uint8)

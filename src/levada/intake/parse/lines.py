@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pyoxigraph as ox
 import xxhash
 
-from levada.intake.parse.bounds import DEEPEST
+from levada.intake.parse.bounds import DEEPEST, DIRECTION
 from levada.intake.parse.literals import Facets, event_time, facets_of
 from levada.kernels.text.ntriples_text import BLANK_SIZE, ENGINE
 from levada.model.term import Kind
@@ -33,6 +33,8 @@ _TOKEN = re.compile(
        | (?P<space> [ \t]+ )""",
     re.VERBOSE | re.DOTALL,
 )
+TRIPLE = "A triple as a term (RDF 1.2) is not taken."
+_TRIPLE = re.compile(rb'[^"]*<<')
 _MESSAGE = re.compile(r"^Parser error at line \d+ (.*?)(?: \(line \d+\))?$", re.DOTALL)
 
 
@@ -83,13 +85,16 @@ def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_ms: in
 
 
 def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
-    """The statement without its time; if only the whole line is one, what was split off is its
-    object.
+    """The statement without its time. If only the whole line is a statement, the term that was
+    split off is its object; if neither is, the fault is the one before the time.
     """
     try:
         quad = _quad(rest, quads)
-    except Refused:
-        _quad(rest[: rest.rindex(b".")] + b" " + term + b" .", quads)
+    except Refused as fault:
+        try:
+            _quad(rest[: rest.rindex(b".")] + b" " + term + b" .", quads)
+        except Refused as whole:
+            raise (whole if str(whole) == DIRECTION else fault) from None
         raise Refused("No event time stands before the dot.") from None
     assert quad is not None, "a line that ends in a dot is a statement or malformed"
     return quad
@@ -104,6 +109,8 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
             ox.parse(input=text, format=ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES)
         )
     except SyntaxError as error:
+        if _TRIPLE.match(text):
+            raise Refused(TRIPLE) from None
         message = _MESSAGE.match(error.msg or "")
         where = message[1] if message else str(error)
         raise Refused(
@@ -116,7 +123,9 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
         ) from None
     assert len(found) <= 1, "one line holds one statement at most"
     if found and isinstance(found[0].object, ox.Triple):
-        raise Refused("A triple as a term (RDF 1.2) is not taken.")
+        raise Refused(TRIPLE)
+    if found and getattr(found[0].object, "direction", None) is not None:
+        raise Refused(DIRECTION)
     return found[0] if found else None
 
 

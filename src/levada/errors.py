@@ -145,6 +145,12 @@ class SourceError(LevadaError):
     """A stream or static file that cannot be read."""
 
 
+class MissingError(SourceError):
+    """The path of a stream names no file or folder: a wrong use."""
+
+    exit_code = 2
+
+
 # an answer, too: among the files of a folder one such becomes a dead letter
 class FileFault(SourceError):  # noqa: N818
     """A file of a stream that is not what its name or the stream's columns say. ``other``: it is

@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Collection
 
-from levada.errors import SourceError
+from levada.errors import MissingError, SourceError
 from levada.frozen import frozen
 
 _UNFINISHED = (".tmp", ".part", ".crdownload")
@@ -130,7 +130,7 @@ def list_files(stream: str, path: str) -> list[Found]:
     except OSError as error:
         raise _unlisted(stream, path, error) from error
     if not os.path.exists(path):
-        raise SourceError(f"The stream {stream} is not there: no file or directory {path}.")
+        raise MissingError(f"The stream {stream} is not there: no file or directory {path}.")
     check_regular(stream, path)
     return [Found(os.path.basename(path), path)]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from levada.errors import MissingError, UsageError
 from levada.sources import listing
 from levada.sources.files import FileSource
 from levada.sources.listing import Listing
@@ -153,3 +154,9 @@ def test_a_last_file_that_is_gone_leaves_the_one_before_it_unfinished(folder: Pa
     touch(folder, at=2 * SECOND)
     source.discover()
     assert not source.finished("s") and not source._files["a.nt"].finished
+
+
+def test_a_path_without_a_file_is_a_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(MissingError) as error:
+        listing.list_files("s", str(tmp_path / "missing.nt"))
+    assert error.value.exit_code == UsageError.exit_code == 2

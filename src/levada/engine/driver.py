@@ -27,7 +27,13 @@ from levada.engine.driving.tempo import Tempo, elapsed, wall
 from levada.engine.driving.totals import Totals
 from levada.engine.isolation import Fails, OtherFaultError, UnsteadyError, guilty
 from levada.engine.placing.settle import tell_beyond
-from levada.engine.planning_ahead import PlanningAhead, Trial
+from levada.engine.planning_ahead import (
+    ALWAYS_LATE,
+    MAX_ATTEMPTS,
+    PlanningAhead,
+    PreemptedError,
+    Trial,
+)
 from levada.engine.requests import Requests
 from levada.engine.since_last_run import (
     StaticStamps,
@@ -120,9 +126,11 @@ class Driver:
         self._requests.restore(once=tempo.once)
         mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), wall()))
         self._last_start, self._awaits, self._held_by = 0.0, "", ""
-        self._idle_epochs = 0  # in a row
+        self._idle_epochs = self._unsteady = (
+            0  # in a row; failures of epochs that did not come again
+        )
         self._ahead = PlanningAhead(lambda: self.loop.wake())
-        self._unsteady = 0  # failures of epochs that did not come again
+        self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
         self._replan_at_stop = False  # a query of the plan has been suspended
         self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
         streams = self._registry.streams
@@ -209,7 +217,7 @@ class Driver:
     @property
     def _catalog(self) -> Catalog:
         """The catalog, once no other thread plans."""
-        self._ahead.wait()
+        self._ahead.preempt()
         return self._own_catalog
 
     @property
@@ -267,7 +275,7 @@ class Driver:
         if self._held_by:
             return None
         now = time.monotonic() * 1000
-        hurries = self._tempo.once or self._full or self.last.behind
+        hurries = self._tempo.once or self._full or self.last.behind or self._is_plan_awaited
         if not hurries and now - self._last_start < self._tempo.interval:
             return None
         intention = self._intend()
@@ -291,7 +299,7 @@ class Driver:
         if not self._ahead.is_busy:
             self._adopt()
         changes: list[Request] = []
-        busy = self._ahead.is_busy
+        busy = self._ahead.has_trial  # also one that has ended since, and is adopted the next time
         if not busy:
             goes_on = self.epochs.plan is not None and not self.last.ended and not self.once
             changes = self._requests.take(self.last, ahead=goes_on)
@@ -302,11 +310,16 @@ class Driver:
             with self._registry.lock:
                 self.publication.follow(self.last, self._registry.standing)
         is_plan_due = self.epochs.plan_is_new and not (self._held_by or self._awaits)
+        self._is_plan_awaited = is_plan_due and (bool(changes) or self._is_plan_awaited)
         if changes and (requests := self._ahead.choose(changes)) and not is_plan_due:
             self._begin_trial(self._requests.trial(requests))
 
     def _begin_trial(self, trial: Trial) -> None:
         """Plans a trial on a thread; at the last attempt no epoch runs meanwhile."""
+        if trial.is_too_late:
+            trial.failure, trial.is_planned = ALWAYS_LATE, True
+            self._conclude(trial)
+            return
         trial.static, trial.plan_before = version_of(self._statics.files), self.last.plan
         self._ahead.begin(trial, partial(self._plan_trial, self.last))
         if trial.is_last_attempt:
@@ -325,10 +338,12 @@ class Driver:
             catalog, static = self._own_catalog, trial.static
             trial.plan = catalog.plan_ahead(queries, trial.dropped, last, static, trial.margin)
 
+        trial.in_catalog = True
         try:
             deeper(plan)
         except BaseException:
             self._own_catalog.restore()
+            trial.in_catalog = False
             raise
 
     def _adopt(self) -> None:
@@ -336,6 +351,18 @@ class Driver:
         trial = self._ahead.take()
         if trial is None:
             return
+        is_preempted = isinstance(trial.failure, PreemptedError)
+        if is_preempted and self._ahead.preempted >= MAX_ATTEMPTS:
+            trial.failure, is_preempted = ALWAYS_LATE, False
+        if not is_preempted:
+            self._conclude(trial)
+        elif trial.in_catalog:  # the requests come again
+            self._catalog.restore()
+
+    def _conclude(self, trial: Trial) -> None:
+        """Does the requests of a trial, refuses them, or begins another trial."""
+        if trial.failure is not None and trial.in_catalog:
+            self._catalog.restore()
         with self._registry.lock:  # the program changes no query between the check and the plan
             again = self._trial_after(trial)
             if again is None:
@@ -355,7 +382,9 @@ class Driver:
             return None
         if trial.edits != self._registry.edits:  # by the program
             self._catalog.restore()
-            return self._requests.trial(trial.requests, attempt=trial.attempt + 1)
+            anew = self._requests.trial(trial.requests, attempt=trial.attempt + 1)
+            anew.seconds = trial.seconds
+            return anew
         lag = self._catalog.lag(self.last)
         same_data = trial.static == version_of(self._statics.files)
         # else members that epochs have had by now would read all static data again
@@ -411,7 +440,7 @@ class Driver:
         """
         registry, epochs = self._registry, self.epochs
         while self._ahead.has_trial:
-            self._ahead.wait()
+            self._ahead.preempt()
             self._adopt()
         with registry.lock:
             self.publication.follow(epochs.last, registry.standing)

@@ -6,7 +6,11 @@ own, while epochs go on with the plan before.
 
 Elements that arrive meanwhile are read without the new queries. So the queries must begin behind
 all that their streams have said when the plan is adopted. If they do not, they are planned again
-with a margin, and the last time no epoch runs until the plan is made.
+with a margin, and the last time no epoch runs until the plan is made. If that would take long, the
+request is refused.
+
+If the loop itself must plan meanwhile (a query is suspended), it preempts the thread, and the
+requests are planned again.
 
 A thread that takes more seconds of CPU than it may is interrupted, and its request is refused.
 While it works, threads hand over Python's lock each 0.1 ms, so an epoch is delayed by little.
@@ -28,7 +32,7 @@ from levada.engine.known import Known
 from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.trees import SMALL_TEXTS, Tree, decode_tree
-from levada.errors import LevadaError
+from levada.errors import LevadaError, UsageError
 from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.requests import Answer, Asking, Request
@@ -41,19 +45,31 @@ MAX_ATTEMPTS = 4
 MAX_PARSING = 4
 """Requests whose texts are parsed at once."""
 MARGIN_MS = 1000
+MAX_PAUSE = 0.25
+"""CPU seconds of planning for which epochs wait at the last attempt."""
+ALWAYS_LATE = UsageError(
+    "The plan of the query was late each time: its streams, or the queries of the engine, change "
+    "faster than it is made.",
+    hint="Send it again, or write a simpler text.",
+)
 
 
 class OutOfTimeError(BaseException):
     """Interrupts planning. No handler of ``Exception`` catches it."""
 
 
+class PreemptedError(OutOfTimeError):
+    """Interrupts planning, since the loop itself must plan. The requests are planned again."""
+
+
 @dataclass
 class Trial:
     """Requests that are planned together, in a copy of the registry after so many ``edits``.
 
-    ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
-    event time by which the queries begin later. ``static``: the version of the static files.
-    ``plan_before``: the last plan version that an epoch has had.
+        ``added`` has the queries, ``refused`` the answers by the ids of requests. ``margin``: ms of
+        event time by which the queries begin later. ``static``: the version of the static files.
+    ``plan_before``: the last plan version that an epoch has had. ``seconds``: of CPU that an
+    attempt has taken. ``in_catalog``: the catalog may have the queries.
     """
 
     requests: Sequence[Request]
@@ -66,6 +82,8 @@ class Trial:
     added: dict[str, list[Registered]] = field(default_factory=dict)
     refused: dict[str, Answer] = field(default_factory=dict)
     is_planned: bool = False
+    in_catalog: bool = False
+    seconds: float = 0.0
     plan: Plan | None = None
     failure: BaseException | None = None
 
@@ -90,6 +108,11 @@ class Trial:
         """Whether epochs wait for the plan."""
         return self.attempt >= MAX_ATTEMPTS
 
+    @property
+    def is_too_late(self) -> bool:
+        """Whether epochs would have to wait for the plan, and for too long."""
+        return self.is_last_attempt and self.seconds > MAX_PAUSE
+
 
 class Work:
     """A thread that is interrupted when it takes too much CPU time; ``wake`` is called at its end.
@@ -100,6 +123,7 @@ class Work:
         self._work, self._wake = work, wake
         self._clock: int | None = None  # of the thread's CPU time
         self.failure: BaseException | None = None
+        self.seconds = 0.0  # of CPU, at the end
         self._thread = threading.Thread(target=self._run, name=f"levada {name}", daemon=True)
         self._thread.start()
 
@@ -110,6 +134,7 @@ class Work:
                 self._work()
             except BaseException as error:
                 self.failure = error
+            self._clock, self.seconds = None, time.thread_time()
         self._wake()
 
     @property
@@ -119,10 +144,19 @@ class Work:
             return True
         with suppress(OSError):  # it ends just now
             if self._clock is not None and time.clock_gettime(self._clock) > MAX_CPU_SECONDS:
-                self._clock, thread = None, ctypes.c_ulong(self._thread.ident or 0)
-                error = ctypes.py_object(OutOfTimeError)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+                self._raise(OutOfTimeError)
         return False
+
+    def _raise(self, error: type[BaseException]) -> None:
+        self._clock, thread = None, ctypes.c_ulong(self._thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(error))
+
+    def preempt(self) -> None:
+        """Ends the thread early, and waits until it has ended; the thread itself does not."""
+        if self._thread is not threading.current_thread():
+            if self._clock is not None:
+                self._raise(PreemptedError)
+            self.wait()
 
     def wait(self) -> None:
         """Waits until the thread has ended; the thread itself does not."""
@@ -142,6 +176,7 @@ class PlanningAhead:
         self._trial: Trial | None = None
         self._parsing: dict[str, Parsing] = {}  # by the ids of requests
         self._large_first = False
+        self.preempted = 0  # trials in a row
 
     def begin(self, trial: Trial, plan: Callable[[Trial], None]) -> None:
         """Plans a trial; ``plan`` makes the plan, or notes why the requests are refused."""
@@ -167,12 +202,21 @@ class PlanningAhead:
         if work is not None:
             work.wait()
 
+    def preempt(self) -> None:
+        """Ends a trial that is being planned early; it has failed with ``PreemptedError``."""
+        work = self._work  # users' threads preempt, too
+        if work is not None:
+            work.preempt()
+
     def take(self) -> Trial | None:
         """The trial that is over, once."""
         trial, self._trial = self._trial, None
         if trial is not None and self._work is not None:
             self._work.wait()
+            trial.seconds = max(trial.seconds, self._work.seconds)
             trial.failure, self._work = self._work.failure, None
+            is_preempted = isinstance(trial.failure, PreemptedError)
+            self.preempted = self.preempted + 1 if is_preempted else 0
         return trial
 
     def choose(self, requests: Sequence[Request]) -> list[Request]:

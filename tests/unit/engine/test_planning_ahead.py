@@ -20,8 +20,9 @@ import pytest
 from awaiting import until
 from levada import Engine
 from levada.cli.talk.ask import ask
-from levada.engine import planning_ahead
+from levada.engine import planning_ahead, requests
 from levada.engine.driver import Driver
+from levada.engine.planning_ahead import PlanningAhead
 from levada.engine.query import Query, all_of
 from levada.engine.requests import LOOK
 from levada.runtime.driver.catalog import Catalog
@@ -318,6 +319,33 @@ def test_a_program_that_changes_the_queries_meanwhile(
         check_values(engine, answer)
 
 
+def test_a_query_that_the_program_registers_during_adoption_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adopt, threads = requests.Requests.adopt, list[threading.Thread]()
+    with started(tmp_path, always=EACH) as (engine, feed):
+
+        def adopt_late(self: requests.Requests, *args: Any) -> Any:
+            if not threads:
+                said = {"name": "of-the-program"}
+                threads.append(threading.Thread(target=engine.register, args=(EACH,), kwargs=said))
+                threads[0].start()
+                threads[0].join(0.1)
+            return adopt(self, *args)
+
+        monkeypatch.setattr(requests.Requests, "adopt", adopt_late)
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        answer = add(tmp_path, EACH)
+        threads[0].join()
+        feed.more(12)
+        until(lambda: read(engine) == 20)
+        assert set(engine.queries()) == {"always", "newcomer", "of-the-program"}
+        engine.stop()
+        check_values(engine, answer)
+        assert values(engine, "of-the-program")
+
+
 def test_to_adopt_a_plan_costs_the_loop_the_same_whatever_the_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,3 +427,80 @@ def test_a_query_is_dropped_in_turn_where_planning_ahead_fails(
         feed.more(8)
         until(lambda: read(engine) == 16)
         assert engine.queries() == ["always"]
+
+
+def test_a_plan_that_is_made_while_the_loop_looks_for_it_is_adopted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_busy, ends_just_now = vars(PlanningAhead)["is_busy"].fget, iter([True])
+
+    def first_is_late(ahead: PlanningAhead) -> bool:
+        return bool(is_busy(ahead) or (ahead.has_trial and next(ends_just_now, False)))
+
+    monkeypatch.setattr(PlanningAhead, "is_busy", property(first_is_late))
+    monkeypatch.setattr(requests, "LOOK", 0)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        answer = add(tmp_path, EACH)
+        feed.more(40)
+        until(lambda: read(engine) == feed.count)
+        engine.stop()
+        check_values(engine, answer)
+
+
+def test_a_slow_plan_that_is_late_each_time_is_refused_and_no_epoch_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning_ahead, "MAX_PAUSE", 0)
+    held = Held(monkeypatch)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        asker = Asker(tmp_path, EACH)
+        for _ in range(planning_ahead.MAX_ATTEMPTS - 1):
+            held.begun.acquire()
+            feed.more(held.margins[-1] // 500 + 9)  # more than the margin
+            until(lambda: read(engine) == feed.count)
+            held.go.release()
+        assert "late each time" in asker.answer().refused
+        assert not held.begun.acquire(blocking=False)
+        held.go.release()
+        answer = add(tmp_path, EACH)
+        feed.more(12)
+        until(lambda: read(engine) == feed.count)
+        engine.stop()
+        check_values(engine, answer)
+
+
+@pytest.mark.parametrize("slow", [1, planning_ahead.MAX_ATTEMPTS])
+def test_the_loop_preempts_planning_when_it_must_plan_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: int
+) -> None:
+    plan_ahead, begun, attempts = Catalog.plan_ahead, threading.Semaphore(0), itertools.count(1)
+
+    def endless(catalog: Catalog, *args: Any) -> Any:
+        plan = plan_ahead(catalog, *args)  # in part
+        if next(attempts) <= slow:
+            begun.release()
+            while True:
+                pass
+        return plan
+
+    monkeypatch.setattr(Catalog, "plan_ahead", endless)
+    with started(tmp_path, always=EACH) as (engine, feed):
+        feed.more(8)
+        until(lambda: read(engine) == 8)
+        asker = Asker(tmp_path, EACH)
+        for i in range(slow):
+            begun.acquire()
+            engine.register(EACH, name=f"p{i}")  # no client can have the loop plan so directly
+        answer = asker.answer()
+        if slow == planning_ahead.MAX_ATTEMPTS:
+            assert "late each time" in answer.refused
+            answer = add(tmp_path, EACH)
+        feed.more(12)
+        until(lambda: read(engine) == 20)
+        engine.stop()
+        check_values(engine, answer)
+        assert all(values(engine, f"p{i}") for i in range(slow))

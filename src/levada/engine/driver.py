@@ -131,17 +131,16 @@ class Driver:
         )
         self._ahead = PlanningAhead(lambda: self.loop.wake())
         self._is_plan_awaited = False  # by requests: an epoch has not had the last plan
-        self._replan_at_stop = False  # a query of the plan has been suspended
         self._collected, self._full = Collected(), False  # full: it may be that there is a backlog
+        self._replan_at_stop = False  # a query of the plan has been suspended
         streams = self._registry.streams
         configs = [streams[n] for n in checkpoint.ordered(streams, self.streams.ledger.left)]
         self._spools.start(once=tempo.once)
         sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
         sourcing.strangers = self.streams.strangers
         self.note = note_of_ended(checkpoint, sourcing, self._registry.queries)
-        self._own_catalog = Catalog(
-            checkpoint, configs, self._statics.replaceable, self._registry.planning
-        )
+        static, planning = self._statics.replaceable, self._registry.planning
+        self._own_catalog = Catalog(checkpoint, configs, static, planning)
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._requests.restore_static()
         self._limits = Limited(tempo.limits, self._requests.limited(tempo.limits))

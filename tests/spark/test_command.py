@@ -180,11 +180,11 @@ def test_a_missing_file_is_a_sentence(folder: Any) -> None:
     (folder / "s.nt").unlink()
     code, said = fails(folder, "--once")
     assert (code, said) == (
-        1,
+        2,
         "levada: The stream http://e/s is not there: no file or directory s.nt.\n",
     )
     code, said = fails(folder, "--once", "--debug")
-    assert code == 1
+    assert code == 2
     assert "Traceback" in said
 
 

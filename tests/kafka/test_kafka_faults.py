@@ -102,7 +102,7 @@ def test_a_fault_at_each_request_of_a_stream_leaves_each_message_once(
         proxy.faults = []
 
 
-@pytest.mark.parametrize("where", ["stream", "output"])
+@pytest.mark.parametrize("where", ["stream", pytest.param("output", marks=pytest.mark.long)])
 def test_a_signal_ends_an_engine_whose_broker_never_answers(
     proxied: tuple[Broker, FaultProxy], tmp_path: Path, where: str
 ) -> None:

@@ -151,7 +151,9 @@ class Spent:
         """
         if frame.n < FEW or not self.limits.made:
             return
-        op, total = ref(_owner(frame["op"])), 0
+        total = 0
+        # rows that are merged for several members have none
+        op = ref(_owner(frame["op"])) if "op" in frame else None
         for column in frame.columns.values():
             owner = _owner(column)
             if id(owner) not in self._columns:

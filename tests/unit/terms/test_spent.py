@@ -98,3 +98,10 @@ def test_texts_are_charged_until_they_are_released() -> None:
     assert [part.node for part in pool.spent.parts_of(pool.tables[0].data, 1000)] == [2]
     pool.release(0, [])
     assert pool.spent.now("made") == 0
+
+
+def test_rows_without_members_are_charged_to_their_operator() -> None:
+    spent = Spent(QueryLimits(made=1 << 20))
+    rows = Frame({"v": np.zeros(1000, np.int64)}, 1000)
+    spent.hold(7, rows)
+    assert spent.by_node("made") == {7: 8000}

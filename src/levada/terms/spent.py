@@ -61,15 +61,42 @@ class Part(NamedTuple):
     """Of the bytes of a column: the operator, the members of its rows, how many bytes."""
 
     node: int
-    op: ref[_Array] | None
+    op: _View | None
     size: int
+
+
+class _View(NamedTuple):
+    """A column as a part of the array that owns its memory, which it does not keep alive."""
+
+    owner: ref[_Array]
+    start: int
+    like: tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]
+
+    @staticmethod
+    def of(column: _Array) -> _View:
+        owner = _owner(column)
+        like = column.shape, column.dtype, column.strides
+        return _View(ref(owner), _start(column, owner), like)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The same for equal views."""
+        return id(self.owner()), self.start
+
+    def __call__(self) -> _Array | None:
+        """The column; None if its memory is gone, or is not in one piece."""
+        owner = self.owner()
+        if owner is None or not owner.flags.c_contiguous:
+            return None
+        shape, dtype, strides = self.like
+        return np.ndarray(shape, dtype, owner.data, self.start, strides)
 
 
 class _Column(ref[_Array]):
     """A column that somebody is charged for."""
 
     __slots__ = ("key", "parts")
-    key: int
+    key: tuple[int, int]
     parts: tuple[Part, ...]
 
 
@@ -119,7 +146,7 @@ class Spent:
         self._sums = {name: _Sum() for name in MESSAGES}
         self._shares: dict[tuple[str, int], Doubles] = {}  # of each member
         self.began = 0.0  # the time up to which seconds are charged
-        self._columns: dict[int, _Column] = {}
+        self._columns: dict[tuple[int, int], _Column] = {}  # by owner and start
 
     def most(self, name: str) -> float:
         """A limit (0: none)."""
@@ -153,12 +180,14 @@ class Spent:
             return
         total = 0
         # rows that are merged for several members have none
-        op = ref(_owner(frame["op"])) if "op" in frame else None
+        op = _View.of(frame["op"]) if "op" in frame else None
         for column in frame.columns.values():
             owner = _owner(column)
-            if id(owner) not in self._columns:
+            # of an array that holds several columns each is charged for itself
+            start = _start(column, owner) if column.dtype != owner.dtype else 0
+            if (id(owner), start) not in self._columns:
                 size = min(column.nbytes, owner.nbytes)
-                self._keep(owner, (Part(node, op, size),))
+                self._keep(owner, (Part(node, op, size),), start)
                 total += size
         self._sums["made"].add(total, node)
         self.check("made")
@@ -171,19 +200,22 @@ class Spent:
         if not self.limits.made:
             return
         self._keep(data, tuple(parts) or (Part(self.turn, None, size),))
-        self._sums["made"].add(sum(part.size for part in self._columns[id(data)].parts), self.turn)
+        self._sums["made"].add(
+            sum(part.size for part in self._columns[id(data), 0].parts), self.turn
+        )
         self.check("made")
 
     def parts_of(self, data: _Array, size: int) -> list[Part]:
         """Who is charged for a table of texts of which so many bytes stay."""
-        column = self._columns.get(id(data))
+        column = self._columns.get((id(data), 0))
         parts = () if column is None else column.parts
         total = sum(part.size for part in parts)
         return [part._replace(size=size * part.size // total) for part in parts if total]
 
-    def _keep(self, owner: _Array, parts: tuple[Part, ...]) -> None:
-        column = self._columns[id(owner)] = _Column(owner, self._drop)
-        column.key, column.parts = id(owner), parts
+    def _keep(self, owner: _Array, parts: tuple[Part, ...], start: int = 0) -> None:
+        key = id(owner), start
+        column = self._columns[key] = _Column(owner, self._drop)
+        column.key, column.parts = key, parts
 
     def _drop(self, column: Any) -> None:
         del self._columns[column.key]
@@ -216,7 +248,7 @@ class Spent:
 
     def _look(self, name: str, more: Sequence[Charge]) -> None:
         """Looks at each query, with ``more`` charges."""
-        charges = [*(self._held() if name == "made" else self._taken(name)), *more]
+        charges = [*(self._live_columns() if name == "made" else self._taken(name)), *more]
         most, own = self.most(name), self._sums[name]
         amount, node, member = self._heaviest(charges, most)
         if amount > most:
@@ -227,14 +259,15 @@ class Spent:
         for node, amount in self._sums[name].of.items():
             yield Charge(node, self._shares.get((name, node)), amount)
 
-    def _held(self) -> Iterator[Charge]:
+    def _live_columns(self) -> Iterator[Charge]:
         """The live columns, once for all with the same members."""
-        sizes: dict[tuple[int, int], list[Any]] = {}
+        sizes: dict[tuple[int, int, int], list[Any]] = {}
         for column in tuple(self._columns.values()):
-            for node, of, size in column.parts:
-                op = of() if of is not None else None
-                sizes.setdefault((node, id(op)), [op, 0])[1] += size
-        for (node, _), (op, size) in sizes.items():
+            for node, view, size in column.parts:
+                op = None if view is None else view()
+                key = (node, -1, 0) if op is None or view is None else (node, *view.key)
+                sizes.setdefault(key, [op, 0])[1] += size
+        for (node, _, _), (op, size) in sizes.items():
             rows = self._shares.get(("texts", node)) if op is None else np.bincount(op)
             yield Charge(node, rows, size)
 
@@ -300,3 +333,8 @@ class Account:
 def nobody() -> Account:
     """An account without limits, for what no operator evaluates."""
     return Spent(QueryLimits(texts=0, cpu=0)).account()
+
+
+def _start(column: _Array, owner: _Array) -> int:
+    """Where a column begins in the array whose memory it is, in bytes."""
+    return int(column.ctypes.data - owner.ctypes.data)

@@ -105,3 +105,28 @@ def test_rows_without_members_are_charged_to_their_operator() -> None:
     rows = Frame({"v": np.zeros(1000, np.int64)}, 1000)
     spent.hold(7, rows)
     assert spent.by_node("made") == {7: 8000}
+
+
+@pytest.mark.parametrize("start", [0, 8, 24])
+def test_columns_that_share_an_array_are_charged_to_their_own_members(start: int) -> None:
+    """As those of a frame that came from another task, which are views of its bytes."""
+    looked: list[Charge] = []
+
+    def heaviest(charges: Sequence[Charge], limit: float) -> tuple[float, int, int]:
+        looked.extend(charges)
+        return limit + 1, 7, 0
+
+    op = np.repeat(np.array([0, 3], np.int64), [10, ROWS - 10])
+    blob = np.zeros(start + 2 * COLUMN, np.uint8)
+    blob[start : start + COLUMN] = op.view(np.uint8)
+    views = [blob[start + i * COLUMN : start + (i + 1) * COLUMN].view(np.int64) for i in (0, 1)]
+    spent = Spent(QueryLimits(made=COLUMN), heaviest=heaviest)
+    with pytest.raises(ExcessError):
+        spent.hold(7, Frame({"op": views[0], "x": views[1]}, ROWS))
+    assert spent.by_node("made") == {7: 2 * COLUMN}
+    ((node, rows, amount),) = looked
+    assert (node, amount) == (7, 2 * COLUMN)
+    assert rows is not None
+    assert rows.tolist() == [10, 0, 0, ROWS - 10]
+    del views, blob
+    looked.clear()

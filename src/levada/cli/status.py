@@ -208,7 +208,7 @@ def show(status: Status) -> RenderableType:
 
 
 def _charges(query: QueryStatus) -> tuple[str, ...]:
-    """What a query has taken: CPU seconds, rows of its operators, bytes of state."""
+    """The charges of a query: CPU seconds, rows of its operators, bytes of state."""
     kept = "-" if query.state_bytes is None else f"{query.state_bytes:,}"
     return f"{query.cpu_seconds:,.2f}", f"{query.rows:,}", kept
 

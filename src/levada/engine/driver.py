@@ -403,7 +403,7 @@ class Driver:
         tell_beyond(self.epochs.placed, plan)
 
     def _intend(self, *, flush: bool = False) -> Intention | None:
-        """What the next epoch will do. Queries on which deciding that fails are suspended first."""
+        """Decides what the next epoch will do. Suspends queries on which that fails."""
         while True:
             try:
                 with cpu_guard():

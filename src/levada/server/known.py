@@ -69,7 +69,7 @@ class Text:
 
 @frozen
 class Now:
-    """What there is. ``plans``: the queries of the newest plan; ``catalog``: its file."""
+    """The queries and streams of a checkpoint. ``plans``: the queries of the newest plan; ``catalog``: its file."""
 
     texts: Mapping[str, Text]
     plans: Mapping[str, QueryPlan]
@@ -99,7 +99,7 @@ class Facts:
             return self._now
 
     def topology(self) -> Topology | None:
-        """What the queries of the newest plan share. Raises ``CheckpointError``."""
+        """The shared operators of the newest plan. Raises ``CheckpointError``."""
         with self._lock:
             self._look()
             if self._topology is None and self._now.catalog is not None:

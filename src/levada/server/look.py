@@ -211,7 +211,7 @@ def _of_engine(found: Status, root: Path) -> Iterator[str]:
 
 
 def _of_queries(queries: Sequence[QueryStatus]) -> Iterator[str]:
-    """What the queries with most CPU time have taken, so many at most."""
+    """The charges of the queries with most CPU time."""
     worst = heapq.nlargest(MAX_CHARGED, queries, key=lambda q: q.cpu_seconds)
     for name, told, field in (
         ("cpu_seconds", "CPU seconds, its part of shared operators too.", "cpu_seconds"),

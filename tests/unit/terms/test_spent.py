@@ -128,5 +128,3 @@ def test_columns_that_share_an_array_are_charged_to_their_own_members(start: int
     assert (node, amount) == (7, 2 * COLUMN)
     assert rows is not None
     assert rows.tolist() == [10, 0, 0, ROWS - 10]
-    del views, blob
-    looked.clear()

@@ -1,4 +1,4 @@
-"""What each query has taken, as a status reports it: CPU seconds, rows, bytes of state.
+"""The charges of each query for a status: CPU seconds, rows, bytes of state.
 
 Operators are charged (``runtime/driver/costs/flows.charges_of``), and queries get their parts when
 somebody asks: an operator's amount is divided equally among its members, and a member's amount
@@ -43,9 +43,9 @@ def charges(root: Path, manifest: Manifest, plan: Plan) -> dict[str, QueryCharge
         kept = _divided(plan, _state_bytes(str(root), manifest))
     return {
         name: QueryCharges(
-            round(_of(seconds, query.node, query.member), 6),
-            round(_of(rows, query.node, query.member)),
-            None if kept is None else round(_of(kept, query.node, query.member)),
+            round(_amount(seconds, query.node, query.member), 6),
+            round(_amount(rows, query.node, query.member)),
+            None if kept is None else round(_amount(kept, query.node, query.member)),
         )
         for name, query in plan.queries.items()
     }
@@ -56,7 +56,7 @@ def _divided(plan: Plan, amounts: Mapping[int, float]) -> Charges:
     return gather_up(plan, own, divided=True)
 
 
-def _of(parts: Charges, node: int, member: int) -> float:
+def _amount(parts: Charges, node: int, member: int) -> float:
     return float(parts[node][member]) if node in parts else 0.0
 
 

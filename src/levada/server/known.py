@@ -69,7 +69,9 @@ class Text:
 
 @frozen
 class Now:
-    """The queries and streams of a checkpoint. ``plans``: the queries of the newest plan; ``catalog``: its file."""
+    """The queries and streams of a checkpoint. ``plans``: the queries of the newest plan;
+    ``catalog``: its file.
+    """
 
     texts: Mapping[str, Text]
     plans: Mapping[str, QueryPlan]

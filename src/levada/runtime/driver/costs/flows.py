@@ -24,8 +24,8 @@ def tell_counts(manifest: Manifest, last: Manifest, done: Sequence[Done], plan: 
 
 
 def charges_of(last: Manifest, done: Sequence[Done], plan: Plan) -> dict[int, tuple[float, int]]:
-    """The charges of operators after an epoch. Cost: linear in the operators with rows in it, and at
-    most ``MOST`` others.
+    """The charges of operators after an epoch. Cost: linear in the operators with rows in it,
+    and at most ``MOST`` others.
     """
     found = {node: charge for node, charge in last.charges.items() if node in plan.nodes}
     for told in done:

@@ -175,7 +175,7 @@ class Driver:
         held.callback(self._note.close)
         held.callback(self._heart.stop)
         self._heart.start()
-        held.callback(self._ahead.wait)
+        held.callback(self._ahead.preempt)
         held.callback(self.loop.stop)
         self.loop.start()
         watchdog = Watchdog(self._note, self.loop, self._end)
@@ -316,7 +316,7 @@ class Driver:
     def _begin_trial(self, trial: Trial) -> None:
         """Plans a trial on a thread; at the last attempt no epoch runs meanwhile."""
         if trial.is_too_late:
-            trial.failure, trial.is_planned = ALWAYS_LATE, True
+            trial.failure = ALWAYS_LATE
             self._conclude(trial)
             return
         trial.static, trial.plan_before = version_of(self._statics.files), self.last.plan

@@ -18,7 +18,6 @@ While it works, threads hand over Python's lock each 0.1 ms, so an epoch is dela
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import time
@@ -33,6 +32,7 @@ from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.trees import SMALL_TEXTS, Tree, decode_tree
 from levada.errors import LevadaError, UsageError
+from levada.model.interrupt import Interrupt
 from levada.plan.sealed.plan import Plan
 from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.requests import Answer, Asking, Request
@@ -121,20 +121,27 @@ class Work:
 
     def __init__(self, work: Callable[[], None], wake: Callable[[], None], name: str) -> None:
         self._work, self._wake = work, wake
-        self._clock: int | None = None  # of the thread's CPU time
-        self.failure: BaseException | None = None
+        self.failure: BaseException | None = PreemptedError()
         self.seconds = 0.0  # of CPU, at the end
+        self._interrupt: Interrupt | None = None  # once the thread has begun
         self._thread = threading.Thread(target=self._run, name=f"levada {name}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         with _frequent_switches():
-            try:
-                self._clock = time.pthread_getcpuclockid(threading.get_ident())
-                self._work()
-            except BaseException as error:
-                self.failure = error
-            self._clock, self.seconds = None, time.thread_time()
+            interrupt = Interrupt(OutOfTimeError)
+            try:  # not ``suppress``: an interrupt may arrive as that is left
+                try:
+                    self._interrupt = interrupt
+                    self._work()
+                    self.failure = None
+                except BaseException as error:
+                    self.failure = error
+            except OutOfTimeError:  # while another error is noted
+                pass
+            with suppress(OutOfTimeError):
+                interrupt.end()
+            self.seconds = time.thread_time()
         self._wake()
 
     @property
@@ -143,19 +150,17 @@ class Work:
         if not self._thread.is_alive():
             return True
         with suppress(OSError):  # it ends just now
-            if self._clock is not None and time.clock_gettime(self._clock) > MAX_CPU_SECONDS:
-                self._raise(OutOfTimeError)
+            if self._interrupt is not None and self._interrupt.cpu_seconds() > MAX_CPU_SECONDS:
+                self._interrupt.interrupt(OutOfTimeError)
         return False
-
-    def _raise(self, error: type[BaseException]) -> None:
-        self._clock, thread = None, ctypes.c_ulong(self._thread.ident or 0)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(error))
 
     def preempt(self) -> None:
         """Ends the thread early, and waits until it has ended; the thread itself does not."""
         if self._thread is not threading.current_thread():
-            if self._clock is not None:
-                self._raise(PreemptedError)
+            while self._interrupt is None and self._thread.is_alive():  # it begins just now
+                time.sleep(0)
+            if self._interrupt is not None:
+                self._interrupt.interrupt(PreemptedError)
             self.wait()
 
     def wait(self) -> None:

@@ -10,16 +10,15 @@ Cost: some microseconds a guard.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 
 from levada.errors import UsageError
+from levada.model.interrupt import Interrupt
 
 CPU_SECONDS = 120.0
 VARIABLE = "LEVADA_WATCHDOG"
@@ -53,19 +52,7 @@ class CpuTimeError(Exception):
         return f"It took more than {cpu_limit():g} CPU seconds ({VARIABLE}) and did not end"
 
 
-@dataclass(eq=False)
-class _Guarded:
-    """Work of a thread: the ``clock`` of its CPU time, and ``until`` when it may go on. It ends or
-    is interrupted, whichever takes the ``turn`` first.
-    """
-
-    clock: int
-    until: float
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    interrupted: bool = False
-
-
-_guarded: dict[int, _Guarded] = {}  # by thread
+_guarded: dict[int, tuple[Interrupt, float]] = {}  # by thread, with its limit
 _enabled = False
 
 
@@ -86,17 +73,14 @@ def cpu_guard(works: int = 0) -> Iterator[None]:
     if not _enabled or thread in _guarded:
         yield
         return
-    clock = time.pthread_getcpuclockid(thread)
-    until = time.clock_gettime(clock) + cpu_limit() * (1 + works / 1000)
-    own = _guarded[thread] = _Guarded(clock, until)
+    interrupt = Interrupt(CpuTimeError)
+    until = interrupt.cpu_seconds() + cpu_limit() * (1 + works / 1000)
+    _guarded[thread] = interrupt, until
     try:
         yield
     finally:
         _guarded.pop(thread, None)
-        if not own.turn.acquire(blocking=False):
-            while not own.interrupted:
-                time.sleep(0)
-            _raise_in(thread, None)
+        interrupt.end()
 
 
 def _watch() -> None:
@@ -107,15 +91,7 @@ def _watch() -> None:
         if stall is not None:
             stall.put_off()
         time.sleep(min(LOOK, cpu_limit() / 4))
-        for thread, own in list(_guarded.items()):
+        for thread, (interrupt, until) in list(_guarded.items()):
             with suppress(OSError):  # it has ended
-                if time.clock_gettime(own.clock) > own.until and own.turn.acquire(blocking=False):
+                if interrupt.cpu_seconds() > until and interrupt.interrupt(CpuTimeError):
                     _guarded.pop(thread, None)
-                    _raise_in(thread, CpuTimeError)
-                    own.interrupted = True
-
-
-def _raise_in(thread: int, error: type[Exception] | None) -> None:
-    """Raises an error in a thread at its next instruction; None: not any more."""
-    raised = ctypes.py_object() if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)

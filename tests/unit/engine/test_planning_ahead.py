@@ -7,6 +7,7 @@ from __future__ import annotations
 import cProfile
 import itertools
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -504,3 +505,23 @@ def test_the_loop_preempts_planning_when_it_must_plan_itself(
         engine.stop()
         check_values(engine, answer)
         assert all(values(engine, f"p{i}") for i in range(slow))
+
+
+def test_work_that_is_interrupted_as_it_ends_is_done_or_preempted() -> None:
+    """In no case is it taken for done when it is not, or does the error reach another thread."""
+    interval, done, uncaught = sys.getswitchinterval(), list[int](), list[Any]()
+    before, threading.excepthook = threading.excepthook, uncaught.append
+    try:
+        for i in range(500):
+            work = planning_ahead.Work(
+                lambda i=i: done.append(i + sum(range(i))), lambda: None, "test"
+            )
+            work.preempt()
+            assert work.is_over
+            assert (work.failure is None) == (len(done) == 1), i
+            assert work.failure is None or isinstance(work.failure, planning_ahead.PreemptedError)
+            done.clear()
+    finally:
+        threading.excepthook = before
+    assert not uncaught
+    assert sys.getswitchinterval() == interval

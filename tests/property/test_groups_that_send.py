@@ -49,8 +49,9 @@ def in_one(epoch: int, table: GroupTable) -> GroupTable | None:
 
 
 def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
-    """The rows from group to group by the node that got them, but for partial aggregates, which are
-    as many as there are tasks that have some. Only of these may it not be known who has sent them.
+    """The rows from group to group by the node that got them, but for rows that a task may fold
+    before it sends them: those are as many as there are tasks. Only of these may it not be known
+    which group has sent them.
     """
     told: list[Block] = []
     plans: list[Plan] = []
@@ -72,9 +73,13 @@ def sent(case: Case, dealing: Dealing, rows: int, groups: int) -> Edges:
     ):
         run_moved(case, dealing, [(10_000, None)], {}, epoch_rows=rows)
     (plan,) = plans
+    edges = [(c.node, c.edge.exchange) for node in plan.nodes.values() for c in node.consumers]
+    of_one_group = {node for node, slots in edges if slots == ()}
     found: Edges = Counter()
     for b in told:
-        folded = b.node >= 0 and isinstance(plan.nodes[b.node].step, s.Panes)
+        folded = b.node in of_one_group or (
+            b.node >= 0 and isinstance(plan.nodes[b.node].step, s.Panes)
+        )
         if b.sources is None:
             assert folded or not b.sender[0].isdigit(), "a row knows its group"
         elif not folded:

@@ -251,7 +251,14 @@ class StageTask:
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
         dead = max(
-            [MIN, *(int(f[col.END].max()) for f in chain(*self.partials.values()) if is_folded(f))]
+            [
+                MIN,
+                *(
+                    int(f[col.END].max(initial=MIN))
+                    for f in chain(*self.partials.values())
+                    if is_folded(f)
+                ),
+            ]
         )
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]
@@ -273,7 +280,7 @@ class StageTask:
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:
         """Keeps the texts that a node has made for rows with event times, while these can count."""
         made = node.step.makes(len(node.layout.slots))
-        if not len(made) or node.layout.report:
+        if not len(made) or node.layout.report or not frame.n:
             return
         if pairs := list(text_identities(frame, node.layout, made)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())

@@ -8,6 +8,7 @@
     │   ├── UnknownNameError        an unknown prefix, stream, graph, function, column
     │   └── QueryFailureError       code of Levada fails on the text
     ├── SourceError           a stream or static file that cannot be read                exit 1
+    │   ├── MissingError            the path of a stream names nothing               exit 2
     │   ├── FileFault               one file of a stream: it is a dead letter, the run goes on
     │   ├── AwayError               a broker that does not answer: it is waited for
     │   └── LostError               offsets that are gone before they were read

@@ -133,7 +133,8 @@ class Installer(Steps):
         typed = tuple([v in op.typed for v in op.variables]) if op.typed else ()
         width = len(op.variables)
         # which facets an expression reads follows from which of its constants are numbers
-        numbers = tuple([isinstance(c, Literal) and is_number(c) for c in member.constants])
+        constants = () if isinstance(step, s.Match) else member.constants
+        numbers = tuple([isinstance(c, Literal) and is_number(c) for c in constants])
         key = (step, op.stage, read, width, typed, op.weighted, op.windows is None, numbers)
         return common.form(key, once, keeps=isinstance(step, s.Arrange)), member
 

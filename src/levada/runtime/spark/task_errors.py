@@ -24,6 +24,7 @@ _FIELDS: dict[type[Exception], tuple[str, ...]] = {
     errors.UnsupportedError: (),
     errors.QueryFailureError: (),
     errors.SourceError: (),
+    errors.MissingError: (),
     errors.FileFault: ("other",),
     errors.AwayError: (),
     errors.LostError: (),

@@ -74,11 +74,11 @@ def _forms(common: Common, shape: Shape) -> _Forms | None:
         return None
     once, width = leaf.step.static, len(leaf.layout.slots)
     at = edge.slots
-    below = common.form((leaf.step, leaf.stage, (), width, (), False, False), once)
+    below = common.form((leaf.step, leaf.stage, (), width, (), False, False, ()), once)
     keys = tuple([at[key] for key in step.keys])
     by = None if edge.exchange is None else tuple([at[i] for i in edge.exchange])
     every = tuple(range(width))
     whole = replace(of_stream or step, keys=keys, kept=every)
     read = ((below, (), (), by),)
-    form = common.form((whole, shape.stage, read, width, (), False, False), once, keeps=True)
+    form = common.form((whole, shape.stage, read, width, (), False, False, ()), once, keeps=True)
     return below, form, tuple([at[key] for key in step.kept])

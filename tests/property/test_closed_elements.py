@@ -175,10 +175,10 @@ def test_a_broken_promise_is_found_within_one_epoch(tmp_path: Path) -> None:
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nq", element="graph", closed="element")
         engine.register(QUERY)
-        engine.start(once=True)
         with pytest.warns(
             UserWarning, match=r"the subject <a:s> is at byte 0 of .*s.nq and again at byte 28 of"
         ):
+            engine.start(once=True)
             engine.await_end()
 
 

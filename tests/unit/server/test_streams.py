@@ -193,9 +193,9 @@ def test_killed_before_an_epoch_has_it(tmp_path: Path) -> None:
     with killed(root, "100000h") as client:
         assert client.put("/streams/obs").status_code == 200
         assert client.delete("/streams/other").status_code == 200
-        assert client.post("/streams/obs", content=line(8)).status_code == 202
+        assert client.post("/streams/obs", content=line(8) + line(12)).status_code == 202
     with running(tmp_path) as engine:
         assert (engine.streams(), engine.queries()) == (["obs"], ["hot"])
         until_engine(engine, lambda: "obs" in engine._records())
-        until_engine(engine, lambda: engine._records()["obs"].elements == 3)
+        until_engine(engine, lambda: engine._records()["obs"].elements == 4)
         until_engine(engine, lambda: engine.status().queries[0].results > 0)

@@ -196,8 +196,8 @@ def test_a_broken_promise_leaves_queries_of_other_streams(tmp_path: Path) -> Non
             )
         engine.register(QUERY, name="broken")
         sound = engine.register(QUERY.replace(S, "http://e/t"), name="sound")
-        engine.start(once=True)
         with pytest.warns(UserWarning, match="The query broken is suspended"):
+            engine.start(once=True)
             engine.await_end()
         assert len(list(sound.results())) == 2
     assert list(read_status(tmp_path / "ck").suspended) == ["broken"]

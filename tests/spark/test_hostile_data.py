@@ -35,8 +35,8 @@ def test_hostile_subjects_and_files_run_nothing(tmp_path: Path, spark: Any, numb
             "http://e/s", tmp_path / "in", format="nt", element="subject", closed="element"
         )
         engine.register(QUERY, name="q")
-        engine.start(once=True)
         with pytest.warns(UserWarning, match="is not closed by element") as warned:
+            engine.start(once=True)
             engine.await_end()
     assert any(subject in str(each.message) for each in warned)
     assert not (tmp_path / "ran").exists()

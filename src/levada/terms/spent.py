@@ -30,8 +30,9 @@ from levada.model import limits
 from levada.model.arrays import Bools, Doubles, Ints, Longs
 from levada.model.frame import Frame
 from levada.model.limits import ELEMENTS, QueryLimits
+from levada.model.sizes import register
 
-FEW = 256
+FEW = register(f"{__name__}.FEW", 256)
 TICK = 0.01  # s
 STEP = 1 / 16
 """Of a limit: queries are not looked at more often than the sum grows by so much."""

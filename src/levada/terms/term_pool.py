@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
+from levada.model.sizes import register
 from levada.terms.identity import identify
 from levada.terms.spent import Part, Spent
 from levada.terms.table import Terms
 
-_REPEATED = 4
+_REPEATED = register(f"{__name__}._REPEATED", 4)
 """Of how many rows each text is, so that it is kept once and its rows are views of it."""
 
 

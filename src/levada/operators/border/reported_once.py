@@ -26,6 +26,7 @@ from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
 from levada.model.limits import QueryLimits
 from levada.model.segments import place_in_segment, starts_segment
+from levada.model.sizes import register
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env
 from levada.operators.excess import most_of
@@ -38,7 +39,7 @@ from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.shares import Shares
 from levada.terms.term_pool import Pool
 
-CLASSES = 62
+CLASSES = register(f"{__name__}.CLASSES", 62)
 """So many members that read the same rows are told apart by bits."""
 
 

@@ -24,12 +24,14 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.model.arrays import Bools, Bytes, Doubles, Longs, Words
+from levada.model.sizes import register
 from levada.model.term import Kind, Term
 from levada.operators.expressions import printing
 from levada.operators.expressions.scalar.literals import facets, term_of
 
 Identify = Callable[[pl.Series], tuple[Words, Words]]
-FEW = 256  # texts; finding the distinct ones takes about a millisecond however few there are
+# texts; finding the distinct ones takes about a millisecond however few there are
+FEW = register(f"{__name__}.FEW", 256)
 
 
 @dataclass(eq=False)

@@ -29,6 +29,7 @@ from levada.errors import ExcessError
 from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
+from levada.model.sizes import register
 from levada.model.time import MAX
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows
@@ -49,7 +50,8 @@ from levada.windows.state.runs import Horizons, Run, arranged, living, rows_of
 Node = PlanNode[s.AdaptiveJoin]
 Order = tuple[int, ...]
 LATER = 100  # epochs until a form that needed too much may be chosen again
-PARTS = 8  # so many theta may be made at once of what is kept, where memory is bounded
+# so many theta may be made at once of what is kept, where memory is bounded
+PARTS = register(f"{__name__}.PARTS", 8)
 _NO_KEYS = {name: np.empty(0, np.uint64) for name in (col.KEY, col.CHECK)}
 
 

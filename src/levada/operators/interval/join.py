@@ -25,6 +25,7 @@ from levada.frozen import frozen
 from levada.kernels.keyed.probe import pairs_of_some
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
+from levada.model.sizes import register
 from levada.model.time import MAX, Times, WindowKind
 from levada.operators.env import Env, Inputs
 from levada.operators.interval.divide import own
@@ -44,7 +45,8 @@ from levada.windows.state import runs, settled
 from levada.windows.state.moved.wanted import Wanted
 from levada.windows.state.pieces import State
 
-PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
+# probe rows at a time: what keeps a run's directory and the output in cache
+PIECE = register(f"{__name__}.PIECE", 32_768)
 
 
 @frozen

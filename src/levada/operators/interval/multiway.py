@@ -28,6 +28,7 @@ from levada.model import columns as col
 from levada.model.arrays import Doubles, Ints, Longs, Words
 from levada.model.frame import Column, Frame, concat
 from levada.model.limits import QueryLimits
+from levada.model.sizes import register
 from levada.model.time import Times
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows, too_many
@@ -42,9 +43,10 @@ from levada.windows.intervals import exact, quarter
 from levada.windows.state import runs
 from levada.windows.state.runs import Run
 
-PART = 1 << 18  # combinations in one piece
-PROBES = 1 << 14  # probe rows at a time
-FEW_PROBES = 256  # that are tried first: how many rows there are for one shows by them
+PART = register(f"{__name__}.PART", 1 << 18)  # combinations in one piece
+PROBES = register(f"{__name__}.PROBES", 1 << 14)  # probe rows at a time
+# that are tried first: how many rows there are for one shows by them
+FEW_PROBES = register(f"{__name__}.FEW_PROBES", 256)
 Rows = npt.NDArray[np.intp]
 Node = PlanNode[s.MultiwayJoin] | PlanNode[s.LinkedJoin]
 

@@ -20,6 +20,7 @@ from levada.frozen import frozen
 from levada.model import columns as col
 from levada.model.arrays import Doubles, Longs, Words
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.model.time import Times
 from levada.operators.env import Env, Inputs
 from levada.operators.interval.occur import as_set, pick
@@ -32,8 +33,8 @@ from levada.windows.state import runs
 from levada.windows.state.moved.wanted import Wanted
 from levada.windows.state.runs import Run
 
-SAMPLE = 128  # new rows of an input that are looked at
-MOST = 1 << 18  # pairs that are looked at, at most
+SAMPLE = register(f"{__name__}.SAMPLE", 128)  # new rows of an input that are looked at
+MOST = register(f"{__name__}.MOST", 1 << 18)  # pairs that are looked at, at most
 
 
 class Few(NamedTuple):

@@ -24,6 +24,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.frame import Column, Frame, concat
 from levada.model.segments import ends_segment, place_in_segment, ranges, starts_segment
+from levada.model.sizes import register
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.sequences import Sequences, in_sequences
@@ -34,7 +35,7 @@ from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
-MOST_PAIRS = 1_000_000
+MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
 """Of one piece of the result, but for those of one row."""
 
 

@@ -17,6 +17,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.expression import Call, Expression, Var, variables
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.operators.expressions import truth
 from levada.operators.rows.compute import PIECE, scope
 from levada.operators.rows.wanting import Finder, Turns
@@ -112,5 +113,5 @@ class Asking(NamedTuple):
         np.bitwise_or.at(found, row[true], self.bits[own[true]])
 
 
-_PAIRS = 1 << 21
+_PAIRS = register(f"{__name__}._PAIRS", 1 << 21)
 """Pairs that are found at once, at most, but for those of a few rows."""

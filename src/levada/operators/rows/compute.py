@@ -22,6 +22,7 @@ from levada.model import columns as col
 from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.model.frame import Frame, concat
 from levada.model.segments import ranges
+from levada.model.sizes import register
 from levada.model.term import Kind, Term
 from levada.model.time import TIMELESS
 from levada.operators.env import Env, Inputs
@@ -79,7 +80,7 @@ def _computed(node: PlanNode[s.Extend], frame: Frame, pool: Pool) -> Frame:
     return Frame(made, frame.n)
 
 
-PIECE = 1 << 16
+PIECE = register(f"{__name__}.PIECE", 1 << 16)
 """Rows for which texts are made at once: so many that a call for a piece of them costs nothing."""
 
 

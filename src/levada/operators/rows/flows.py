@@ -13,10 +13,11 @@ import numpy as np
 from levada.frozen import frozen
 from levada.model.arrays import Longs
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 
-MOST = 256
+MOST = register(f"{__name__}.MOST", 256)
 """Members, those with most rows, that are told."""
 
 

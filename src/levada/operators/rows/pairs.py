@@ -16,6 +16,7 @@ import numpy.typing as npt
 from levada.errors import ExcessError
 from levada.frozen import frozen
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.model.time import MAX
 from levada.operators.env import Env
 from levada.operators.excess import most_rows, too_many
@@ -24,7 +25,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.joins import is_arranged
 from levada.plan.sealed.plan import PlanNode
 
-MOST_PAIRS = 1_000_000  # of one piece of the result
+MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)  # of one piece of the result
 Rows = npt.NDArray[np.intp]
 
 

@@ -28,6 +28,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame
 from levada.model.limits import QueryLimits
+from levada.model.sizes import register
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.operators.excess import most_of
 from levada.operators.rows.asking import Asking
@@ -39,7 +40,7 @@ from levada.plan.sealed.shares import Shares, longest
 from levada.terms.term_pool import Pool
 from levada.windows import numbers
 
-CLASSES = 48
+CLASSES = register(f"{__name__}.CLASSES", 48)
 Relaxed = s.Join | s.Occur | s.RelaxedStream | s.RelaxedStatic
 Windows = tuple[Window, ...]
 

@@ -20,6 +20,7 @@ from levada.model import columns as col
 from levada.model.arrays import Ints, Words
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.model.term import Kind
 from levada.operators.expressions.values import Column
 from levada.operators.rows.edges import value
@@ -47,7 +48,7 @@ def by_value(values: Column, seed: int, identify: Callable[[pl.Series], Identity
     return x, y
 
 
-_REPEATED = 256
+_REPEATED = register(f"{__name__}._REPEATED", 256)
 """Rows, from which on it is looked whether values repeat: where they do not that is 2 % more."""
 
 

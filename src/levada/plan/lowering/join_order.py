@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from levada.frozen import frozen
 from levada.model.expression import Expression, Var, variables
+from levada.model.sizes import register
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import filter_, join
 from levada.plan.physical.operators import Op
@@ -34,7 +35,7 @@ Cost = tuple[bool, int, int]
 Tree = int | tuple["Tree", "Tree"]
 """In which order parts are joined: a part by its place, or two such trees, left and right."""
 
-MANY = 24
+MANY = register(f"{__name__}.MANY", 24, least=2)
 """Parts, of which the order is chosen; of more it is that of the query by itself."""
 
 

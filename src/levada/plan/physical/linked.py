@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from levada.model.sizes import register
 from levada.plan.physical import operators as p
 from levada.plan.physical.build import occur
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL, Exchange, connected, place
 
-MOST = 6
+MOST = register(f"{__name__}.MOST", 6, least=2)
 """Parts of one step."""
 
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from levada.model.sizes import register
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 
 _JOINS = (p.Join, p.MultiwayJoin)
 
 
-MOST = 6
+MOST = register(f"{__name__}.MOST", 6, least=2)
 """Inputs of a join whose form is chosen while it runs: figures are kept of their sets."""
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from levada.model.sizes import register
 from levada.model.term import Term
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.relaxed.terms import picked
 
 # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
-MOST_COUNTED = 256
+MOST_COUNTED = register(f"{__name__}.MOST_COUNTED", 256)
 
 
 def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from levada.frozen import frozen
 from levada.model.arrays import Doubles, Ints, Longs
 from levada.model.query import Form, Output, TriplePattern, WindowOn
+from levada.model.sizes import register
 from levada.model.time import MAX, Window
 from levada.plan.sealed.changed.layered import Layered
 from levada.plan.sealed.layout import Layout
@@ -45,7 +46,7 @@ At = tuple[int, int]
 """A node and a member of it."""
 Charges = dict[int, Doubles]
 """An amount for each member, by node."""
-FULL = 2048
+FULL = register(f"{__name__}.FULL", 2048)
 """Places of a node that takes no new members in a version to come."""
 _STREAMS, _UNTIL, _FORM = map(attrgetter, ("streams", "until", "form"))
 _FORMERS = attrgetter("manner.formers")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from levada.model.sizes import register
 from levada.plan.sealed.joins import GIVEN, MADE, PICKED, Pick
 from levada.plan.sealed.plan import At, QueryPlan
 from levada.plan.sealed.steps import Report
@@ -22,7 +23,7 @@ from levada.plan.topology.members import CatalogNode
 
 HIGH, LOW = 2.0, 1.5
 DEAR = "more would meet in vain in the join of others than sharing saves, as measured"
-LEAST = 1000
+LEAST = register(f"{__name__}.LEAST", 1000)
 """Pairs, below which nothing is said."""
 
 

@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from levada.model.arrays import Bools
+from levada.model.sizes import register
 from levada.plan.sealed.members.growing import Growing
 from levada.plan.sealed.members.table import MemberTable
 from levada.plan.sealed.plan import FULL
 from levada.plan.sealed.shapes import Member, Shape
 
-EMPTY = 512  # empty places that are not worth a new node
+EMPTY = register(f"{__name__}.EMPTY", 512)  # empty places that are not worth a new node
 SHARE = 4  # nor so many for each living member
 
 

@@ -28,6 +28,7 @@ import msgspec
 from levada.kernels.text.ntriples_text import ENGINE
 from levada.model.names import is_derived
 from levada.model.query import Form
+from levada.model.sizes import register
 from levada.model.term import Blank
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, QueryPlan
@@ -39,7 +40,8 @@ from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.runtime.task.results import of_stage
 from levada.sources.reference import MadeReference
 
-EACH = 4_096  # solutions, some 5 ms: what another task has to be worth (``task_count.TASK``)
+# solutions, some 5 ms: what another task has to be worth (``task_count.TASK``)
+EACH = register(f"{__name__}.EACH", 4_096)
 
 
 def state(stream: str, plan: Plan, last: Manifest) -> StreamState:

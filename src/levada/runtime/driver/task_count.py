@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from levada.model.sizes import register
 from levada.placement.replicas.epoch_time import Load, alone, apart, over
 from levada.runtime.context import Done
 from levada.runtime.driver.costs.admission import Affine
@@ -36,13 +37,15 @@ from levada.sources.reference import AnyReference, MadeReference, Reference
 from levada.streams.formats import LINES
 
 # bytes of references per intake task at most, read one after the other
-BUNDLE = 64 << 20
-SMALL = 100_000  # elements: one task, as long as nothing is known
-SMALL_BYTES = 16 << 20
+BUNDLE = register(f"{__name__}.BUNDLE", 64 << 20)
+SMALL = register(f"{__name__}.SMALL", 100_000)  # elements: one task, as long as nothing is known
+SMALL_BYTES = register(f"{__name__}.SMALL_BYTES", 16 << 20)
 MOST_BYTES = 512 << 20  # what one task is ever given
-CALLS = 16  # of the stage function (partitions times stages); with more, jobs are always spread
+# of the stage function (partitions times stages); with more, jobs are always spread
+CALLS = register(f"{__name__}.CALLS", 16)
 MOST = 10**9  # elements, where nothing bounds them
-LIGHT = 1_000  # elements, of these formats; the work of more outweighs a task's cost
+# elements, of these formats; the work of more outweighs a task's cost
+LIGHT = register(f"{__name__}.LIGHT", 1_000)
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
 HERE, ONE, SPREAD = "here", "one", "spread"
 TASK = 5.0  # ms that another task that reads has to be worth

@@ -35,21 +35,22 @@ from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.runtime.context import Counted, Done, column_of, text_of
 from levada.runtime.graph.task_graph import name_of
 from levada.runtime.slicing import FINEST
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
 
-MOST_NODES = 64
+MOST_NODES = register(f"{__name__}.MOST_NODES", 64)
 """That a task counts apart; rows for others are counted as those of ``OTHERS``."""
 OTHERS, CHECKS, JOINS = -1, -2, -3
 """Nodes that are none: all further ones together; what closed elements are checked by; all joins
 in which groups may be divided.
 """
-MOST_FILES = 16
+MOST_FILES = register(f"{__name__}.MOST_FILES", 16)
 """Of a slice, before they become one."""
-LITTLE = 64 << 10
+LITTLE = register(f"{__name__}.LITTLE", 64 << 10)
 """Bytes that a manifest has before they are added up, and become a file if that does not halve
 them.
 """

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from levada.errors import unreadable
+from levada.model.sizes import register
 from levada.model.time import MIN
 from levada.runtime.context import Done
 from levada.runtime.graph.task_graph import OUTPUT, name_of
@@ -32,7 +33,7 @@ from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import write_sealed
 
 FOLDER = "graph"
-LITTLE = 8 << 10
+LITTLE = register(f"{__name__}.LITTLE", 8 << 10)
 """Bytes that a manifest has; what is more is a file."""
 FROM, AT = "from", "at"
 """In the head of a blob: the sender's name, and the executor at which it ran."""

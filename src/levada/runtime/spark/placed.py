@@ -21,12 +21,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from levada.frozen import frozen
+from levada.model.sizes import register
 from levada.runtime.places import NOWHERE, Places
 from levada.runtime.spark.carrier import location
 
 JavaObject = Any  # what py4j gives
 MARK = b"."
-MOST_MADE = 64  # sources of marks that are kept
+MOST_MADE = register(f"{__name__}.MOST_MADE", 64)  # sources of marks that are kept
 
 
 @frozen

@@ -36,6 +36,7 @@ from levada.frozen import frozen
 from levada.model.checked import ALTERED
 from levada.model.files import MODES, set_mode, sync_folder
 from levada.model.names import is_derived
+from levada.model.sizes import register
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.plan import Plan
@@ -63,8 +64,9 @@ from levada.sinks.atomic import make_folders
 
 FORMAT = 24
 LACKS = "No command brings it over: what it holds is laid out otherwise."
-SWEEP = 256  # epochs between two looks for what attempts have left of which nobody knows
-CHAIN = 128  # versions of the plan after one that is written whole
+# epochs between two looks for what attempts have left of which nobody knows
+SWEEP = register(f"{__name__}.SWEEP", 256)
+CHAIN = register(f"{__name__}.CHAIN", 128)  # versions of the plan after one that is written whole
 SHARE = 2  # a chain is at most so many times smaller than that
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states

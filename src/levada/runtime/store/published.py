@@ -37,6 +37,7 @@ from levada.model.counts import parse_count
 from levada.model.durations import parse_duration
 from levada.model.files import create, sync_folder
 from levada.model.limits import SIZES
+from levada.model.sizes import register
 from levada.model.time import MAX, TIMELESS
 from levada.plan.sealed.plan import Plan
 from levada.prepared import prepared
@@ -45,7 +46,7 @@ from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.manifest import Manifest, read_manifest
 
 FILE = "published.log"
-FEW = 1000  # lines of what is gone that do no harm
+FEW = register(f"{__name__}.FEW", 1000)  # lines of what is gone that do no harm
 _HASH = 16
 WAY = "run once without outputs and --keep: that gives up the results that were kept"
 

@@ -26,6 +26,7 @@ import xxhash
 from levada.errors import unreadable
 from levada.model.checked import ALTERED
 from levada.model.files import file_mode, sync_folder
+from levada.model.sizes import register
 from levada.runtime.store.durable import make_folder, unwritable
 
 Position = dict[str, Any]
@@ -34,7 +35,7 @@ Entry = dict[str, Any]
 KEYS = ("files", "rows", "fingerprints", "lives")
 """What a position says of each file."""
 MARK = "log"
-FEW = 32
+FEW = register(f"{__name__}.FEW", 32)
 """How many files that are not read from stay in a position."""
 
 

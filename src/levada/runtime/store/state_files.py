@@ -25,13 +25,16 @@ from levada.errors import DamagedError, unreadable
 from levada.model.checked import MARKED, OTHER, mark, unpack_checked
 from levada.model.files import file_mode
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.remote.host_copies import host_copies
 from levada.runtime.store.sealed import seal
 
-VECTOR = 512  # buffers a call
-UNUSED = 16  # epochs after which a process closes a partition's files that it has not used
-MOST_OPEN = 1024  # partitions of which a process holds files open
+VECTOR = register(f"{__name__}.VECTOR", 512)  # buffers a call
+# epochs after which a process closes a partition's files that it has not used
+UNUSED = register(f"{__name__}.UNUSED", 16)
+# partitions of which a process holds files open
+MOST_OPEN = register(f"{__name__}.MOST_OPEN", 1024)
 SUFFIX = 8  # digits by which names of attempts differ; as many follow from the content
 
 

@@ -20,6 +20,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Words
 from levada.model.frame import Column, Frame, concat, pack
 from levada.model.segments import starts_segment
+from levada.model.sizes import register
 from levada.model.term import Kind
 from levada.operators.border.in_cells import shown
 from levada.operators.border.picking import NO_ROWS, Picking
@@ -49,7 +50,8 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
 NOBODY = frozenset[int]()
-MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
+# consumers per row from which thresholds are sorted rather than expanded
+MANY = register(f"{__name__}.MANY", 16)
 
 
 class Exchange:

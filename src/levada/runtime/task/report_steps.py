@@ -20,6 +20,7 @@ import numpy.typing as npt
 from levada.frozen import frozen
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
+from levada.model.sizes import register
 from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border import report, standing
 from levada.operators.border.calendar import Calendar
@@ -33,7 +34,7 @@ from levada.windows.state.pieces import State
 Inputs = dict[tuple[int, int], list[Frame]]  # rows by node and input
 Partials = dict[int, list[Frame]]  # by node
 
-MOST_PAIRS = 1_000_000
+MOST_PAIRS = register(f"{__name__}.MOST_PAIRS", 1_000_000)
 """How many pairs of a row and a report a step has at most, but for those of one report."""
 
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from levada.kernels.keyed.order import in_order
 from levada.model.frame import Frame, concat
+from levada.model.sizes import register
 from levada.model.time import MAX
 from levada.windows.state.pieces import Piece, State, due_together
 
-MOST_ROWS = 1 << 20
+MOST_ROWS = register(f"{__name__}.MOST_ROWS", 1 << 20)
 """A piece with so many rows is put together with no other."""
 
 

@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.model.time import MAX, Times, distinct, in_sorted
 from levada.windows.element_times import Seen, alike, as_sums, below, fresh_of, handed_on
 from levada.windows.state.pieces import Piece, State, due_together
 
-FEW = 64
+FEW = register(f"{__name__}.FEW", 64)
 """So many rows are one piece."""
 
 

@@ -23,6 +23,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.checked import CheckedFrames, Some, checked_parts
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.windows.state.group_sets import decode, encode
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
@@ -38,7 +39,7 @@ has none takes it from one of them.
 """
 AGAIN = "+"
 """In a key, of rows that are kept under another key as well, by which they count."""
-LARGE = 4
+LARGE = register(f"{__name__}.LARGE", 4, least=2)
 """What part of theta a piece has that gets a file of its own."""
 
 

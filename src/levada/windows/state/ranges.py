@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from levada.model.arrays import Bools, Words
+from levada.model.sizes import register
 
 DEEPEST = 40
-HOT = 32
+HOT = register(f"{__name__}.HOT", 32)
 """A half with all but one of so many parts is hot."""
-ALONE = 6
+ALONE = register(f"{__name__}.ALONE", 6)
 """After so many bits that part nothing there is one key, in all likelihood."""
 _BITS = 64
 

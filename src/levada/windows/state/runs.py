@@ -28,6 +28,7 @@ from levada.kernels.keyed.probe import Buckets
 from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
+from levada.model.sizes import register
 from levada.model.time import MIN
 from levada.windows.state.cancel import uncancelled
 from levada.windows.state.moved.wanted import Wanted, met
@@ -50,14 +51,14 @@ __all__ = [
     "Horizons", "Run", "add_lasting", "arranged", "as_one", "before", "insert", "keyed", "live",
     "living", "open_", "put", "rows_of", "together",
 ]  # fmt: skip
-OPEN_EPOCHS = 8
-MERGE = 4
-MOST_RUNS = 12
-WORTH = 16
+OPEN_EPOCHS = register(f"{__name__}.OPEN_EPOCHS", 8)
+MERGE = register(f"{__name__}.MERGE", 4, least=2)
+MOST_RUNS = register(f"{__name__}.MOST_RUNS", 12, least=2)
+WORTH = register(f"{__name__}.WORTH", 16)
 """Rows that may be put together, for one that is new, while runs are not twice too many; and that
 the open run may have for one that comes.
 """
-LITTLE = 4096
+LITTLE = register(f"{__name__}.LITTLE", 4096)
 """Rows of an open run that are written anew for any that come."""
 
 

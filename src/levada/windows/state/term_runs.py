@@ -23,16 +23,18 @@ import numpy as np
 
 from levada.model.arrays import Words
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.model.time import MAX
 from levada.terms.table import Terms
 from levada.windows.state.pieces import TERMS, Piece, State
 
 KEY = TERMS
-OPEN_EPOCHS = 8
-MERGE = 4
-MOST_TABLES = 32  # more are there only where those of several partitions have come together
+OPEN_EPOCHS = register(f"{__name__}.OPEN_EPOCHS", 8)
+MERGE = register(f"{__name__}.MERGE", 4, least=2)
+# more are there only where those of several partitions have come together
+MOST_TABLES = register(f"{__name__}.MOST_TABLES", 32, least=2)
 ID_BYTES = 24  # of a term, beside its text
-FEW = 4096  # terms that are not worth the look
+FEW = register(f"{__name__}.FEW", 4096)  # terms that are not worth the look
 _LEFT = 1 << 20  # the level of a table of what was left: it merges with no other
 _IDENTITY = re.compile(r"(a[0-9]+\.)?x([0-9]*)")
 

@@ -25,6 +25,7 @@ import numpy as np
 from levada.kernels.keyed.keyed import combine, mix
 from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
+from levada.model.sizes import register
 from levada.operators.env import Env, Inputs
 from levada.operators.excess import most_rows, too_many
 from levada.operators.interval.linked.arranged import Arranged, Node, Way, arranged_of, keep
@@ -42,7 +43,8 @@ from levada.operators.interval.multiway import (
     together,
 )
 
-SAMPLE = 128  # new rows of an input that go ahead, and what is found for them
+# new rows of an input that go ahead, and what is found for them
+SAMPLE = register(f"{__name__}.SAMPLE", 128)
 
 
 class Leg(NamedTuple):

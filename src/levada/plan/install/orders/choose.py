@@ -17,11 +17,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from levada.frozen import frozen
+from levada.model.sizes import register
 from levada.plan.install.orders.costs import Costs, cuts_of, mask_of
 from levada.plan.install.orders.keys import Keyed
 from levada.plan.lowering.join_order import Tree
 
-MOST = 8
+MOST = register(f"{__name__}.MOST", 8, least=2)
 LESS = 0.95
 
 

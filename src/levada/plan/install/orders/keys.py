@@ -22,6 +22,7 @@ from math import factorial, prod
 
 from levada.frozen import frozen
 from levada.model.expression import Expression, show, variables
+from levada.model.sizes import register
 from levada.plan.install.common import Key
 from levada.plan.install.edges import look_through
 from levada.plan.install.install import Installer
@@ -30,7 +31,7 @@ from levada.plan.lowering.join_order import Conjunction, Tree
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.shares import LOOSE, loosened
 
-ORDERS = 24
+ORDERS = register(f"{__name__}.ORDERS", 24)
 """So many orders of parts that are alike are tried."""
 _NAME = re.compile(r"\?([\w.]+)")
 

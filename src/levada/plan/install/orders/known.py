@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.frozen import frozen
+from levada.model.sizes import register
 from levada.plan.install.common import Key
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.choose import MOST, Chosen, Seen, choose
@@ -28,7 +29,7 @@ from levada.plan.sealed.plan import At
 
 Forced = Callable[[str, int, Conjunction], Sequence[Tree]]
 """The units of a query's conjunction, by its number."""
-FEW = 256
+FEW = register(f"{__name__}.FEW", 256)
 """Sub-joins that are kept unasked; conjunctions that are looked at together."""
 LARGE = 3
 """Parts of the sub-joins that are looked for in conjunctions of more than ``MOST`` parts."""

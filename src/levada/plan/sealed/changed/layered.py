@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, ValuesView
 from typing import Any, Generic, TypeVar
 
+from levada.model.sizes import register
+
 V = TypeVar("V")
 K = TypeVar("K", bound=Hashable)
-FEW = 64  # entries that are copied unasked
+FEW = register(f"{__name__}.FEW", 64)  # entries that are copied unasked
 SHARE = 16
 
 

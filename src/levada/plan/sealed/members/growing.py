@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from levada.model.arrays import Bools
+from levada.model.sizes import register
 from levada.plan.sealed.members.table import MemberTable, fields_of, member_of, table_of
 from levada.plan.sealed.shapes import Member
 
 _START = 8  # slots
-_FEW = 16  # members that are kept as they are: to plan one query takes some 4 % less time so
+# members that are kept as they are: to plan one query takes some 4 % less time so
+_FEW = register(f"{__name__}._FEW", 16)
 
 
 class Growing:

@@ -16,6 +16,7 @@ import numpy as np
 
 from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
+from levada.model.sizes import register
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Order
@@ -23,7 +24,7 @@ from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.plan.sealed.window_table import WindowTable
 
-_WINDOWS = 8
+_WINDOWS = register(f"{__name__}._WINDOWS", 8)
 """So many windows at most where slices are kept by conditions: their cells are added up for each
 window, and beyond that each member's panes cost less.
 """

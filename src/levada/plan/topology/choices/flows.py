@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from levada.model.sizes import register
 from levada.plan.sealed.plan import At
 
-LEAST = 1000
+LEAST = register(f"{__name__}.LEAST", 1000)
 """Elements, below which nothing is said."""
 
 

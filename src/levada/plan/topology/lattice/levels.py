@@ -36,6 +36,7 @@ from operator import and_
 
 from levada.frozen import frozen
 from levada.model.names import shown
+from levada.model.sizes import register
 from levada.model.term import Literal
 from levada.model.time import WindowKind
 from levada.plan.install.common import Key
@@ -44,7 +45,7 @@ from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.physical.operators import Op
 from levada.plan.topology.why_not import parts, unnamed
 
-MOST = 5
+MOST = register(f"{__name__}.MOST", 5)
 """So many of what stands below one are shown as text."""
 ALL, EACH = "all rows", "each in its own windows"
 

@@ -20,15 +20,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from levada.model.sizes import register
 from levada.plan.sealed.plan import At, QueryPlan
 from levada.plan.sealed.shapes import Member
 from levada.plan.topology.switches.instant import behind
 from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology
 
-AT_ONCE = 64
+AT_ONCE = register(f"{__name__}.AT_ONCE", 64)
 """Queries that are looked at between two epochs."""
-KNOWN = 4096
+KNOWN = register(f"{__name__}.KNOWN", 4096)
 
 _Alike = tuple[int, Member, tuple["_Alike", ...]]
 

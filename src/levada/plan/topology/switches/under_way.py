@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from levada.algebra.nodes import Query
 from levada.frozen import frozen
+from levada.model.sizes import register
 from levada.plan.install.batch import Batch
 from levada.plan.install.install import Installer
 from levada.plan.install.orders.known import Followed
@@ -31,7 +32,7 @@ from levada.plan.topology.switches.instant import behind
 from levada.plan.topology.switches.switch import Switch
 from levada.plan.topology.topology import Topology
 
-MOST_OF_A_QUERY = 64
+MOST_OF_A_QUERY = register(f"{__name__}.MOST_OF_A_QUERY", 64)
 """Switches that one query may have: each is told to who reads results of long ago."""
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from levada.model.sizes import register
 from levada.operators.rows.flows import MOST, Joining
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Done
 from levada.runtime.driver.costs.met import forms_of, of_late
 from levada.runtime.store.manifest import Manifest, StreamRecord
 
-LONG = 1 << 17
+LONG = register(f"{__name__}.LONG", 1 << 17)
 """Elements, from which on counts are halved."""
 
 

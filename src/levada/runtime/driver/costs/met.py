@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from levada.model.sizes import register
 from levada.plan.sealed.joins import CHANGED, MADE
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Done
 from levada.runtime.store.manifest import Manifest
 
-MOST = 256
+MOST = register(f"{__name__}.MOST", 256)
 """Joins, those with most pairs, that are told."""
-LONG = 1 << 20
+LONG = register(f"{__name__}.LONG", 1 << 20)
 """Pairs, from which on counts are halved."""
 
 

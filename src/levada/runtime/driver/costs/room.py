@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from levada.errors import EngineError, ManyReportsError, OverMemoryError
 from levada.model.limits import Memory
+from levada.model.sizes import register
 from levada.runtime.context import Done
 from levada.runtime.driver.limit import Limit
 from levada.sources.reference import AnyReference
@@ -25,7 +26,7 @@ FILLED = 0.75
 GROWTH = 2
 START = 500
 """Bytes that tasks are thought to hold for an element, before it is known."""
-FEW = 64
+FEW = register(f"{__name__}.FEW", 64)
 """Elements: where so few are too many it is not for their number."""
 
 TooLarge = ManyReportsError | OverMemoryError

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from levada.algebra.nodes import Query
+from levada.model.sizes import register
 from levada.model.time import MIN
 from levada.plan.install.orders.known import FEW as MOST_KNOWN
 from levada.plan.topology.switches.again import stand_again
@@ -36,7 +37,7 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs.starts import start_of
 from levada.runtime.store.manifest import Manifest
 
-MOST = 16
+MOST = register(f"{__name__}.MOST", 16)
 ROW = "it is a row of a table"
 
 FEW = 8

@@ -21,6 +21,7 @@ import numpy as np
 
 from levada.intake.loaded import Loaded, together
 from levada.intake.static_files import StaticFile
+from levada.model.sizes import register
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, Done, encode, load_setup
 from levada.runtime.driver.loading.imprints import Imprints
@@ -31,8 +32,8 @@ from levada.runtime.task.intake import Payload
 from levada.runtime.task.static.reader import StaticPart
 from levada.runtime.task.static.static_rows import parts, readings, to_read
 
-LARGE = 48 << 20  # bytes from which on files are read apart
-PIECE = 32 << 20
+LARGE = register(f"{__name__}.LARGE", 48 << 20)  # bytes from which on files are read apart
+PIECE = register(f"{__name__}.PIECE", 32 << 20)
 FUNCTIONS = (
     "levada.runtime.task.static.gather_static:gather",
     "levada.runtime.task.static.gather_static:settle",

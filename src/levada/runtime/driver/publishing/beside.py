@@ -15,11 +15,12 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
+from levada.model.sizes import register
 from levada.runtime.store.manifest import Manifest
 
-LEAST = 128 << 10
+LEAST = register(f"{__name__}.LEAST", 128 << 10)
 """Bytes of segments from which on a publication goes beside: some 3,000 rows, 10 ms."""
-A_QUERY = 4 << 10
+A_QUERY = register(f"{__name__}.A_QUERY", 4 << 10)
 """What a query with results counts beyond its bytes: its file, which goes to the disk."""
 
 

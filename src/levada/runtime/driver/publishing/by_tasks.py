@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from levada.model.sizes import register
 from levada.runtime.late import runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.store.checkpoint import Checkpoint
@@ -19,7 +20,7 @@ from levada.runtime.task.writing.files import FUNCTIONS, Writing, Written, mark_
 from levada.sinks import Sink
 from levada.sinks.files import FileSink
 
-MUCH = 4 << 20  # bytes of segments, some 100,000 rows
+MUCH = register(f"{__name__}.MUCH", 4 << 20)  # bytes of segments, some 100,000 rows
 TASKS = 8  # at most: each reads all rows of the operators that its queries are of
 _unseen: set[Path] = set()
 

@@ -30,6 +30,7 @@ from levada.errors import EvaluationError
 from levada.frozen import frozen
 from levada.model.cpu_guard import cpu_guard
 from levada.model.files import file_mode
+from levada.model.sizes import register
 from levada.model.time import distinct
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.publishing.beside import is_worth
@@ -52,7 +53,8 @@ from levada.sinks.files import FileSink
 from levada.sinks.letters import Letter, LetterFiles
 from levada.sinks.stdout import StdoutSink
 
-SWEEP = 1024  # epochs between two looks for what attempts have left, where there is an index
+# epochs between two looks for what attempts have left, where there is an index
+SWEEP = register(f"{__name__}.SWEEP", 1024)
 
 
 @frozen

@@ -27,13 +27,14 @@ from pathlib import Path
 
 from levada.errors import CheckpointError
 from levada.frozen import frozen
+from levada.model.sizes import register
 from levada.runtime.context import Done
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.names.inventory import Inventory, names_of, write_inventory
 
-FEW = 1024
+FEW = register(f"{__name__}.FEW", 1024)
 """Names that stand in a manifest."""
-SHARE = 4
+SHARE = register(f"{__name__}.SHARE", 4)
 """What part of all names may have changed since an inventory."""
 BEFORE, BESIDE = "before", "beside"
 """Who needs files, beside "STAGE.PARTITION": whoever it is, as a driver begins; the manifest."""

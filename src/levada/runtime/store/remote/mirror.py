@@ -28,6 +28,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from levada.errors import CheckpointError, DamagedError
+from levada.model.sizes import register
 from levada.runtime.store.durable import HIDDEN, replace_file, unwritable
 from levada.runtime.store.remote.objects import AbsentError, Objects
 from levada.runtime.store.remote.packs import Packs, Piece, digest_of
@@ -40,7 +41,7 @@ APART = frozenset({"lock", "pulse", "engine.json", MARK})
 _APART = frozenset({"standby", "requests", "tails"})
 _FIXED = frozenset({"state", "results", "side", "graph", "plans", "static"})
 """Folders of which a name has one content for ever."""
-SWEPT = 16  # commits between two deletions
+SWEPT = register(f"{__name__}.SWEPT", 16)  # commits between two deletions
 COMMITS, DATA = "commits", "data"
 Needed = Callable[[], Set[str]]
 """Names of files of the folder."""

@@ -22,11 +22,13 @@ import msgspec
 import xxhash
 
 from levada.errors import DamagedError, unreadable
+from levada.model.sizes import register
 from levada.runtime.store.durable import replace_file, unwritable
 from levada.runtime.store.remote.objects import Objects
 from levada.sinks.atomic import make_folders
 
-LARGE = 16 << 20  # bytes from which a file is an object of its own, and of which one is full
+# bytes from which a file is an object of its own, and of which one is full
+LARGE = register(f"{__name__}.LARGE", 16 << 20)
 BLOCK = 8 << 20
 Sign = tuple[int, int, int]
 """A file's number, size and time of change."""

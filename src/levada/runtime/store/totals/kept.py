@@ -26,12 +26,13 @@ import numpy as np
 from levada.errors import CheckpointError
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame
+from levada.model.sizes import register
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.reported import NONE, Reported, living, moved, names_of, together
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
 
-FEW = 1024
+FEW = register(f"{__name__}.FEW", 1024)
 """Queries whose totals stand in a manifest."""
 FOLDER, NAME = "state", "totals"
 

@@ -27,12 +27,13 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Longs, Words
 from levada.model.frame import Column, Frame
 from levada.model.segments import ranges
+from levada.model.sizes import register
 from levada.windows.state.pieces import Piece, State
 from levada.windows.state.run import Run, arranged, open_, range_of
 
-FEW = 4096
+FEW = register(f"{__name__}.FEW", 4096)
 """Rows up to which a run is opened in whole."""
-MANY = 16
+MANY = register(f"{__name__}.MANY", 16)
 """It is, too, where it has less than so many rows for a key that is looked up."""
 MOSTLY, SAMPLE = 0.5, 1024
 """And where this part of its rows, by so many in its middle, is of the groups."""

@@ -131,7 +131,7 @@ REGEXES = [
     ('"abc" "b" "k"', "-"),
     ('"a\\nb" "a.b"', "false"),
     ('"a\\nb" "a.b" "s"', "true"),
-    ('"a\\rb" "a.b"', "true"),
+    ('"a\\rb" "a.b"', "false"),
     ('"a\\nb" "^b"', "false"),
     ('"a\\nb" "^b$" "m"', "true"),
     ('"a\\n" "a$"', "false"),

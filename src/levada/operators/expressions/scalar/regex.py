@@ -2,9 +2,9 @@
 
 The flags are s, m, i, x and q. Patterns run on Polars' engine, an automaton: a text costs time by
 its length times the pattern's, whatever the two are. What it cannot say (a back-reference, a
-pattern that is too large for it, ``^`` with the flag m in a text that ends with a newline) runs on
-an engine that tries one way after the other, for ``MOST_SECONDS`` a text at most: then that text is
-an error. What all texts of an operator take there is counted (``Account``).
+pattern that is too large for it, ``^`` and ``$`` with the flag m in a text that ends with a
+newline) runs on an engine that tries one way after the other, for ``MOST_SECONDS`` a text at most:
+then that text is an error. What all texts of an operator take there is counted (``Account``).
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ _REFERENCE = re.compile(r"\\([\\$])|\$([0-9]+)|([\\$])")
 
 @frozen
 class Regex:
-    """A valid pattern. ``linear``: how Polars' engine has it, or None; ``starts_lines``: whether
-    that says something else of a text that ends with a newline.
+    """A valid pattern. ``linear``: how Polars' engine has it, or None; ``has_line_anchors``:
+    whether that means something else in a text that ends with a newline.
     """
 
     linear: str | None
-    starts_lines: bool
+    has_line_anchors: bool
     tried: str
-    options: re.RegexFlag
     groups: int
     literal: bool
 
@@ -95,14 +94,14 @@ class Regex:
         self, texts: pl.Series, done: pl.Series, again: Callable[[Regex, pl.Series], pl.Series]
     ) -> pl.Series:
         """The values of the texts that end with a newline from the other engine, if need be."""
-        if not self.starts_lines:
+        if not self.has_line_anchors:
             return done
-        other = Regex(None, False, self.tried, self.options, self.groups, self.literal)
+        other = Regex(None, False, self.tried, self.groups, self.literal)
         rows = texts.str.ends_with("\n").fill_null(False).arg_true()
         return done.scatter(rows, again(other, texts.gather(rows))) if len(rows) else done
 
     def _each(self, texts: pl.Series, of: _Try, account: Account | None) -> pl.Series:
-        pattern, own = _tried(self.tried, self.options), account or nobody()
+        pattern, own = _tried(self.tried), account or nobody()
         return pl.Series(
             [None if t is None else _in_time(of, pattern, t, own) for t in texts.to_list()]
         )
@@ -122,9 +121,9 @@ def _in_time(
 
 
 @lru_cache(maxsize=1024)
-def _tried(translated: str, options: re.RegexFlag) -> tries.Pattern[str]:
+def _tried(translated: str) -> tries.Pattern[str]:
     try:
-        return tries.compile(translated, int(options & ~re.NOFLAG), cache_pattern=False)
+        return tries.compile(translated, tries.VERSION1, cache_pattern=False)
     except (tries.error, OverflowError, RecursionError) as error:
         raise ExpressionError("an invalid regular expression") from error
 
@@ -146,16 +145,17 @@ def _sub(pattern: tries.Pattern[str], template: Sequence[str | int], text: str) 
 @lru_cache(maxsize=1024)
 def compile_(pattern: str, flags: str) -> Regex:
     """An XPath pattern and its flags; an error if one of them is not valid."""
-    translated, options = syntax.backtracking(pattern, flags), syntax.options_of(flags)
-    try:
-        groups = re.compile(translated, options).groups
-        linear = syntax.linear(translated, options)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ExpressionError("an invalid regular expression") from error
-    if linear is not None and not _runs(linear):
-        linear = None
-    starts_lines = syntax.LINE_START in translated and linear is not None
-    return Regex(linear, starts_lines, translated, options, groups, "q" in flags)
+    made = syntax.translate(pattern, flags)
+    linear = made.text if made.is_regular and _runs(made.text) else None
+    if (linear is None or made.has_line_anchors) and made.size > syntax.MAX_SIZE:
+        raise ExpressionError("a regular expression that is too large")
+    tried = made.text
+    for anchor in (syntax.LINE_START, syntax.LINE_END):
+        tried = tried.replace(anchor, rf"(?:{anchor}(?<!\n\Z))")
+    if linear is None:
+        _tried(tried)  # which is an error if it is not valid there, either
+    has_line_anchors = made.has_line_anchors and linear is not None
+    return Regex(linear, has_line_anchors, tried, made.groups, "q" in flags)
 
 
 def _runs(linear: str) -> bool:
@@ -188,8 +188,7 @@ def _group(digits: str, groups: int) -> list[str | int]:
     """``$12`` is group 12, or group 1 and a 2 if there are fewer; a group that does not exist is
     empty.
     """
-    length = len(digits)
-    while length > 1 and int(digits[:length]) > groups:
-        length -= 1
-    number = int(digits[:length])
+    number, length = int(digits[0]), 1
+    while length < len(digits) and 10 * number + int(digits[length]) <= groups:
+        number, length = 10 * number + int(digits[length]), length + 1
     return ([number] if number <= groups else []) + [digits[length:]]

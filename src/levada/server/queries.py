@@ -127,9 +127,9 @@ async def _put(request: Request, own: Served, asked: Asked) -> Response:
     with owners.adding(token, name, own.facts.now().texts, limits_of(request)):
         replaced = name if there is not None else ""
         wish = Wish(new_id(), [_asking(asked, request)], replaced, only=only_of(token))
-        answer = await _tell(request, wish, asked)
+        answer, warned = await _tell(request, wish, asked)
         made = await _until(own, asked)
-    said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results"}
+    said = {"name": name, "told": answer.told, "results": f"{_place(name)}/results", **warned}
     tag = {"ETag": made.etag} if made is not None else {}
     return Json(said, 200 if there else 201, headers={"Location": _place(name), **tag})
 
@@ -162,7 +162,7 @@ async def _delete(request: Request, own: Served, name: str) -> Response:
         _check_match(name, there, match)
     token = token_of(request)
     Owners(own.settings.root, own.coming).check_own(token, name)
-    answer = await _tell(request, Wish(new_id(), drop=name, only=only_of(token)))
+    answer, _ = await _tell(request, Wish(new_id(), drop=name, only=only_of(token)))
     await _until(own, None, name)
     return Json({"name": name, "told": answer.told})
 
@@ -213,24 +213,27 @@ def _asking(asked: Asked, request: Request) -> Asking:
     return Asking(asked.name, asked.text, asked.dialect, words, limits=limits, owner=token.name)
 
 
-async def _tell(request: Request, wish: Wish, asked: Asked | None = None) -> Answer:
-    """What the engine answers; it is asked when the text may be planned, so that a mistake has its
-    place. Raises ``Problem``, ``EngineError``.
+async def _tell(
+    request: Request, wish: Wish, asked: Asked | None = None
+) -> tuple[Answer, dict[str, Any]]:
+    """What the engine answers, and the warnings about the text; it is asked when the text may be
+    planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
     """
     own = served(request)
     if own.settings.read_only:
         raise Problem(
             403, "This server is read-only.", hint="levada serve --checkpoint DIR is not."
         )
+    warned: dict[str, Any] = {}
     if asked is not None:
-        checked = await run_check(request, _task("plan", asked, request))
-        tree = b64decode(checked["tree"])
+        warned = await run_check(request, _task("plan", asked, request))
+        tree = b64decode(warned.pop("tree"))
         wish = replace(wish, add=[replace(each, tree=tree) for each in wish.add])
     async with slot_of(request, own.asking):
         answer = await off_loop(lambda: ask(own.settings.root, wish, pause))
     if answer.refused:
         raise RefusedError(answer)
-    return answer
+    return answer, warned
 
 
 def pause() -> None:

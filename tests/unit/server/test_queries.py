@@ -39,6 +39,20 @@ def test_a_query_is_put_once(client: httpx.Client, run: Run) -> None:
     assert client.delete("/queries/warm").status_code == 404
 
 
+def test_put_query_answers_with_warnings_of_the_text(client: httpx.Client) -> None:
+    where, end = WARM.rindex("WHERE"), "GROUP BY ?s HAVING (?n > 1)"
+    windows = WARM[WARM.index("FROM") : where]
+    head = WARM[: WARM.index("SELECT")] + "SELECT ?s (COUNT(*) AS ?n) " + windows
+    text = head + "WHERE { WINDOW :w { ?s ?p ?o } } " + end
+    made = client.put("/queries/many", content=text, headers=SPARQL)
+    assert made.status_code == 201, made.text
+    assert made.json()["more"] == 0
+    (warning,) = made.json()["warnings"]
+    assert warning["message"] == "?n stands in HAVING, and nothing binds it there."
+    assert warning["hint"].startswith("SELECT computes ?n after HAVING")
+    assert client.put("/queries/warm", content=WARM, headers=SPARQL).json()["warnings"] == []
+
+
 def test_a_text_that_is_looked_at_takes_no_word(client: httpx.Client) -> None:
     """Nor does a query that has been dropped: ``:s`` is the stream of whoever says so first."""
     other = TEXT.replace(":s", "<http://other/s>")

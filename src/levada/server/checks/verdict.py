@@ -16,7 +16,7 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import Prepared, prepare
 from levada.engine.trees import SMALL_TEXTS, encode_tree
-from levada.errors import QueryError, UnsupportedError, UsageError
+from levada.errors import QueryError, QueryFailureError, UnsupportedError, UsageError
 from levada.plan.lowering.show import show_operators
 from levada.server.guard.weight import check_weight, nodes
 from levada.server.problems import place_of
@@ -63,8 +63,21 @@ def answer(task: Task, known: Callable[[], Known]) -> Any:
     query = _prepared(task, known())
     if task.kind == "plan":
         _ = query.physical
-        return {"tree": b64encode(_encoded(query)).decode()}
+        return {"tree": b64encode(_encoded(query)).decode(), **_warned(query)}
     return STAGES[task.kind](query)
+
+
+def _warned(query: Prepared) -> dict[str, Any]:
+    """The first warnings of a query, and how many more there are."""
+    try:
+        found = query.warnings
+    except QueryFailureError:  # the query itself may do
+        found = ()
+    warned = [
+        {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
+        for w in found[:MAX_SHOWN]
+    ]
+    return {"warnings": warned, "more": len(found) - len(warned)}
 
 
 def _encoded(query: Prepared) -> bytes:
@@ -83,21 +96,14 @@ def _prepared(task: Task, known: Known) -> Prepared:
 
 
 def _verdict(task: Task, known: Known) -> dict[str, Any]:
-    """The errors (one at the most: the first) and first warnings of a text; ``more``: how many
-    warnings follow.
-    """
+    """The errors (one at the most: the first) and first warnings of a text."""
     try:
         query = _prepared(task, known)
         _ = query.physical
         algebra = query.algebra
         windows = [f"{on.stream} {on.window.describe()}" for on in algebra.windows]
         said = {"form": algebra.form.name, "output": str(algebra.output), "windows": windows}
-        warned = [
-            {"message": w.message, "line": w.span.line, "column": w.span.column, "hint": w.hint}
-            for w in query.warnings[:MAX_SHOWN]
-        ]
-        told = {"errors": [], "warnings": warned, "more": len(query.warnings) - len(warned)}
-        return {"ok": True, "dialect": query.asked.spoken, **said, **told}
+        return {"ok": True, "dialect": query.asked.spoken, **said, "errors": [], **_warned(query)}
     except QueryError as error:
         if isinstance(error.__cause__, MemoryError):
             raise

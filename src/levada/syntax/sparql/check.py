@@ -42,8 +42,8 @@ class _Checker:
         self._labels: dict[str, int] = {}
         self._patterns = 0
 
-    def _fail(self, message: str, span: Span) -> None:
-        raise QuerySyntaxError(message, span=span, text=self._text)
+    def _fail(self, message: str, span: Span, hint: str = "") -> None:
+        raise QuerySyntaxError(message, span=span, text=self._text, hint=hint)
 
     # --- one query level
 
@@ -103,7 +103,9 @@ class _Checker:
                         f"The variable ?{variable.name} is neither a key of "
                         "GROUP BY nor within an aggregate."
                     )
-                    self._fail(message, variable.span)
+                    named = item.variable.name if item.expression is not None else ""
+                    hint = f"Write GROUP BY (.. AS ?{named}), and SELECT ?{named}."
+                    self._fail(message, variable.span, hint if named in known else "")
             known.add(item.variable.name)
 
     # --- patterns
@@ -174,8 +176,12 @@ class _Checker:
     def _no_aggregate(self, expressions: Iterable[ast.Expression], clause: str) -> None:
         for expression in expressions:
             for aggregate in aggregates([expression]):
+                having = "Write HAVING behind WHERE and GROUP BY, or compute"
+                words = having if clause == "FILTER" else "Compute"
                 self._fail(
-                    f"The aggregate {aggregate.name} cannot stand in {clause}.", aggregate.span
+                    f"The aggregate {aggregate.name} cannot stand in {clause}.",
+                    aggregate.span,
+                    f"{words} it by SELECT in a sub-query.",
                 )
             self._expression(expression)
 

@@ -2,7 +2,8 @@
 value in any solution, whatever the data are.
 
 A FILTER sees its own group; in an OPTIONAL also what stands before it, in an EXISTS also the outer
-group. BIND sees what stands before it. Cost: linear in the tree.
+group. BIND sees what stands before it. What SELECT computes is seen by what follows in SELECT and
+by ORDER BY, not within aggregates (18.2.4). Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -11,9 +12,21 @@ from collections.abc import Iterable, Iterator
 
 from levada.errors import near
 from levada.syntax.sparql import ast
-from levada.syntax.sparql.scope import in_scope, operands, visible
+from levada.syntax.sparql.scope import aggregates, in_scope, operands, visible
 from levada.translation.warnings.warning import MAX_SHOWN, QueryWarning
 
+_LATER = "SELECT computes ?{0} after "
+_ADVICE = {
+    "GROUP BY": "GROUP BY: write GROUP BY (.. AS ?{0}), and SELECT ?{0}.",
+    "HAVING": "HAVING: write its expression there in place of ?{0}.",
+    "SELECT": "that: put (.. AS ?{0}) first, or into a sub-query.",
+    "ORDER BY": "the aggregates: compute it in a sub-query.",
+}
+_ADVICE_IN_WHERE = "WHERE: write BIND(.. AS ?{0}) in WHERE, and SELECT ?{0}."
+_ADVICE_ON_AGGREGATE = (
+    "WHERE: write HAVING with its expression in place of ?{0} behind WHERE and GROUP BY, or "
+    "compute it in a sub-query."
+)
 Names = frozenset[str]
 _NONE: Names = frozenset()
 
@@ -36,11 +49,15 @@ def unbound(unit: ast.QueryUnit) -> list[QueryWarning]:
 
 
 class _Walk:
-    """``asked``: the variables without a value, with their places, clauses, and what was there."""
+    """``asked``: the variables without a value, with their places, clauses, what was there, and a
+    hint if SELECT computes the variable later.
+    """
 
     def __init__(self) -> None:
-        self.asked: dict[str, tuple[ast.Var, str, Names]] = {}
+        self.asked: dict[str, tuple[ast.Var, str, Names, str]] = {}
         self._bound: set[str] = set()  # anywhere in the query
+        self._aliases: dict[str, ast.Expression] = {}  # what SELECT computes at this level
+        self._rows = _NONE  # what aggregates of this level see
 
     def place(self, name: str) -> tuple[int, int]:
         """Where one of ``asked`` stands first."""
@@ -51,11 +68,12 @@ class _Walk:
         """What is to be said of one of ``asked``, when all has been seen; ``hinted``: with the near
         misses.
         """
-        variable, clause, scope = self.asked[name]
-        close = near(f"?{name}", (f"?{other}" for other in scope)) if hinted else ""
-        hint = close if close.startswith("Did") else ""
-        if name in self._bound:
+        variable, clause, scope, hint = self.asked[name]
+        if not hint and name in self._bound:
             hint = f"?{name} is bound elsewhere, which is not to be seen from here."
+        elif not hint and hinted:
+            close = near(f"?{name}", (f"?{other}" for other in scope))
+            hint = close if close.startswith("Did") else ""
         return QueryWarning(
             f"?{name} stands in {clause}, and nothing binds it there.", variable.span, hint
         )
@@ -63,8 +81,17 @@ class _Walk:
     def ask(self, variables: Iterable[ast.Var], scope: Names, clause: str) -> None:
         """Notes the variables that are not in scope."""
         for variable in variables:
-            if variable.name not in scope:
-                self.asked.setdefault(variable.name, (variable, clause, scope))
+            if (name := variable.name) not in scope:
+                self.asked.setdefault(name, (variable, clause, scope, self._hint(name, clause)))
+
+    def _hint(self, name: str, clause: str) -> str:
+        """What to write in place of a variable that SELECT computes later."""
+        expression = self._aliases.get(name)
+        if expression is None:
+            return ""
+        computes_groups = any(aggregates([expression]))
+        in_where = _ADVICE_ON_AGGREGATE if computes_groups else _ADVICE_IN_WHERE
+        return (_LATER + _ADVICE.get(clause, in_where)).format(name)
 
     def level(
         self,
@@ -75,18 +102,22 @@ class _Walk:
         outer: Names = _NONE,
     ) -> Names:
         """A query or sub-query; what it has in scope."""
+        items = (form.projection or ()) if isinstance(form, ast.Select) else ()
+        outside = self._aliases, self._rows
+        self._aliases = {i.variable.name: i.expression for i in items if i.expression is not None}
         self.group(where, outer)
-        scope = outer.union(in_scope(where, modifiers, values))
+        self._rows = scope = outer.union(in_scope(where, modifiers, values))
         self._bound |= scope
         for key in modifiers.group_by:
             self._expression(key.expression, scope, "GROUP BY")
-        for item in (form.projection or ()) if isinstance(form, ast.Select) else ():
-            self._expression(item.expression or item.variable, scope, "SELECT")
-            scope |= {item.variable.name}
         for having in modifiers.having:
             self._expression(having, scope, "HAVING")
+        for item in items:
+            self._expression(item.expression or item.variable, scope, "SELECT")
+            scope |= {item.variable.name}
         for order in modifiers.order_by:
             self._expression(order.expression, scope, "ORDER BY")
+        self._aliases, self._rows = outside
         return scope
 
     def group(self, group: ast.Group, outer: Names, left: Names = _NONE) -> None:
@@ -115,6 +146,8 @@ class _Walk:
                 self.ask([expression], scope, clause)
             case ast.Exists(pattern):
                 self.group(pattern, scope)
+            case ast.Aggregate(_, arg) if arg is not None:
+                self._expression(arg, self._rows, clause)
             case _:
                 for part in operands(expression):
                     self._expression(part, scope, clause)

@@ -49,6 +49,10 @@ def unbound(name: str, clause: str) -> str:
     return f"?{name} stands in {clause}, and nothing binds it there."
 
 
+def after(clause: str, advice: str, name: str = "n") -> str:
+    return f"SELECT computes ?{name} after {clause}: {advice}"
+
+
 @pytest.mark.parametrize(
     ("text", "column", "message", "hint"),
     [
@@ -69,6 +73,29 @@ def unbound(name: str, clause: str) -> str:
          ""),
         (f"SELECT ?s {W} {{ {READ} }} GROUP BY ?s HAVING(SUM(?t) > 1)", 117, unbound("t", "HAVING"),
          ""),
+        (f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?s HAVING (?n > 1)", 131,
+         unbound("n", "HAVING"), after("HAVING", "write its expression there in place of ?n.")),
+        (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} HAVING (?n > 1)", 116, unbound("n", "HAVING"),
+         after("HAVING", "write its expression there in place of ?n.")),
+        (f"SELECT ?s {W} {{ {{ SELECT ?s (COUNT(*) AS ?n) {{ {READ} }} GROUP BY ?s "
+         "HAVING (?n > 1) } }", 145, unbound("n", "HAVING"),
+         after("HAVING", "write its expression there in place of ?n.")),
+        (f"SELECT ?s (?o + 1 AS ?n) {W} {{ {READ} FILTER(?n > 1) }}", 114, unbound("n", "FILTER"),
+         after("WHERE", "write BIND(.. AS ?n) in WHERE, and SELECT ?n.")),
+        (f"SELECT ?s (?o + 1 AS ?n) {W} {{ {READ} BIND(?n AS ?m) }}", 112, unbound("n", "BIND"),
+         after("WHERE", "write BIND(.. AS ?n) in WHERE, and SELECT ?n.")),
+        (f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} FILTER(?n > 1) }} GROUP BY ?s", 116,
+         unbound("n", "FILTER"),
+         after("WHERE", "write HAVING with its expression in place of ?n behind WHERE and "
+               "GROUP BY, or compute it in a sub-query.")),
+        (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?n", 117, unbound("n", "GROUP BY"),
+         after("GROUP BY", "write GROUP BY (.. AS ?n), and SELECT ?n.")),
+        (f"SELECT (?b AS ?a) (?o AS ?b) {W} {{ {READ} }}", 9, unbound("b", "SELECT"),
+         after("that", "put (.. AS ?b) first, or into a sub-query.", "b")),
+        (f"SELECT (COUNT(*) AS ?n) (SUM(?n) AS ?m) {W} {{ {READ} }}", 30, unbound("n", "SELECT"),
+         after("that", "put (.. AS ?n) first, or into a sub-query.")),
+        (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} ORDER BY SUM(?n)", 121,
+         unbound("n", "ORDER BY"), after("the aggregates", "compute it in a sub-query.")),
         (f"CONSTRUCT {{ ?s <p> ?t }} {W} {{ {READ} }}", 20, unbound("t", "the template"), ""),
         (f"DESCRIBE ?t {W} {{ {READ} }}", 10, unbound("t", "DESCRIBE"), ""),
         (f"SELECT ?s {W} {{ {READ} FILTER EXISTS {{ ?s <q> ?x FILTER(?x > ?t) }} }}", 130,
@@ -125,6 +152,9 @@ def test_what_depends_on_the_data_that_are_there(
     "text",
     [
         f"SELECT ?s (?o + 1 AS ?n) {W} {{ {READ} }} ORDER BY ?n",
+        f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?s ORDER BY DESC(?n)",
+        f"SELECT ?t (COUNT(?t) AS ?n) {W} {{ {READ} }} GROUP BY (STR(?s) AS ?t) HAVING (?t > 'a')",
+        f"SELECT (?o AS ?a) (?a AS ?b) {W} {{ {READ} }}",
         f"SELECT * {W} {{ {READ} OPTIONAL {{ WINDOW <w> {{ ?s <q> ?x }} "
         f"FILTER(?x > ?o) }} FILTER(!BOUND(?x)) }}",
         f"SELECT ?s ?n {W} {{ {READ} {{ SELECT ?s (COUNT(*) AS ?n) {{ {READ} }} "

@@ -359,17 +359,22 @@ def over(context: Context, controls: Sequence[Control]) -> Bools:
 def completed(
     streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]
 ) -> Times:
-    """How far every stream is complete after the epoch (docs/architecture.md#a-triples-way)."""
+    """How far every stream is complete after the epoch (docs/architecture.md#a-triples-way). A
+    silent stream follows those of ``shared`` that are not, else those that go by the clock, else
+    those that follow others.
+    """
     seen: dict[tuple[int, str], int] = {}
     for c in controls:
         key = (c.stream, c.partition)
         seen[key] = max(seen.get(key, MIN), c.max_ts, c.reaches)
     new = np.array([_advance(s, i, seen) for i, s in enumerate(streams)], np.int64)
+    by_themselves = new.copy()
     for i, s in enumerate(streams):
         if s.idle and not s.ended:
-            others = [int(new[j]) for j in shared[i] if not streams[j].idle]
-            if others:
-                new[i] = max(int(new[i]), min(others))
+            lively = [j for j in shared[i] if not streams[j].idle]
+            beating = [j for j in shared[i] if streams[j].clock > MIN]
+            if others := lively or beating or list(shared[i]):
+                new[i] = max(int(new[i]), int(by_themselves[others].min()))
     return new
 
 

@@ -315,7 +315,8 @@ class Sourcing:
     ) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
         and partitions; but for who spoke last among its like, the partitions of a stream or the
-        streams ``beside`` one, with which it shares a query. ``now``: by the clock of durations.
+        streams ``beside`` one, with which it shares a query, unless one of these has a heartbeat.
+        ``now``: by the clock of durations.
 
         The others fell silent while that one was lively, so they follow it, also where an epoch
         took so long that all of them are found silent at once.
@@ -340,12 +341,15 @@ class Sourcing:
                     silent.add(key)
             partitions = [self._heard[key] for key in own if key[1]]
             silent -= {key for key in own if key[1] and self._heard[key] == max(partitions)}
-        return frozenset(key for key in silent if key[1] or self._follows(key[0], beside))
+        beating = () if self.once else (c.name for c in self.configs if c.heartbeat)
+        spoke = self._heard | {(name, ""): MAX for name in beating}
 
-    def _follows(self, stream: str, beside: Mapping[str, Collection[str]]) -> bool:
-        """Whether a stream beside this one spoke later, or holds the others back for ever."""
-        since = self._heard[stream, ""]
-        return any(self._heard.get((other, ""), MAX) > since for other in beside.get(stream, ()))
+        def follows(stream: str) -> bool:
+            """Whether one beside it spoke later, beats, or holds the others back for ever."""
+            since = self._heard[stream, ""]
+            return any(spoke.get((other, ""), MAX) > since for other in beside.get(stream, ()))
+
+        return frozenset(key for key in silent if key[1] or follows(key[0]))
 
 
 def _logs_of(configs: Sequence[StreamConfig], root: Path) -> dict[str, ReadLog]:

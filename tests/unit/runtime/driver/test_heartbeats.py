@@ -3,6 +3,7 @@ judges, and a replay gives the same.
 """
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ NOW = 10**12
 ELEMENTS = [element(NOW + 500 * i, f"a{i % 3} p {i}") for i in range(6)]
 STEPS = query(
     "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="steps", windows={"w": (S, step(2000, 1000))}
+)
+BOTH = query(
+    "SELECT ?a ?n",
+    "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }",
+    name="both",
+    windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))},
 )
 ABSENT = """PREFIX : <http://e/>
 SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
@@ -130,24 +137,55 @@ def test_a_stream_that_never_spoke_goes_by_the_clock_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It holds those that it shares a query with back no longer than the beat."""
-    both = query(
-        "SELECT ?a ?n",
-        "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }",
-        name="both",
-        windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))},
-    )
     e = Clocked(tmp_path, monkeypatch)
     (tmp_path / "t").mkdir()
     with e.engine:
         e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS), heartbeat="1s")
         e.engine.stream(T, tmp_path / "t", format="nt", heartbeat="500ms")
-        register(e.engine, [both])
+        register(e.engine, [BOTH])
         e.engine.start()
         e.clock.advance(60_000)
         e.until(lambda: e.watermark(S) == e.watermark(T) == NOW + 60_000)
         e.engine.stop()
-    right = expected([both], {S: ELEMENTS, T: []})["both"]
+    right = expected([BOTH], {S: ELEMENTS, T: []})["both"]
     assert same(right, e.sink.reports["both"]) is None
+
+
+@pytest.mark.parametrize("last", [S, T])
+@pytest.mark.parametrize("options", [{}, {"idle": "50ms"}])
+def test_idle_stream_follows_the_heartbeat_of_another_stream_by_the_real_clock(
+    tmp_path: Path, last: str, options: dict[str, Any]
+) -> None:
+    """Whichever of the two was the last with an element, and though both are silent from then on:
+    beat after beat, since the next one comes anyway.
+    """
+    first = T if last == S else S
+    paths = {S: tmp_path / "s.nt", T: tmp_path / "t.nt"}
+    for path in paths.values():
+        path.touch()
+    with Engine(
+        spark=False, checkpoint=tmp_path / "ck", partitions=2, sink=MemorySink(), epoch=0
+    ) as engine:
+
+        def record(name: str) -> Any:
+            return engine._records().get(name)
+
+        def is_read(name: str) -> bool:
+            return record(name) is not None and record(name).elements + record(name).late == 1
+
+        def is_behind_both(instant: int) -> bool:
+            return min(record(name).watermark for name in (S, T)) > instant
+
+        engine.stream(S, paths[S], format="nt", heartbeat="100ms", **options)
+        engine.stream(T, paths[T], format="nt", idle="50ms")
+        register(engine, [BOTH])
+        engine.start()
+        for name in (first, last):
+            append(paths[name], element(wall_ms(), f"a {'p' if name == S else 'q'} 1"))
+            until_engine(engine, partial(is_read, name))
+        for _ in range(3):
+            until_engine(engine, partial(is_behind_both, wall_ms()))
+        engine.stop()
 
 
 def test_a_beat_stands_in_the_intention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ class SourceError(LevadaError):
 
 
 class MissingError(SourceError):
-    """The path of a stream names no file or folder: a wrong use."""
+    """The path of a stream, or of a file to look at, names no file or folder: a wrong use."""
 
     exit_code = 2
 

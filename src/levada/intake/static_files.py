@@ -150,7 +150,7 @@ def _format(path: str, form: str | None) -> str:
     if form is not None:
         raise UsageError(f"{form} is no format of static RDF.", hint=near(form, RDF))
     hint = "Say format= with one of " + ", ".join(RDF) + "."
-    raise SourceError(f"The format of the static file {path} does not show in its name.", hint=hint)
+    raise UsageError(f"The format of the static file {path} does not show in its name.", hint=hint)
 
 
 def _name_graphs(triples: Triples, path: str, names: dict[bytes, str | None]) -> None:

@@ -47,7 +47,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from levada.errors import FileFault, SourceError
+from levada.errors import FileFault, MissingError, SourceError
 from levada.sources.faults import shown
 from levada.sources.fingerprints import Fingerprints
 from levada.sources.listing import Listing, is_glob
@@ -109,7 +109,7 @@ class FileSource:
                 name, paths[name] if name in paths else self._files[name].path, later=name < last
             )
         if final and not self._files and is_glob(self.config.path):
-            raise SourceError(
+            raise MissingError(
                 f"The stream {self.config.name} has no data: no file matches {self.config.path}."
             )
         if new or len(self._names) != len(self._files):

@@ -66,7 +66,7 @@ def test_a_graph_that_is_given_takes_all(tmp_path: Path) -> None:
 def test_a_format_that_is_given_wins(tmp_path: Path) -> None:
     path = write_rdf(tmp_path / "a.ttl", TRIPLES).rename(tmp_path / "a.data")
     assert texts(static_file(str(path), form="turtle"), [None]) == sorted(TRIPLES)
-    with pytest.raises(SourceError, match="does not show in its name"):
+    with pytest.raises(UsageError, match="does not show in its name"):
         static_file(str(path))
     with pytest.raises(UsageError, match="csv is no format of static RDF"):
         static_file(str(path), form="csv")

@@ -15,7 +15,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from levada.errors import SourceError, UsageError
+from levada.errors import MissingError, SourceError, UsageError
 from levada.intake.tables.sniff import Sniffed, sniff
 from levada.sources.inflate import open_
 from levada.streams.formats import PACKED, TABLES, format_of
@@ -49,7 +49,8 @@ def _format(path: Path) -> str:
             with open_(path) as file:
                 first = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
         except OSError as error:
-            raise SourceError(f"The file {path} cannot be read: {error.strerror}.") from error
+            kind = MissingError if isinstance(error, FileNotFoundError) else SourceError
+            raise kind(f"The file {path} cannot be read: {error.strerror}.") from error
         return "ndjson" if first.startswith(b"{") else "csv"
     if form not in TABLES:
         raise UsageError(f"{path} is {form}, which has no columns.", hint="It needs no schema.")

@@ -24,7 +24,7 @@ from typing import IO
 
 import polars as pl
 
-from levada.errors import SourceError, UsageError
+from levada.errors import MissingError, SourceError, UsageError
 from levada.frozen import frozen
 from levada.intake.tables.row_times import field_times
 from levada.model.time import MIN
@@ -86,7 +86,7 @@ def with_columns(config: StreamConfig) -> StreamConfig:
         return config
     for found in list_files(config.name, config.path):
         return _settled(config, sniff(found.path, config))
-    raise SourceError(
+    raise MissingError(
         f"The stream {config.name} says schema=auto, and there is no file at {config.path} yet.",
         hint="Put a first file there, or say the schema.",
     )
@@ -146,6 +146,8 @@ def _ends(path: str) -> tuple[str, str]:
             head = file.read(HEAD)
             whole = len(head) < HEAD
             tail = b"" if whole or is_packed(path) else _tail(file)
+    except FileNotFoundError as error:
+        raise MissingError(f"The file {path} cannot be read: {error.strerror}.") from error
     except (OSError, *DAMAGED) as error:
         raise SourceError(f"The file {path} cannot be read: {error}.") from error
     cut = head if whole else head[: head.rfind(b"\n") + 1]

@@ -18,6 +18,7 @@ those of the application. Cost: linear in the file.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -66,6 +67,7 @@ from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.sealed.kinds import JoinForm
 from levada.runtime.store.remote.address import Address
+from levada.sources.faults import encoding_fault
 from levada.streams.formats import PUSH, RDF, STDIN, word_of
 from levada.streams.kafka import is_kafka
 from levada.streams.options import OPTIONS
@@ -322,7 +324,11 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
+        data = file.read_bytes()
+        if fault := encoding_fault(data):
+            raise UsageError(f"The query file {file} cannot be read. {fault}")
+        # some editors write a byte order mark
+        text = io.StringIO(data.decode("utf-8-sig"), newline=None).read()
     except OSError as error:
         raise UsageError(f"The query file {file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

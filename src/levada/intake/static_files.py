@@ -198,7 +198,7 @@ def chunks(
     ``SourceError``.
     """
     from levada.intake.parse.bounds import Malformed
-    from levada.intake.parse.documents import document_chunks
+    from levada.intake.parse.documents import document_chunks, refusal
     from levada.intake.parse.ntriples import parse
     from levada.sources.inflate import open_
 
@@ -212,7 +212,7 @@ def chunks(
         for text in document_chunks(partial(open_, path), file.format, base):
             triples = parse(text, quads=True, timed=False, seed=seed, document=document)
             if triples.bad:
-                raise Malformed(triples.bad[0][1].rstrip("."))
+                raise refusal(partial(open_, path), file.format, triples.bad[0][1])
             yield triples
     except Malformed as fault:
         message = (

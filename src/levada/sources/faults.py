@@ -8,6 +8,7 @@ of an epoch was read is told of like one that was replaced (``read``).
 
 from __future__ import annotations
 
+import codecs
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,28 @@ from levada.errors import FileFault, LevadaError, SourceError
 
 # these numbers stand for what is in the file: a place before its beginning, or behind any end
 _OF_CONTENT = (errno.EINVAL, errno.EOVERFLOW, errno.EFBIG, errno.ENOMEM)
+
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+
+def encoding_fault(data: bytes) -> str:
+    """A sentence if bytes that are no sound text look like UTF-16 or UTF-32: by a byte order mark,
+    or because a fifth of the first ones is zero. Else "".
+
+    >>> encoding_fault("<http://e/a>".encode("utf-16-le"))
+    'It is UTF-16, and only UTF-8 is read.'
+    """
+    word = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "")
+    head = data[:200]
+    if not word and 5 * head.count(0) >= max(len(head), 1):
+        word = "UTF-32" if 3 * head.count(0) > 2 * len(head) else "UTF-16"
+    return f"It is {word}, and only UTF-8 is read." if word else ""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from levada.kernels.text.records import cut_records
 from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
 from levada.model.time import MIN
-from levada.sources.faults import faults_of, shown
+from levada.sources.faults import encoding_fault, faults_of, shown
 from levada.sources.fingerprint import piece
 from levada.sources.inflate import inflate, is_packed
 from levada.sources.messages.beside import complete_at_end
@@ -259,6 +259,8 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
     if file.header is None:
         return
     columns = file.header.columns
+    if fault := encoding_fault("".join(columns).replace("\ufffd", "").encode()):
+        raise FileFault(f"The file {file.path} cannot be read. {fault}")
     needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
     for name in needed:
         if columns.count(name) > 1:

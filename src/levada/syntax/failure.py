@@ -87,6 +87,11 @@ _FIRST = [
 ]
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _DIRECTED = re.compile(r"@[A-Za-z0-9-]+--$")
+_FUNCTION_OF_12 = re.compile(
+    r"(VERSION(?=\s*[\"'])|(?:TRIPLE|isTRIPLE|SUBJECT|PREDICATE|OBJECT|LANGDIR|hasLANG|hasLANGDIR|"
+    r"STRLANGDIR)(?=\s*\())",
+    re.IGNORECASE,
+)
 _TOKEN = re.compile(r"[^\s(){}\[\];,.]+|\S")
 _SIGILS = ("?", "$", ":", "@", "<", '"', "'", "^")  # a word behind one of them is a name
 _LETTERS_BEFORE = re.compile(r"[A-Za-z_]*\Z")
@@ -207,10 +212,8 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     which nothing is said.
     """
     found = text[offset]
-    if text.startswith("<<", offset) and text[offset:].find(">>") > 0:
-        return "A triple as a term (RDF 1.2, << s p o >>) is not supported."
-    if _DIRECTED.search(text, 0, offset):
-        return "A base direction (RDF 1.2, --ltr or --rtl) is not supported."
+    if what := _of_rdf_12(text, offset):
+        return f"{what} is not supported."
     if found == "[" and "LBRACKET" in accepted:
         return (
             "Nothing stands in the brackets; a window is said there, "
@@ -223,6 +226,20 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     if found == "<" and "IRIREF" in accepted:
         return "The IRI that starts here is not closed, or has a character that no IRI has."
     return ""
+
+
+def _of_rdf_12(text: str, offset: int) -> str:
+    """What of RDF 1.2 and SPARQL 1.2 stands at an offset; "" if it is something else."""
+    if text.startswith("<<", offset) and text[offset:].find(">>") > 0:
+        return "A triple as a term (RDF 1.2, << s p o >>)"
+    if _DIRECTED.search(text, 0, offset) or _DIRECTED.search(text, 0, offset + 2):
+        return "A base direction (RDF 1.2, --ltr or --rtl)"
+    if text.startswith("~", offset):
+        return "A reifier (RDF 1.2, ~)"
+    if "{|" in (text[offset : offset + 2], text[offset - 1 : offset + 1]):
+        return "An annotation (RDF 1.2, {| |})"
+    word = _FUNCTION_OF_12.match(text, offset)
+    return f"{word[1]} (SPARQL 1.2)" if word is not None else ""
 
 
 def _word(text: str, offset: int) -> str:

@@ -29,6 +29,7 @@ import numpy as np
 from levada.frozen import frozen
 from levada.kernels.nesting import CLOSES, OPENS, WIDTH, descend
 from levada.model.arrays import Bytes, Ints
+from levada.sources.faults import encoding_fault
 
 DEEPEST = 500  # levels of brackets or elements in a document, of triples within triples in a line
 BLOCK = 1 << 20
@@ -182,6 +183,8 @@ class Bounded:
         self._lines += self._block.count(b"\n")
         self._block, self._at = self._file.read(BLOCK), 0
         if not self._size:
+            if fault := encoding_fault(self._block):
+                raise Malformed(fault.rstrip("."))
             self._block = self._block.removeprefix(BOM_UTF8)
         if self._entities is not None:
             self._entities.check(self._block, self._size)
@@ -192,17 +195,21 @@ class Bounded:
 
     def _check_direction(self) -> None:
         seen = self._end + self._block
-        if _DIRECTED.search(seen):
-            raise Malformed(DIRECTION.rstrip("."))
+        if (found := _DIRECTED.search(seen)) is not None:
+            at = max(found.start() - len(self._end), 0)
+            raise Malformed(DIRECTION.rstrip("."), *self._place(at))
         self._end = seen[-_OVERLAP:]
 
     def _check_depth(self, automaton: Automaton) -> None:
         text = np.frombuffer(self._block, np.uint8)
         at = descend(text, automaton.kinds, automaton.table, self._state, DEEPEST)
         if at >= 0:
-            line = self._lines + self._block.count(b"\n", 0, at) + 1
-            column = at - self._block.rfind(b"\n", 0, at)
-            raise Malformed(f"it nests more than {DEEPEST} levels deep", line, column)
+            raise Malformed(f"it nests more than {DEEPEST} levels deep", *self._place(at))
+
+    def _place(self, at: int) -> tuple[int, int]:
+        """The line and column of a byte of the block."""
+        line = self._lines + self._block.count(b"\n", 0, at) + 1
+        return line, at - self._block.rfind(b"\n", 0, at)
 
 
 class Entities:

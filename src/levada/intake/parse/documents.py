@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import IO, Any, cast
@@ -24,7 +25,8 @@ import msgspec
 import numpy as np
 import pyoxigraph as ox
 
-from levada.intake.parse.bounds import Bounded, Malformed
+from levada.intake.parse.bounds import DIRECTION, Bounded, Malformed
+from levada.intake.parse.lines import TRIPLE
 from levada.intake.parse.ntriples import Triples, parse
 from levada.kernels.text.blanks import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
@@ -47,6 +49,18 @@ _SHOWN = 500
 _PLACE = re.compile(
     r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL
 )
+_SEARCHED = 64 << 20  # bytes of a document in which the place of a refused statement is sought
+_RDF_12 = re.compile(
+    rb"""\"{3}(?:[^"\\]|\\.|"(?!""))*+\"{3} | \'{3}(?:[^'\\]|\\.|'(?!''))*+\'{3}
+       | "(?:[^"\\]|\\.)*+" | '(?:[^'\\]|\\.)*+' | <[^<>"\s]*> | \#[^\r\n]* | \\.
+       | (?P<triple> << ) | (?P<reifier> ~ ) | (?P<annotation> \{\| )
+       | (?P<direction> @[A-Za-z0-9-]+--(?:ltr|rtl) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_REFUSED = {
+    "reifier": "A reifier (~, RDF 1.2) is not taken.",
+    "annotation": "An annotation ({| |}, RDF 1.2) is not taken.",
+}
 _TAIL = re.compile(r" \(line \d+\)$")
 
 
@@ -118,12 +132,28 @@ def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triple
         text = document_text(raw, reference.format, reference.base)
         triples = parse(text, quads=True, timed=False, seed=seed, document=reference.document)
         if triples.bad:
-            raise Malformed(triples.bad[0][1])
+            raise refusal(lambda: io.BytesIO(raw), reference.format, triples.bad[0][1])
         return triples, msgspec.structs.replace(reference, start=0, stop=len(text))
     except Malformed as fault:
         triples = parse(b"", quads=True, timed=False, seed=seed, document=reference.document)
         triples.bad.append(_bad(raw, fault))
         return triples, msgspec.structs.replace(reference, start=0, stop=0)
+
+
+def refusal(opened: Opener, form: str, why: str) -> Malformed:
+    """The fault of a document with a statement that is refused, with the first place of what is of
+    RDF 1.2 in Turtle and TriG, whose parser does not say where its statements are.
+    """
+    found = None
+    if form in ("ttl", "trig") and why in (TRIPLE, DIRECTION):
+        with opened() as file:
+            head = file.read(_SEARCHED).removeprefix(BOM_UTF8)
+        found = next((m for m in _RDF_12.finditer(head) if m.lastgroup), None)
+    if found is None:
+        return Malformed(why.rstrip("."))
+    line = head.count(b"\n", 0, found.start()) + 1
+    column = found.start() - head.rfind(b"\n", 0, found.start())
+    return Malformed(_REFUSED.get(str(found.lastgroup), why).rstrip("."), line, column)
 
 
 def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
@@ -154,12 +184,42 @@ def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
     message = error.msg or str(error)
     reason = _TAIL.sub("", _PLACE.sub("", message))
     if "LoadDocumentCallback" in reason:
-        reason = "its context lies elsewhere, and nothing is fetched"
+        return _context_fault(opened)
     line, column = error.lineno or 0, error.offset or 0
     if not line and form == "rdf":
         line, column = _xml_place(opened)
     reason = reason.rstrip(".").replace("\n", "\\n").replace("\r", "\\r")
     return Malformed(reason, line, column)
+
+
+def _context_fault(opened: Opener) -> Malformed:
+    """The fault of a JSON-LD document that names a context by its IRI: the first one, and where."""
+    with opened() as file:
+        head = file.read(_SEARCHED).removeprefix(BOM_UTF8)
+    try:
+        name = next(_remote_contexts(msgspec.json.decode(head)), "")
+    except (msgspec.DecodeError, RecursionError):
+        name = ""
+    at = head.find(msgspec.json.encode(name)) if name else -1
+    place = (head.count(b"\n", 0, at) + 1, at - head.rfind(b"\n", 0, at)) if at >= 0 else (0, 0)
+    context = f"context {name[:_SHOWN]}" if name else "context"
+    return Malformed(f"its {context} lies elsewhere, and nothing is fetched", *place)
+
+
+def _remote_contexts(document: Any) -> Iterator[str]:
+    """The contexts that a JSON-LD document names by their IRIs."""
+    values = [document]
+    while values:
+        match values.pop():
+            case list() as items:
+                values += reversed(items)
+            case dict() as members:
+                contexts = members.get("@context")
+                for context in contexts if isinstance(contexts, list) else [contexts]:
+                    name = context.get("@import") if isinstance(context, dict) else context
+                    if isinstance(name, str):
+                        yield name
+                values += reversed(members.values())
 
 
 def _xml_place(opened: Opener) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from levada.intake.parse.literals import Facets, event_time, facets_of
 from levada.kernels.text.ntriples_text import BLANK_SIZE, ENGINE
 from levada.model.term import Kind
 from levada.model.time import MIN
-from levada.sources.faults import is_of_data, reason
+from levada.sources.faults import encoding_fault, is_of_data, reason
 
 _TOKEN = re.compile(
     rb"""(?P<iri> <[^<>"\s]*> )
@@ -34,6 +34,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 TRIPLE = "A triple as a term (RDF 1.2) is not taken."
+VERSION = "VERSION (RDF 1.2) is not taken."
+_VERSION = re.compile(rb"[ \t]*VERSION[ \t]*[\"']")
+_LAST_WORD = re.compile(rb"(.*[ \t])([^ \t\"<>_@^#][^ \t\"<>]*?)[ \t]*\.[ \t\r]*", re.DOTALL)
+_SHOWN = 100  # characters of a word
 _TRIPLE = re.compile(rb'[^"]*<<')
 _MESSAGE = re.compile(r"^Parser error at line \d+ (.*?)(?: \(line \d+\))?$", re.DOTALL)
 
@@ -61,8 +65,8 @@ def read_line(
     """
     try:
         return _statement(text, quads, timed, document, unit_ms)
-    except Refused:
-        raise
+    except Refused as fault:
+        raise Refused(encoding_fault(text) or str(fault)) from None
     except BaseException as error:
         if not is_of_data(error):
             raise
@@ -72,16 +76,34 @@ def read_line(
 def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_ms: int) -> Row | None:
     text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
     if not timed:
+        if _VERSION.match(text):
+            raise Refused(VERSION)
         quad = _quad(text, quads)
         return None if quad is None else _row(quad, document, MIN)
     split = _split_time(text)
     if split is None:
+        if _VERSION.match(text):
+            raise Refused(VERSION)
         if b"#" not in text and not text.rstrip().endswith(b"."):
             raise Refused("No dot stands at the end of the line.")
+        _check_word_of_time(text, quads)
         _quad(text, quads)
         raise Refused("No event time stands before the dot.")
     rest, term = split
     return _row(_timed_quad(rest, term, quads), document, _time(term, unit_ms))
+
+
+def _check_word_of_time(text: bytes, quads: bool) -> None:
+    """Raises ``Refused`` if only a word that is no time stands between a statement and its dot."""
+    found = _LAST_WORD.fullmatch(text)
+    if found is None:
+        return
+    try:
+        _quad(found[1] + b" .", quads)
+    except Refused:
+        return
+    word = found[2].decode(errors="replace")[:_SHOWN]
+    raise Refused(f"The event time {word} is no dateTime or integer within range.")
 
 
 def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:

@@ -21,6 +21,7 @@ from levada.intake.admission import Dead
 from levada.intake.tables.csv_rows import RawRows, decode
 from levada.intake.tables.halves import read_by_halves
 from levada.model.arrays import Bytes, Longs
+from levada.sources.faults import encoding_fault
 from levada.sources.reference import Reference
 
 NOT_JSON = "not a JSON object"
@@ -38,7 +39,11 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
         lambda low, high: _read(data[start[low] : stop[high - 1]], needed, high - low), len(start)
     )
     dead = [
-        Dead(reference.start + int(start[k]), why, decode(data, start[k], stop[k]))
+        Dead(
+            reference.start + int(start[k]),
+            encoding_fault(data[start[k] : stop[k]].tobytes()) or why,
+            decode(data, start[k], stop[k]),
+        )
         for k, why in faults.items()
     ]
     at = np.delete(np.arange(len(start)), list(faults))

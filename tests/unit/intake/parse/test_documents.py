@@ -85,7 +85,8 @@ def test_blank_nodes_are_named_alike_every_time(form: Any, monkeypatch: pytest.M
         ("rdf", b"<?xml version='1.0'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>"
          b"<rdf:Description rdf:ID='a b'/></rdf:RDF>", "", "rdf:ID"),
         ("jsonld", b'{"@id": "http://e/a",\n "http://e/p": }', ", line 2, column 16", "closing"),
-        ("jsonld", b'{"@context": "http://e/context", "p": 1}', "", "nothing is fetched"),
+        ("jsonld", b'{"@context": "http://e/context", "p": 1}', ", line 1, column 14",
+         "http://e/context lies elsewhere, and nothing is fetched"),
         ("jelly", b"no jelly", "", "not Jelly"),
         ("jelly", b"", "", "not Jelly"),
     ],

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from levada.errors import QuerySyntaxError
+from levada.errors import QuerySyntaxError, SourceError
 from levada.intake.parse import bounds
 from levada.intake.parse.bounds import DIRECTION, Bounded, Malformed
 from levada.intake.parse.documents import parse_document
-from levada.intake.parse.lines import TRIPLE
+from levada.intake.parse.lines import TRIPLE, VERSION
 from levada.intake.parse.ntriples import parse
+from levada.intake.static_files import check_sound, static_file
 from levada.sources.reference import Reference
 from levada.syntax.sparql.parser import parse as parse_query
 
@@ -73,9 +75,108 @@ def test_a_wrong_third_term_is_the_fault_of_a_line_with_a_time() -> None:
     assert fault.startswith("Malformed between columns 13 and 16: The object")
 
 
+@pytest.mark.parametrize("quads", [False, True])
+@pytest.mark.parametrize("line", [b'VERSION "1.2"', b" VERSION '1.2'"])
+def test_version_of_lines_is_refused_by_name(line: bytes, quads: bool) -> None:
+    for timed in (False, True):
+        assert line_faults(line, timed=timed, quads=quads) == [VERSION]
+
+
+PREFIX = b"@prefix e: <a:> . # << ~ {| of a comment\ne:a e:b '''~''', \"<<\", <a:~>, e:a\\~b .\n"
+
+
+@pytest.mark.parametrize("form", ["ttl", "trig"])
+@pytest.mark.parametrize(
+    ("statement", "column", "fault"),
+    [
+        (b"e:a e:b <<( e:c e:d e:e )>> .", 9, TRIPLE),
+        (b"<< e:c e:d e:e >> e:a e:b .", 1, TRIPLE),
+        (b"<< e:c e:d e:e ~ e:r >> e:a e:b .", 1, TRIPLE),
+        (b"e:a e:b e:c ~ e:r .", 13, "A reifier (~, RDF 1.2) is not taken."),
+        (b"e:a e:b e:c ~ .", 13, "A reifier (~, RDF 1.2) is not taken."),
+        (b"e:a e:b e:c {| e:d e:e |} .", 13, "An annotation ({| |}, RDF 1.2) is not taken."),
+        (b'e:a e:b "c"@en-GB--ltr .', 12, DIRECTION),
+    ],
+)
+def test_rdf_12_in_document_is_refused_with_its_place(
+    form: str, statement: bytes, column: int, fault: str
+) -> None:
+    text = PREFIX + statement
+    reference = Reference("s", "s", "a", "a", form, 0, len(text), 0, 1, 1)
+    found, _ = parse_document(np.frombuffer(text, np.uint8), reference, 1)
+    place = f"Malformed document: line 3, column {column}: "
+    assert found.bad == [(len(PREFIX), place + fault.rstrip("."), statement.decode())]
+
+
+def test_rdf_12_in_static_file_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    path.write_bytes(PREFIX + b"e:a e:b e:c {| e:d e:e |} .")
+    with pytest.raises(SourceError, match=r"line 3, column 13 .*An annotation \("):
+        check_sound(static_file(str(path)))
+
+
+@pytest.mark.parametrize("word", ["soon", "2020-01-01T00:00:00Z", "1e3", "1.5"])
+def test_word_that_is_no_time_is_named(word: str) -> None:
+    (fault,) = line_faults(f"<a:a> <a:b> <a:c> {word} .".encode(), timed=True)
+    assert fault == f"The event time {word} is no dateTime or integer within range."
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (b'"a" <a:b> <a:c>', "between columns 1 and 4: The subject"),
+        (b'<a:a> "b" <a:c>', "between columns 7 and 10: The predicate"),
+        (b"<a:a> _:b <a:c>", "between columns 7 and 10: The predicate"),
+        (b"<a:a> <a:b>", "at column 13: The object"),
+        (b"<a:a>", "at column 7: The predicate"),
+        (b"<a:a> <a:b> e:c", "between columns 13 and 16: The object"),
+        (b'<a:a> <a:b> "c"^^e:d', "between columns 18 and 21: A literal datatype"),
+        (b"<a:a> <a:b> <c>", "between columns 13 and 16: No scheme"),
+    ],
+)
+def test_wrong_term_of_line_is_named_with_its_place(line: bytes, fault: str) -> None:
+    for timed, end in ((False, b" ."), (True, b" .")):
+        (found,) = line_faults(line + end, timed=timed)
+        assert found.startswith(f"Malformed {fault}"), found
+
+
+@pytest.mark.parametrize(
+    ("context", "name", "column"),
+    [
+        ('"https://e.example/c"', "https://e.example/c", 14),
+        ('[{"p": "a:b"}, "https://e.example/c"]', "https://e.example/c", 29),
+        ('{"@import": "https://e.example/c"}', "https://e.example/c", 26),
+        ('{"p": {"@id": "a:b", "@context": "https://e.example/c"}}', "https://e.example/c", 47),
+        ('"c.jsonld"', "c.jsonld", 14),
+    ],
+)
+def test_context_that_lies_elsewhere_is_named_with_its_place(
+    context: str, name: str, column: int
+) -> None:
+    text = f'{{"@context": {context}, "@id": "a:a", "p": {{"q": "c"}}}}'.encode()
+    base = "http://e/base"
+    reference = Reference("s", "s", "a", "a", "jsonld", 0, len(text), 0, 1, 1, base=base)
+    found, _ = parse_document(np.frombuffer(text, np.uint8), reference, 1)
+    fault = f"line 1, column {column}: its context {name} lies elsewhere, and nothing is fetched"
+    assert [reason for _, reason, _ in found.bad] == [f"Malformed document: {fault}"]
+
+
+def test_version_of_query_is_refused_by_name() -> None:
+    for head in ('VERSION "1.2"', "PREFIX : <a:> version '1.2'"):
+        with pytest.raises(QuerySyntaxError, match=r"(?i)VERSION \(SPARQL 1\.2\)"):
+            parse_query(f"{head} SELECT * WHERE {{ ?s ?p ?o }}")
+
+
 @pytest.mark.parametrize(
     ("condition", "word"),
     [
+        ("?s <a:p> ?o ~ ?r", "A reifier (RDF 1.2"),
+        ("?s <a:p> ?o~?r", "A reifier (RDF 1.2"),
+        ("?s <a:p> ?o {| <a:q> ?r |}", "An annotation (RDF 1.2"),
+        ('?s <a:p> "a"@en--ltr', "base direction (RDF 1.2"),
+        ("FILTER(isTRIPLE(?o))", "isTRIPLE (SPARQL 1.2)"),
+        ("BIND(TRIPLE(?s, ?p, ?o) AS ?t)", "TRIPLE (SPARQL 1.2)"),
+        ("BIND(LANGDIR(?o) AS ?t)", "LANGDIR (SPARQL 1.2)"),
         ('FILTER(?o != "a"@en--rtl)', "base direction (RDF 1.2"),
         ("?s <a:p> << <a:a> <a:b> <a:c> >>", "triple as a term (RDF 1.2"),
         ("<<( <a:a> <a:b> <a:c> )>> <a:p> ?s", "triple as a term (RDF 1.2"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from calls import calls
 from levada.errors import CheckpointError, SourceError
+from levada.intake.static_files import check_sound, static_file
 from levada.sources.files import FileSource
 from levada.sources.read import read_bytes
 from levada.sources.reference import Reference
@@ -438,6 +439,25 @@ def test_a_gzip_file_that_is_still_written_waits(tmp_path: Path) -> None:
     made.discover()
     assert text(made.take({}, 1000)[0]) == lines(*range(100))
     assert not list((tmp_path / "scratch").glob("*.tmp"))
+
+
+@pytest.mark.parametrize("missing", [1, 4, 8, 9, 100])
+def test_gzip_file_without_its_end_names_the_file_and_the_cause(
+    tmp_path: Path, missing: int
+) -> None:
+    packed = gzip.compress(lines(*range(100)).encode())
+    for name, read in (("a.nt.gz", read_stream), ("a.ttl.gz", read_static)):
+        (tmp_path / name).write_bytes(packed[:-missing])
+        with pytest.raises(SourceError, match=rf"{name}.*ended before the end-of-stream marker"):
+            read(tmp_path / name)
+
+
+def read_stream(path: Path) -> None:
+    source(path, path.parent / "scratch").backlog({})
+
+
+def read_static(path: Path) -> None:
+    check_sound(static_file(str(path)))
 
 
 def test_damaged_gzip_is_a_sentence(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
 from levada.sources.fingerprint import altered, changed, check_same
 from levada.sources.inflate import is_packed
+from levada.sources.json_lines import NOT_LINES, file_spans_lines
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
 from levada.sources.spooled import damaged, read_spooled
@@ -218,6 +219,8 @@ def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonCh
         check_same(reference, None)
         return rows
     if reference.format == "ndjson":
+        if not config.settled:
+            _check_lines(reference)
         return JsonChunk(read_bytes(reference, spooled=config.settled))
     if config.header:
         data = read_bytes(reference, spooled=config.settled)
@@ -232,6 +235,17 @@ def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonCh
     assert header is not None, "a reference to CSV lies behind a header"
     data = read_bytes(reference, spooled=config.settled)
     return CsvChunk(header.columns, data, config.separator)
+
+
+def _check_lines(reference: Reference) -> None:
+    """Raises ``FileFault`` for a file of NDJSON that is not written by lines."""
+    with _there(reference):
+        if not file_spans_lines(reference.path):
+            return
+    raise FileFault(
+        f"The file {reference.name} is {NOT_LINES}: nothing of it is read.",
+        hint="Write its elements on lines of their own, such as with jq -c '.[]'.",
+    )
 
 
 def first_record(path: str, data: Bytes, separator: str) -> Header | None:

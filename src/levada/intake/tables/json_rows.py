@@ -2,9 +2,10 @@
 
 Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in
 their shortest form), an array or object as JSON. ``null`` and a name that is not there are no
-value. A line is dead that is not a JSON object or has half of a surrogate pair; blank lines are
-none. Cost: one call of Polars' reader for a sound piece; a bad line costs that on halves of the
-piece, log2(lines) times.
+value. Of a name that an object has several times the last one counts. A line is dead that is not a
+JSON object or has half of a surrogate pair; blank lines are none. Cost: a kernel's pass and one
+call of Polars' reader for a sound piece; a bad line costs that on halves of the piece, log2(lines)
+times.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import polars as pl
 from levada.intake.admission import Dead
 from levada.intake.tables.csv_rows import RawRows, decode
 from levada.intake.tables.halves import read_by_halves
+from levada.kernels.text.json_names import hash_name, superseded_names
 from levada.model.arrays import Bytes, Longs
 from levada.sources.faults import encoding_fault
 from levada.sources.reference import Reference
 
 NOT_JSON = "not a JSON object"
+_DELETE = 127  # a character that no name of a column has
 HALF = "an escape is a surrogate without its other half, which is not a character"
 # Polars reads a high surrogate without its low one as U+0000
 _HALF = re.compile(
@@ -35,8 +38,9 @@ _HALF = re.compile(
 def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRows:
     """The ``needed`` columns of the lines of a reference."""
     start, stop = _lines(data)
+    text = _take_last(data, start, stop, needed)
     table, faults = read_by_halves(
-        lambda low, high: _read(data[start[low] : stop[high - 1]], needed, high - low), len(start)
+        lambda low, high: _read(text[start[low] : stop[high - 1]], needed, high - low), len(start)
     )
     dead = [
         Dead(
@@ -80,6 +84,24 @@ def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
     first = data[ink[np.searchsorted(ink, start)]]
     found: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
     return found
+
+
+def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) -> Bytes:
+    """The lines with another name in the place of each that the same object has again."""
+    hashes = [hash_name(np.frombuffer(name.encode(), np.uint8)) for name in needed]
+    names = np.sort(np.array(hashes, np.uint64))
+    at, size = np.empty(0, np.int64), np.empty(0, np.int64)
+    while True:
+        count = superseded_names(data, start, stop, names, np.full(len(names), -1), at, size)
+        if count <= len(at):
+            break
+        at, size = np.empty(count, np.int64), np.empty(count, np.int64)
+    if not count:
+        return data
+    text = data.copy()
+    before = np.cumsum(size) - size
+    text[np.repeat(at - before, size) + np.arange(size.sum())] = _DELETE
+    return text
 
 
 def _read(text: Bytes, needed: Sequence[str], lines: int) -> pl.DataFrame:

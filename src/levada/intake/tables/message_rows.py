@@ -20,6 +20,7 @@ from levada.intake.tables.csv_rows import RawRows
 from levada.intake.tables.json_rows import NOT_JSON
 from levada.kernels.text.records import SOUND, scan_records
 from levada.model.arrays import Bytes, Longs
+from levada.sources.json_lines import NOT_LINES, spans_lines
 from levada.sources.messages.texts import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.streams.stream_config import StreamConfig
@@ -101,7 +102,10 @@ def messages_apart(chunk: CsvChunk | JsonChunk, messages: Messages, config: Stre
     if isinstance(chunk, JsonChunk):
         if single:
             _one_line(data, messages)
-        return Rows(messages, _aside(data, messages, _prefixed(data, messages), ""), single)
+        dead = _aside(data, messages, _prefixed(data, messages), "")
+        if not single:
+            dead += _aside(data, messages, _over_lines(data, messages), NOT_LINES)
+        return Rows(messages, dead, single)
     open_ = _open(data, messages, ord(chunk.separator))
     return Rows(messages, _aside(data, messages, open_, OPEN), single)
 
@@ -111,6 +115,19 @@ def _one_line(data: Bytes, messages: Messages) -> None:
     ends = (data == _LINE_ENDS[0]) | (data == _LINE_ENDS[1])
     data[ends] = 32
     data[messages.starts[1:] - 1] = 10
+
+
+def _over_lines(data: Bytes, messages: Messages) -> Longs:
+    """The messages that are one JSON value over several lines; those whose first line ends like an
+    object are not looked at.
+    """
+    ends = np.flatnonzero(data == 10)
+    first = ends[np.searchsorted(ends, messages.starts[:-1])]
+    last = data[first - 1 - (data[first - 1] == 13)]
+    several = np.flatnonzero((first < messages.starts[1:] - 1) & (last != 125)).tolist()
+    at = messages.starts
+    found = [k for k in several if spans_lines(data[at[k] : at[k + 1]].tobytes())]
+    return np.array(found, np.int64)
 
 
 def _prefixed(data: Bytes, messages: Messages) -> Longs:

@@ -29,6 +29,7 @@ from levada.frozen import frozen
 from levada.intake.tables.row_times import field_times
 from levada.model.time import MIN
 from levada.sources.inflate import DAMAGED, is_packed, open_
+from levada.sources.json_lines import NOT_LINES, spans_lines
 from levada.sources.listing import list_files
 from levada.sources.parquet import with_schema
 from levada.streams.stream_config import StreamConfig
@@ -212,6 +213,8 @@ def _check_header(path: str, names: Sequence[str]) -> None:
 
 
 def _of_json(path: str, text: str) -> Sniffed:
+    if spans_lines(text.encode()):
+        raise SourceError(f"The file {path} is {NOT_LINES}.")
     found: list[dict[str, object]] = []
     for line in text.split("\n"):
         try:

@@ -4,12 +4,14 @@ counts on them, so that whatever is done again reads the same.
 A thread reads as far ahead as the buffer is long; before each epoch what has come is written as a
 file of the spool, up to the end of a line (of CSV: of a record). A line that is not ended waits for
 its end, or for that of the input. Each file of CSV begins with the header, which is the first line
-of the input. A later run on the checkpoint goes on with its own standard input.
+of the input. Input that is one JSON array over several lines is written as a line for each file,
+which is not a row. A later run on the checkpoint goes on with its own standard input.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -19,6 +21,7 @@ from typing import Any
 
 from levada.errors import EngineError, UsageError
 from levada.runtime.spool.folder import Batches, spool_folder
+from levada.sources.json_lines import HEAD, spans_lines
 from levada.streams.formats import STDIN
 from levada.streams.stream_config import StreamConfig
 
@@ -37,7 +40,7 @@ class StdinSpool:
         self.lie(data.parent)
         self._descriptor = descriptor
         self._header: bytes | None = None if config.format == "csv" and not config.header else b""
-        self._buffer = bytearray()
+        self._buffer, self._head = bytearray(), b""
         self._room = threading.Condition()
         self._ended = self._stopped = False
         self._written = 0.0
@@ -110,7 +113,18 @@ class StdinSpool:
         if data.strip():
             number = int(self._batches.last.partition(".")[0] or 0) + 1
             ending = f".{self.config.format}"
-            self._batches.write(f"{number:015d}", ending, (self._header or b"") + data)
+            text = (self._header or b"") + self._as_lines(data)
+            self._batches.write(f"{number:015d}", ending, text)
+
+    def _as_lines(self, data: bytes) -> bytes:
+        """The lines that come next; of a JSON value over several lines one that is not an object,
+        so that none of its elements is taken for a row.
+        """
+        if self.config.format != "ndjson":
+            return data
+        self._head += data[: max(HEAD + 1 - len(self._head), 0)]
+        is_one = spans_lines(self._head)
+        return b"[%s\n" % re.sub(rb"[\r\n]", b" ", data) if is_one else data
 
     def _whole(self) -> int:
         """How much of the buffer are whole lines, or records; all of it at the end."""

@@ -1,0 +1,56 @@
+"""Whether a text is lines of JSON, or one array or object that is written over several lines.
+
+NDJSON has a JSON value on each line, and a line that is an object is a row. The last element of an
+array over lines looks like such a row, since no comma follows it. So the first value of a text
+decides: if it goes on behind its line, the text is not NDJSON, and no row of it is read.
+Cost: a pass over the first line, or over the first megabyte where that line is not a whole value.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from codecs import BOM_UTF8
+
+HEAD = 1 << 20  # bytes by which it is decided
+NOT_LINES = "one JSON array or object over several lines, and NDJSON has an object on each line"
+_FIRST = 1 << 12
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
+def spans_lines(text: bytes) -> bool:
+    r"""Whether the first value of a text goes on behind its line; ``text`` may be cut anywhere.
+
+    >>> spans_lines(b'[\n{"a": 1},\n{"a": 2}\n]'), spans_lines(b'{"a": 1}\n{"a": 2}')
+    (True, False)
+    """
+    if len(text) > HEAD:
+        text = text[: text.rfind(b"\n", 0, HEAD) + 1]
+    try:
+        return _goes_on(text)
+    except json.JSONDecodeError as error:
+        value = error.doc
+        at_end = error.pos >= len(value) - 1 or error.msg.startswith("Unterminated string")
+        # the lines behind a damaged one do not go on with it, except one that is its last member
+        return at_end and (value.count("\n") > 1 or (value[:1] == "[" and text[-1:] == b"\n"))
+    except RecursionError:
+        return False
+
+
+def file_spans_lines(path: str | os.PathLike[str]) -> bool:
+    """``spans_lines`` of a plain file. Raises ``OSError``."""
+    with open(path, "rb", buffering=0) as file:
+        first = file.read(_FIRST)
+        try:
+            return _goes_on(first)
+        except (json.JSONDecodeError, RecursionError):
+            return spans_lines(first + file.read(HEAD + 1 - len(first)))
+
+
+def _goes_on(text: bytes) -> bool:
+    """Whether a line ends within the first value. Raises ``JSONDecodeError`` if that is not whole,
+    and ``RecursionError``.
+    """
+    text = text.removeprefix(BOM_UTF8).replace(b"\r", b"\n")
+    value = text.decode("utf-8", "replace").strip()
+    return "\n" in value[: _DECODER.raw_decode(value)[1]]

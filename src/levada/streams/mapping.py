@@ -236,6 +236,8 @@ def _check(terms: list[Term], what: str) -> None:
         + " ."
     )
     try:
-        list(ox.parse(line, ox.RdfFormat.N_TRIPLES))
+        (triple,) = ox.parse(line, ox.RdfFormat.N_TRIPLES)
     except SyntaxError as error:
         raise UsageError(f"{what} is no triple.") from error
+    if getattr(triple.object, "direction", None) is not None:
+        raise UsageError(f"{what} has a base direction (RDF 1.2), which is not supported.")

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from typing import IO
 
 import numpy as np
+import pyoxigraph as ox
 
 from levada.frozen import frozen
 from levada.kernels.nesting import CLOSES, OPENS, WIDTH, descend
@@ -40,9 +41,15 @@ _ENTITIES = re.compile(rb'<!ENTITY\s*(?:%\s*)?([\w.:-]{1,250})\s+"([^"]*)"\s*>')
 _USES = re.compile(rb"&([\w.:-]{1,250});")
 _DECLARED = b"<!ENTITY"
 DIRECTION = "A literal with a base direction (RDF 1.2) is not taken."
-# JSON-LD's; the parser drops it where there is no language
+TRIPLE = "A triple as a term (RDF 1.2) is not taken."
 _OVERLAP = 200  # bytes of the block before, in which the word may begin
-_DIRECTED = re.compile(rb'"@direction"\s*(?:[^\s:]|:\s*[^\sn])')
+# JSON-LD's and RDF/XML's base directions, some of which the parser drops, with what they are of
+_DIRECTED = re.compile(
+    rb'"@direction"\s*(?:[^\s:]|:\s*[^\sn])'
+    rb'|"@language"\s*:\s*"[\w-]+--(?:ltr|rtl)"|"[\w-]+--(?:ltr|rtl)"\s*:'
+)
+_ITS = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/2005/11/its["']""")
+_DIR = re.compile(rb"""([\w.-]+):dir\s*=\s*["']""")
 _OTHER = b""  # every byte that a mode does not name
 Rules = Mapping[int, Mapping[bytes, int]]
 
@@ -59,6 +66,18 @@ class Malformed(Exception):  # noqa: N818
     def where(self) -> str:
         """``, line 3, column 5``, or nothing where the parser does not say."""
         return f", line {self.line}, column {self.column}" if self.line else ""
+
+
+def beyond_rdf_11(term: object) -> str:
+    """Why a term of pyoxigraph's is not one of RDF 1.1; "" if it is."""
+    if isinstance(term, ox.Triple):
+        return TRIPLE
+    return DIRECTION if getattr(term, "direction", None) is not None else ""
+
+
+def names_direction(fault: str) -> bool:
+    """Whether a parser's message is about a base direction that it does not read."""
+    return "base direction" in fault or any(end in fault for end in ("--ltr'", "--rtl'"))
 
 
 @frozen
@@ -169,6 +188,7 @@ class Bounded:
         self._block, self._at = b"", 0
         self._size, self._lines = 0, 0  # bytes and line ends before the block
         self._entities = Entities() if form == "rdf" else None
+        self._its: tuple[set[bytes], set[bytes]] = set(), set()  # prefixes: declared, with dir
 
     def read(self, size: int = -1) -> bytes:
         """At most ``size`` bytes; none at the end."""
@@ -190,14 +210,22 @@ class Bounded:
             self._entities.check(self._block, self._size)
         if self._automaton is not None:
             self._check_depth(self._automaton)
-        if self._form == "jsonld":
+        if self._form in ("jsonld", "rdf"):
             self._check_direction()
 
     def _check_direction(self) -> None:
         seen = self._end + self._block
-        if (found := _DIRECTED.search(seen)) is not None:
-            at = max(found.start() - len(self._end), 0)
-            raise Malformed(DIRECTION.rstrip("."), *self._place(at))
+        if self._form == "jsonld":
+            found = _DIRECTED.search(seen)
+            is_directed = found is not None
+        else:
+            found = None
+            for prefixes, pattern in zip(self._its, (_ITS, _DIR), strict=True):
+                prefixes.update(pattern.findall(seen))
+            is_directed = not self._its[0].isdisjoint(self._its[1])
+        if is_directed:
+            at = 0 if found is None else max(found.start() - len(self._end), 0)
+            raise Malformed(DIRECTION.rstrip("."), *(self._place(at) if found else ()))
         self._end = seen[-_OVERLAP:]
 
     def _check_depth(self, automaton: Automaton) -> None:

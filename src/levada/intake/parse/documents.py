@@ -25,8 +25,14 @@ import msgspec
 import numpy as np
 import pyoxigraph as ox
 
-from levada.intake.parse.bounds import DIRECTION, Bounded, Malformed
-from levada.intake.parse.lines import TRIPLE
+from levada.intake.parse.bounds import (
+    DIRECTION,
+    TRIPLE,
+    Bounded,
+    Malformed,
+    beyond_rdf_11,
+    names_direction,
+)
 from levada.intake.parse.ntriples import Triples, parse
 from levada.kernels.text.blanks import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
@@ -79,11 +85,23 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
                 printed = _Print()
                 some = chain((first,), islice(statements, CHUNK - 1))
                 ox.serialize(some, printed, format=ox.RdfFormat.N_QUADS)
-                yield _rename(printed.getvalue(), names)
+                text = printed.getvalue()
+                if fault := beyond_rdf_11_in(text):
+                    raise refusal(opened, form, fault)
+                yield _rename(text, names)
     except SyntaxError as error:
         raise _syntax(error, opened, form) from None
     except MemoryError:  # its parser's buffer is full
         raise Malformed("it has a term of more than 16 MB, or ends nowhere") from None
+
+
+def beyond_rdf_11_in(text: bytes) -> str:
+    """What RDF 1.1 has not in N-Quads; "" if it has all."""
+    if any(sign in text for sign in (b"--ltr", b"--rtl", b"<<(")):
+        for quad in ox.parse(text, format=ox.RdfFormat.N_QUADS):
+            if fault := beyond_rdf_11(quad.object):
+                return fault
+    return ""
 
 
 class _Print(io.BytesIO):
@@ -185,6 +203,8 @@ def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
     reason = _TAIL.sub("", _PLACE.sub("", message))
     if "LoadDocumentCallback" in reason:
         return _context_fault(opened)
+    if names_direction(reason):
+        reason = DIRECTION
     line, column = error.lineno or 0, error.offset or 0
     if not line and form == "rdf":
         line, column = _xml_place(opened)

@@ -18,6 +18,8 @@ from pyjelly.errors import JellyConformanceError
 from pyjelly.parse.decode import Adapter, Decoder
 from pyjelly.parse.ioutils import get_options_and_frames
 
+from levada.intake.parse.bounds import DIRECTION, Malformed
+
 BLOCK = 1 << 20
 
 
@@ -74,6 +76,8 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
     def literal(
         self, lex: str, language: str | None = None, datatype: str | None = None
     ) -> ox.Literal:
+        if language and "--" in language:
+            raise Malformed(DIRECTION.rstrip("."))
         if language:
             return ox.Literal(lex, language=language)
         return ox.Literal(lex, datatype=None if datatype is None else ox.NamedNode(datatype))

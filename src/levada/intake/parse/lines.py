@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pyoxigraph as ox
 import xxhash
 
-from levada.intake.parse.bounds import DEEPEST, DIRECTION
+from levada.intake.parse.bounds import DEEPEST, DIRECTION, TRIPLE, beyond_rdf_11, names_direction
 from levada.intake.parse.literals import Facets, event_time, facets_of
 from levada.kernels.text.ntriples_text import BLANK_SIZE, ENGINE
 from levada.model.term import Kind
@@ -33,7 +33,6 @@ _TOKEN = re.compile(
        | (?P<space> [ \t]+ )""",
     re.VERBOSE | re.DOTALL,
 )
-TRIPLE = "A triple as a term (RDF 1.2) is not taken."
 VERSION = "VERSION (RDF 1.2) is not taken."
 _VERSION = re.compile(rb"[ \t]*VERSION[ \t]*[\"']")
 _LAST_WORD = re.compile(rb"(.*[ \t])([^ \t\"<>_@^#][^ \t\"<>]*?)[ \t]*\.[ \t\r]*", re.DOTALL)
@@ -133,6 +132,8 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
     except SyntaxError as error:
         if _TRIPLE.match(text):
             raise Refused(TRIPLE) from None
+        if names_direction(str(error)):
+            raise Refused(DIRECTION) from None
         message = _MESSAGE.match(error.msg or "")
         where = message[1] if message else str(error)
         raise Refused(
@@ -144,10 +145,8 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
             "terms are written plainly."
         ) from None
     assert len(found) <= 1, "one line holds one statement at most"
-    if found and isinstance(found[0].object, ox.Triple):
-        raise Refused(TRIPLE)
-    if found and getattr(found[0].object, "direction", None) is not None:
-        raise Refused(DIRECTION)
+    if found and (beyond := beyond_rdf_11(found[0].object)):
+        raise Refused(beyond)
     return found[0] if found else None
 
 

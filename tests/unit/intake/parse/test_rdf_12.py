@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
+import pyoxigraph as ox
 import pytest
 
-from levada.errors import QuerySyntaxError, SourceError
+from levada.errors import QuerySyntaxError, SourceError, UsageError
 from levada.intake.parse import bounds
-from levada.intake.parse.bounds import DIRECTION, Bounded, Malformed
-from levada.intake.parse.documents import parse_document
-from levada.intake.parse.lines import TRIPLE, VERSION
+from levada.intake.parse.bounds import DIRECTION, TRIPLE, Bounded, Malformed
+from levada.intake.parse.documents import beyond_rdf_11_in, document_text, parse_document
+from levada.intake.parse.jelly import _Terms
+from levada.intake.parse.lines import VERSION
 from levada.intake.parse.ntriples import parse
-from levada.intake.static_files import check_sound, static_file
+from levada.intake.static_files import check_sound, static_file, static_source
+from levada.server.graphs.content import TAKES, triples_sent
+from levada.server.problems import Problem
 from levada.sources.reference import Reference
+from levada.streams.mapping import load_mapping
 from levada.syntax.sparql.parser import parse as parse_query
 
 DIRECTED = b'<a:a> <a:b> "a"@en--rtl .'
@@ -38,21 +44,102 @@ def test_a_line_of_rdf_12_is_refused_by_name(quads: bool) -> None:
         assert line_faults(line + b" .", timed=False, quads=quads) == [TRIPLE]
 
 
+XML = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:a="http://a/" {} '
+    'xmlns:its="http://www.w3.org/2005/11/its"><rdf:Description><a:p {}>a</a:p>'
+    "</rdf:Description></rdf:RDF>"
+)
+VERSIONS = 'rdf:version="1.2" its:version="2.0"'
+TEXTS = [
+    ("nt", DIRECTED.decode()),
+    ("nt", '<a:a> <a:b> "a"@en--sideways .'),
+    ("nq", '<a:a> <a:b> "a"@en--rtl <a:g> .'),
+    ("ttl", DIRECTED.decode()),
+    ("ttl", "<a:a> <a:b> 'a'@en--ltr, 'b'@en ."),
+    ("ttl", '<a:a> <a:b> """a"""@en--sideways .'),
+    ("trig", "<a:g> { <a:a> <a:b> 'a'@en--ltr }"),
+    ("jsonld", '{"a:p": {"@value": "a", "@language": "en", "@direction": "rtl"}}'),
+    ("jsonld", '{"a:p": {"@value": "a", "@language": "en", "\\u0040direction": "rtl"}}'),
+    ("jsonld", '{"a:p": {"@value": "a", "@direction": "rtl"}}'),
+    ("jsonld", '{"@context": {"@direction" : "ltr"}, "a:p": "a"}'),
+    ("jsonld", '{"@context": {"p": {"@id": "a:p", "@direction": "ltr"}}, "p": "a"}'),
+    ("jsonld", '{"@context": {"dir": "@direction"}, "a:p": {"@value": "a", "dir": "rtl"}}'),
+    ("jsonld", '{"a:p": {"@value": "a", "@language": "en--rtl"}}'),
+    ("jsonld", '{"@context": {"p": {"@id": "a:p", "@container": "@language"}}, '
+               '"p": {"en--ltr": "a"}}'),
+    ("rdf", XML.format(VERSIONS, 'xml:lang="en" its:dir="rtl"')),
+    ("rdf", XML.format("", 'xml:lang="en" its:dir="rtl"')),
+    ("rdf", XML.format(VERSIONS + " its:dir='ltr' xml:lang='en'", "")),
+    ("rdf", XML.format("", "t:dir = 'rtl'  xmlns:t='http://www.w3.org/2005/11/its'")),
+    ("rdf", XML.format("", 'xml:lang="en--rtl"')),
+]  # fmt: skip
+TRIPLES = [
+    ("ttl", "<a:a> <a:b> <a:c> {| <a:d> <a:e> |} ."),
+    ("trig", "<a:g> { <a:a> <a:b> <<( <a:a> <a:b> <a:c> )>> }"),
+    ("rdf", XML.format('rdf:version="1.2"', 'rdf:annotation="http://a/t"')),
+]
+CASES = [(*case, DIRECTION) for case in TEXTS] + [(*case, TRIPLE) for case in TRIPLES]
+"""Format, text and reason."""
+
+
+@pytest.mark.parametrize(("form", "text", "fault"), CASES)
+def test_rdf_12_is_refused_alike_in_every_format(
+    tmp_path: Path, form: str, text: str, fault: str
+) -> None:
+    data = text.encode()
+    fault = fault.rstrip(".")
+    with pytest.raises(Malformed, match=re.escape(fault)):
+        document_text(data, form)
+    found, _ = parse_document(np.frombuffer(data, np.uint8), reference(form, len(data)), 1)
+    assert (found.n, len(found.bad)) == (0, 1)
+    assert fault in found.bad[0][1]
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(SourceError, match=re.escape(fault)):
+        check_sound(static_source(tmp_path / "a", form=form))
+    media = next((name for name, word in TAKES.items() if word == form), None)
+    if media is not None:
+        with pytest.raises(Problem, match=re.escape(fault)):
+            triples_sent(data, media, "")
+
+
+def test_rdf_12_in_jelly_is_refused_by_name() -> None:
+    for term, fault in (
+        (ox.Triple(ox.NamedNode("a:a"), ox.NamedNode("a:b"), ox.NamedNode("a:c")), TRIPLE),
+        ("en--rtl", DIRECTION),
+    ):
+        assert beyond_rdf_11_in(jelly_terms(term)) == fault
+
+
+def jelly_terms(term: ox.Triple | str) -> bytes:
+    """A statement with a term, as the adapter of Jelly gives it."""
+    terms = _Terms.__new__(_Terms)
+    found = terms.literal("a", term) if isinstance(term, str) else terms.quoted_triple(term)
+    quad = terms.triple((ox.NamedNode("a:a"), ox.NamedNode("a:b"), found))
+    return ox.serialize([quad], format=ox.RdfFormat.N_QUADS) or b""
+
+
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        ("ttl", DIRECTED),
-        ("trig", b"<a:g> { <a:a> <a:b> 'a'@en--ltr }"),
-        ("jsonld", b'{"a:p": {"@value": "a", "@language": "en", "@direction": "rtl"}}'),
-        ("jsonld", b'{"a:p": {"@value": "a", "@direction": "rtl"}}'),
-        ("jsonld", b'{"@context": {"@direction" : "ltr"}, "a:p": "a"}'),
+        ("ttl", '<a:a> <a:b> "a--rtl\\"@en--rtl ", " <<( " .'),
+        ("jsonld", '{"a:p": ["en--rtl", "@direct"]}'),
+        ("rdf", XML.format('xmlns:o="http://o/" o:dir="rtl"', "")),
+        ("rdf", XML.format("", "").replace(">a<", ">o:dir='rtl'<")),
     ],
 )
-def test_a_document_with_a_base_direction_is_a_dead_letter(form: str, text: bytes) -> None:
-    reference = Reference("s", "s", "a", "a", form, 0, len(text), 0, 1, 1)
-    found, _ = parse_document(np.frombuffer(text, np.uint8), reference, 1)
-    assert (found.n, len(found.bad)) == (0, 1)
-    assert DIRECTION.rstrip(".") in found.bad[0][1]
+def test_what_only_looks_like_rdf_12_is_read(form: str, text: str) -> None:
+    assert document_text(text.encode(), form)
+
+
+def test_a_mapping_with_a_base_direction_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "map.yaml"
+    path.write_text('triples:\n  - <http://e/{k}> <http://e/p> "{v}"@en--rtl\n')
+    with pytest.raises(UsageError, match=r"RDF 1\.2"):
+        load_mapping(path)
+
+
+def reference(form: str, size: int) -> Reference:
+    return Reference("s", "s", "a", "a", form, 0, size, 0, 1, 1)
 
 
 def test_a_direction_that_two_blocks_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import suites_page
+import w3c_json_ld
 from w3c_entailment import SCHEMA, entailment_tests
 from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
@@ -138,4 +139,6 @@ def _listed(word: str, verdicts: dict[str, dict[str, Verdict]]) -> Iterator[str]
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text("\n".join([*page(suite()), *suites_page.lines()]) + "\n")
+    Path(sys.argv[1]).write_text(
+        "\n".join([*page(suite()), *w3c_json_ld.lines(), *suites_page.lines()]) + "\n"
+    )

@@ -198,6 +198,12 @@ class Bounded:
         self._at += len(piece)
         return piece
 
+    def peek(self) -> bytes:
+        """The first block, which is still to be read."""
+        if not self._size and not self._block:
+            self._fill()
+        return self._block
+
     def _fill(self) -> None:
         self._size += len(self._block)
         self._lines += self._block.count(b"\n")

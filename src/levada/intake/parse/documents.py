@@ -34,6 +34,7 @@ from levada.intake.parse.bounds import (
     names_direction,
 )
 from levada.intake.parse.ntriples import Triples, parse
+from levada.intake.parse.type_maps import declares_type_map, nest_ids
 from levada.kernels.text.blanks import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
 from levada.model.arrays import Bytes
@@ -194,8 +195,25 @@ def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
         from levada.intake.parse.jelly import jelly_quads
 
         return jelly_quads(file)
-    bounded = cast(IO[bytes], Bounded(file, form))
-    return ox.parse(bounded, format=PARSERS[form], base_iri=base or None)
+    bounded = Bounded(file, form)
+    if form == "jsonld" and declares_type_map(bounded.peek()):
+        return _type_maps(bounded, base)
+    return ox.parse(cast(IO[bytes], bounded), format=PARSERS[form], base_iri=base or None)
+
+
+def _type_maps(file: Bounded, base: str) -> Iterator[ox.Quad]:
+    """The statements of JSON-LD with type maps."""
+    text = b"".join(iter(file.read, b""))
+    try:
+        rewritten = nest_ids(text)
+    except ValueError:  # which its parser says with the place
+        rewritten = text
+    try:
+        yield from ox.parse(rewritten, format=ox.RdfFormat.JSON_LD, base_iri=base or None)
+    except SyntaxError as error:
+        if rewritten is text:
+            raise
+        raise SyntaxError(error.msg) from None  # its place is one of the other text
 
 
 def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:

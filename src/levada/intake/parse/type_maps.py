@@ -1,0 +1,80 @@
+"""JSON-LD with type maps, as pyoxigraph reads it.
+
+In a map of ``@container: @type`` the type of a node is its key. pyoxigraph 0.5 refuses such a node
+if it has an ``@id``, since it looks for a type before that. Under ``@nest`` the same identifier
+comes behind the type, and means the same (JSON-LD 1.1 API, 5.1.2, step 14). It refuses ``@set``
+beside ``@type``, too, which says nothing about statements. A document is rewritten whose first
+megabyte declares such a map; its text and its values are in memory then.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_ID, _NEST = "@id", "@nest"
+_DECLARED = re.compile(rb'"@container"\s*:\s*(?:\[[^\]]*)?"@type"')
+
+
+def declares_type_map(text: bytes) -> bool:
+    """Whether a text has a term whose values are maps by type.
+
+    >>> declares_type_map(b'{"@context": {"of": {"@id": "e:of", "@container": "@type"}}}')
+    True
+    """
+    return _DECLARED.search(text) is not None
+
+
+def nest_ids(text: bytes) -> bytes:
+    """A document with the identifiers of nodes in type maps under ``@nest``. Raises
+    ``ValueError`` for what is not JSON.
+    """
+    document = json.loads(text)
+    maps, ids = set[str](), {_ID}
+    for terms in _contexts(document):
+        for name, definition in terms.items():
+            said = definition if isinstance(definition, dict) else {_ID: definition}
+            container = _listed(said.get("@container"))
+            if "@type" in container:
+                maps.add(name)
+                said["@container"] = [kind for kind in container if kind != "@set"]
+            if said.get(_ID) == _ID:
+                ids.add(name)
+    for value in _objects(document):
+        for name in maps.intersection(value):
+            by_type = value[name] if isinstance(value[name], dict) else {}
+            for node in (node for nodes in by_type.values() for node in _listed(nodes)):
+                if isinstance(node, dict) and (own := ids.intersection(node)):
+                    nested = {key: node.pop(key) for key in own}
+                    node[_NEST] = [*_listed(node.get(_NEST)), nested]
+    return json.dumps(document).encode()
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """The objects of a document, those of its contexts left out."""
+    for part in _listed(value):
+        if isinstance(part, dict):
+            yield part
+            for name, inner in part.items():
+                if name != "@context":
+                    yield from _objects(inner)
+        elif isinstance(part, list):
+            yield from _objects(part)
+
+
+def _contexts(value: Any) -> Iterator[dict[str, Any]]:
+    """The contexts of a document, and those within them."""
+    for part in _listed(value):
+        for inner in part.values() if isinstance(part, dict) else _listed(part):
+            if isinstance(inner, dict | list):
+                yield from _contexts(inner)
+        if isinstance(part, dict):
+            yield from (terms for terms in _listed(part.get("@context")) if isinstance(terms, dict))

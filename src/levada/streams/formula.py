@@ -5,7 +5,8 @@ expressions, evaluated by Polars.
     totalspaces - vehiclecount
     replace(timestamp, " ", "T")
 
-    names        columns, earlier formulas, ``row`` (the number of the record in its file, from 0)
+    names        columns, earlier formulas, ``row`` (the number of the record in its file, from 0);
+                 others than plain words as ``column("CO(GT)")``
     constants    numbers, texts in quotes, True, False
     operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not,
                  A if CONDITION else B
@@ -26,6 +27,7 @@ from functools import reduce
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from levada.errors import UsageError, near
 
@@ -88,6 +90,16 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., pl.Expr]]] = {
 }
 
 
+def column_of(name: str) -> pl.Expr:
+    """The values of the column of exactly this name, also where Polars takes it for a pattern
+    (``*``, ``^a$``).
+
+    >>> pl.DataFrame({"*": [1], "b": [2]}).select(v=column_of("*"))["v"].to_list()
+    [1]
+    """
+    return cs.by_name(name).as_expr().alias("") if name[:1] in ("*", "^") else pl.col(name)
+
+
 def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
     """A formula over columns of these types, and the type of its values. Raises ``UsageError``.
 
@@ -128,15 +140,30 @@ def _tree(text: str) -> ast.Expression:
 def names_of(text: str) -> list[str]:
     """The names in a formula, in order; those of functions left out.
 
-    >>> names_of("round(a) + row if b else 'c'")
-    ['a', 'row', 'b']
+    >>> names_of("round(a) + row if b else 'c' + column('d e')")
+    ['a', 'row', 'b', 'd e']
     """
     tree = _tree(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    found = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
-    ]
-    return list(dict.fromkeys(node.id for node in sorted(found, key=lambda node: node.col_offset)))
+    found = []
+    for node in ast.walk(tree):
+        name = _column(node)
+        if isinstance(node, ast.Name) and id(node) not in called:
+            name = node.id
+        if name is not None:
+            assert isinstance(node, ast.expr), "a name has a place"
+            found.append((node.col_offset, name))
+    return list(dict.fromkeys(name for _, name in sorted(found)))
+
+
+def _column(node: ast.AST) -> str | None:
+    """The name of the column that ``column("..")`` is."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="column"), args=[ast.Constant(value=str(name))], keywords=[]
+        ):
+            return name
+    return None
 
 
 class _Formula:
@@ -150,9 +177,7 @@ class _Formula:
             case ast.Constant(value=int() | float() | str() as value):
                 return self.constant(node, value)
             case ast.Name(id=name):
-                if name not in self.columns:
-                    raise self.wrong(node, f"{name} is no column", near(name, self.columns))
-                return pl.col(name)
+                return self.column(node, name)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return self.binary(type(op), self.visit(left), self.visit(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -169,8 +194,16 @@ class _Formula:
                     pl.when(self.visit(test)).then(self.visit(body)).otherwise(self.visit(orelse))
                 )
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-                return self.call(node, name, arguments)
+                said = _column(node)
+                return self.call(node, name, arguments) if said is None else self.column(node, said)
         raise self.wrong(node, "this is nothing that a formula has", "")
+
+    def column(self, node: ast.expr, name: str) -> pl.Expr:
+        """A column's values."""
+        if name not in self.columns:
+            written = [n if n.isidentifier() else f"column({n!r})" for n in self.columns]
+            raise self.wrong(node, f"{name} is no column", near(name, written))
+        return column_of(name)
 
     def constant(self, node: ast.expr, value: int | float | str) -> pl.Expr:
         """A constant's value."""

@@ -12,8 +12,9 @@
 
 A triple has three terms as in Turtle, without lists and brackets; ``{name}`` stands for a value:
 alone for a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI as it is),
-in a quoted literal escaped, in the label of a blank node, which is one node within its file. A
-triple with a value that is not there is left out. A row is one element. Cost: nothing a row.
+in a quoted literal escaped, in the label of a blank node, which is one node within its file. A name
+may have any characters, some of them in quotes only (``levada.streams.column_names``). A triple
+with a value that is not there is left out. A row is one element. Cost: nothing a row.
 """
 
 from __future__ import annotations
@@ -30,23 +31,24 @@ from levada.code_loading import load_module
 from levada.errors import UsageError, near
 from levada.frozen import frozen
 from levada.model.term import RDF, XSD
+from levada.streams.column_names import PLACE, number_names, split_places
 
 How = Literal["text", "value", "iri", "whole", "literal", "blank"]
 ROW = "row"
 _KEYS = ("prefixes", "columns", "header", "let", "triples")
+_VALUE = PLACE.replace(" ", r"\ ")
 _TERM = re.compile(
-    r"""\s*(?: (?P<iri> <[^<>\s]*> )
-             | (?P<value> \{\w+\} (?=[\s.]|$) )
+    rf"""\s*(?: (?P<iri> <(?>{_VALUE}|[^<>\s])*> )
+             | (?P<value> {_VALUE} (?=[\s.]|$) )
              | (?P<literal> "(?:[^"\\]|\\.)*" )
                (?: (?P<tag> @[A-Za-z0-9-]+ ) | \^\^ (?P<type> <[^<>\s]*> | [\w-]*:[\w.-]* ) )?
-             | (?P<blank> _:[\w{}]+ )
-             | (?P<name> (?:[A-Za-z][\w-]*)?:[\w.{}%/-]*[\w{}%/-] | (?:[A-Za-z][\w-]*)?: )
+             | (?P<blank> _:(?>{_VALUE}|\w)+ )
+             | (?P<name> (?:[A-Za-z][\w-]*)?:(?>{_VALUE}|\.(?![\s.]*$|\s)|[\w%/-])* )
              | (?P<number> [+-]?[0-9]+(?:\.[0-9]+)? )
              | (?P<boolean> true | false )
              | (?P<a> a ) (?=\s) )""",
     re.VERBOSE,
 )
-_PLACE = re.compile(r"\{(\w+)\}")
 
 
 @frozen
@@ -141,7 +143,7 @@ def _mapping(document: Any) -> RowMapping:
     if not texts:
         raise UsageError("it has no triples.", hint="Say triples: with a list of them.")
     triples = tuple(_triple(str(text), f"triples[{i}]", prefixes) for i, text in enumerate(texts))
-    header = tuple(map(str, _section(sections.get("header"), "header", list)))
+    header = number_names([str(n) for n in _section(sections.get("header"), "header", list)])
     return RowMapping(tuple(columns.items()), header, tuple(let.items()), triples)
 
 
@@ -182,15 +184,15 @@ def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterato
     if found["a"]:
         yield Part(f"<{RDF}type>")
     elif found["value"]:
-        yield Part(text[1:-1], "value")
+        yield from _places(text, "value")
     elif found["number"] or found["boolean"]:
         kind = "boolean" if found["boolean"] else "decimal" if "." in text else "integer"
         yield Part(f'"{text}"^^<{XSD}{kind}>')
     elif found["name"]:
         yield from _places(f"<{_expand(text, place, prefixes)}>", "iri")
     elif found["iri"]:
-        whole = _PLACE.fullmatch(text[1:-1])
-        yield from _places(text, "whole" if whole else "iri")
+        pieces = [is_name for _, is_name in split_places(text[1:-1])]
+        yield from _places(text, "whole" if pieces == [True] else "iri")
     elif found["blank"]:
         yield from _places(text, "blank")
     else:
@@ -219,11 +221,8 @@ def _expand(name: str, place: str, prefixes: dict[str, str]) -> str:
 
 def _places(text: str, how: How) -> Iterator[Part]:
     """A text with its places for values."""
-    for i, piece in enumerate(_PLACE.split(text)):
-        if i % 2:
-            yield Part(piece, how)
-        elif piece:
-            yield Part(piece)
+    for piece, is_name in split_places(text, literal=how == "literal"):
+        yield Part(piece, how) if is_name else Part(piece)
 
 
 def _check(terms: list[Term], what: str) -> None:

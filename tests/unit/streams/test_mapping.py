@@ -3,6 +3,7 @@ files are the example.
 """
 
 import json
+from csv import writer
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from levada.engine.engine import Engine
 from levada.errors import UsageError
+from levada.streams.column_names import place_of
 from levada.streams.formula import compile_, names_of
 from levada.streams.mapping import load_mapping
 
@@ -88,6 +90,20 @@ def test_constants_and_signs_do_not_wrap_either() -> None:
 def test_a_wrong_formula_says_where(formula: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         compile_(formula, {"a": "integer", "t": "string", "b": "double"})
+
+
+def test_a_formula_names_any_column() -> None:
+    names = ["CO(GT)", "a b", "*", "^a.*$", "o'clock"]
+    columns = dict.fromkeys(names, "string")
+    frame = pl.DataFrame({name: [name] for name in names})
+    for name in names:
+        expression, _ = compile_(f"upper(column({name!r}))", columns)
+        assert frame.select(x=expression)["x"].to_list() == [name.upper()]
+    assert names_of("column('a b') + column(\"*\") + c") == ["a b", "*", "c"]
+    with pytest.raises(UsageError, match=r"CO is no column. .*column\('CO\(GT\)'\)"):
+        compile_("column('CO')", columns)
+    with pytest.raises(UsageError, match="column is no function"):
+        compile_("column(a)", {"a": "string"})
 
 
 def test_the_names_of_a_formula() -> None:
@@ -339,3 +355,35 @@ def test_citybench(tmp_path: Path, file: str, text: Any, options: Any, rows: Any
             line[0].split("|")[0] for line in lines
         }
         assert record.triples == 3 * len(lines)
+
+
+NAMES = [
+    *("PM2.5", "spora-id", "CO(GT)", "Type of mobile", "humidity_%", "a,b", "a:b", "x #y", "é"),
+    *("*", "^a$", 'q"q', "a{b", "a}b", "a<b>", "back\\slash", "o'clock", "two  blanks"),
+]
+
+
+def test_a_column_of_any_name_stands_in_every_kind_of_term(tmp_path: Path) -> None:
+    lines, expected = [], []
+    for i, name in enumerate(NAMES):
+        place = place_of(name)
+        within = place.replace("\\", "\\\\").replace('"', '\\"')
+        lines += [
+            f"<http://e/{place}> e:p{i}{place} {place}",
+            f"_:n{place} e:p <{place}>",
+            f'<http://e/{i}> e:p "{within} km"@en .',
+        ]
+        value, quoted = f"http://v/{i}", f"http%3A%2F%2Fv%2F{i}"
+        expected += [
+            f'<http://e/{quoted}> <http://e/p{i}{quoted}> "{value}" .',
+            f"_:n{i} <http://e/p> <{value}> .",
+            f'<http://e/{i}> <http://e/p> "{value} km"@en .',
+        ]
+    path = tmp_path / "map.yaml"
+    path.write_text(json.dumps({"prefixes": {"e": "http://e/"}, "triples": lines}))
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        rows = [["ts", *NAMES], ["1", *(f"http://v/{i}" for i in range(len(NAMES)))]]
+        writer(file).writerows(rows)
+    found, _, letters = triples_of(tmp_path, tmp_path / "a.csv", mapping=path)
+    assert not letters
+    assert found == dataset("\n".join(expected))

@@ -32,7 +32,7 @@ from levada.model.time import MIN, distinct
 from levada.sources.messages.texts import Messages
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
-from levada.streams.formula import compile_
+from levada.streams.formula import column_of, compile_
 from levada.streams.mapping import ROW, Part, RowMapping, Term
 from levada.streams.stream_config import StreamConfig
 from levada.terms.texts import join_lines
@@ -161,7 +161,7 @@ def _lexical(name: str, kind: str) -> pl.Expr:
     """A value's text: that of a string, else its XSD form, doubles as those of tuples (2,
     not 2.0).
     """
-    value = pl.col(name)
+    value = column_of(name)
     if kind != "double":
         return value.cast(pl.String)
     special = {"inf": "INF", "-inf": "-INF"}

@@ -18,6 +18,7 @@ import polars as pl
 from levada.errors import LevadaError
 from levada.intake.tables.csv_rows import RawRows
 from levada.sources.faults import is_of_data, reason
+from levada.streams.formula import column_of
 
 _T = TypeVar("_T")
 Work = Callable[[RawRows], _T]
@@ -47,7 +48,7 @@ def _with_nulls(rows: RawRows, bad: Sequence[int]) -> RawRows:
     return replace(
         rows,
         table=rows.table.select(
-            pl.when(at).then(None).otherwise(pl.col(name)).alias(name)
+            pl.when(at).then(None).otherwise(column_of(name)).alias(name)
             for name in rows.table.columns
         ),
     )

@@ -49,7 +49,7 @@ from levada.syntax.cql.ast import (
     WindowWord,
 )
 from levada.translation.cql.positions import Typed, rename, widened, wider
-from levada.translation.cql.scope import Columns
+from levada.translation.cql.scope import Columns, suggest_column
 from levada.translation.cql.select import Leaf, Named, SelectBlock, one_group
 
 
@@ -280,7 +280,7 @@ class Levels:
 
     def _partition_column(self, column: Column, columns: Columns) -> str:
         if column.table not in (None, columns.alias) or column.name not in columns.declared:
-            hint = near(column.name, columns.declared)
+            hint = suggest_column(column.name, columns.declared)
             message = f"{columns.alias} has no column {column.name}."
             if column.table not in (None, columns.alias):
                 message = (

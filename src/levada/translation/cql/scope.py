@@ -24,6 +24,7 @@ from levada.frozen import frozen
 from levada.syntax.cql.ast import Column, Constant, Every, Expression, Item, LiteralType, Operation
 
 EVENT_TIME = "ts"
+_WRITABLE = re.compile(r"[^\W\d]\w*")
 _TIMELIKE = re.compile(r"time|stamp|date|when|^ts", re.IGNORECASE)
 
 
@@ -45,6 +46,20 @@ class Columns:
     declared: Mapping[str, LiteralType]
     timed: bool
     span: Span
+
+
+def suggest_column(name: str, columns: Iterable[str]) -> str:
+    """What a text could have said in place of ``name``, as it can be written in CQL.
+
+    >>> suggest_column("spora", ["spora-id", "spore"])
+    'CQL cannot write the name spora-id: give it another one, or read the stream by a mapping.'
+    """
+    there = list(columns)
+    for odd in there:
+        if not _WRITABLE.fullmatch(odd) and re.split(r"\W", odd, maxsplit=1)[0] == name:
+            way = "give it another one, or read the stream by a mapping"
+            return f"CQL cannot write the name {odd}: {way}."
+    return near(name, filter(_WRITABLE.fullmatch, there))
 
 
 class Scope:
@@ -90,7 +105,7 @@ class Scope:
                     f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
                 )
             known = [name for i in tables for name in self.columns(i)]
-            hint = near(column.name, known)
+            hint = suggest_column(column.name, known)
             if _TIMELIKE.search(column.name) and any(self.tables[i].timed for i in tables):
                 hint = f"The event time is called {EVENT_TIME} here. {hint}"
             raise UnknownNameError(

@@ -1,0 +1,72 @@
+r"""Names of columns: those that a header leaves open, and how a mapping writes any name.
+
+A header's empty names and repeated names are numbered, so that each column can be named. In a
+mapping ``{name}`` is a column; a name with a brace, a quote, a backslash, an angle bracket or a
+blank at its ends is in quotes: ``{"a<b"}``, within a quoted literal ``{\"a<b\"}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+_PLAIN = r'[^{}"\\\s<>](?:[^{}"\\<>\r\n]*[^{}"\\\s<>])?'
+PLACE = r"\{(?:" + _PLAIN + r'|"(?:[^"\\]|\\.)*")\}'
+"""The pattern of a place for a value, without groups."""
+_PLACES = re.compile(r"\{(?:(" + _PLAIN + r')|"((?:[^"\\]|\\.)*)")\}')
+_IN_LITERAL = re.compile(r"\{(?:(" + _PLAIN + r')|\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\]))*)\\")\}')
+
+
+def number_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names with a number behind those that come several times, and a name for empty ones.
+
+    >>> number_names(("ts", "v", "", "v"))
+    ('ts', 'v_1', 'column_3', 'v_2')
+    """
+    count, seen = Counter(names), Counter[str]()
+    if len(count) == len(names) and "" not in count:
+        return tuple(names)
+    found = []
+    for i, name in enumerate(names, 1):
+        seen[name] += 1
+        made = name if name and count[name] == 1 else f"{name}_{seen[name]}"
+        made = made if name else f"column_{i}"
+        while made != name and made in count:
+            made += "_"
+        found.append(made)
+    return tuple(found)
+
+
+def place_of(name: str) -> str:
+    """A column's place in a mapping.
+
+    >>> place_of("CO(GT)"), place_of('5" pipe')
+    ('{CO(GT)}', '{"5\\\\" pipe"}')
+    """
+    if re.fullmatch(_PLAIN, name):
+        return f"{{{name}}}"
+    escaped = re.sub(r'["\\]', lambda found: "\\" + found[0], name)
+    return f'{{"{escaped}"}}'
+
+
+def split_places(text: str, *, literal: bool = False) -> Iterator[tuple[str, bool]]:
+    r"""The pieces of a term's text, and whether each is the name of a column; ``literal``: the text
+    has the escapes of a quoted literal.
+
+    >>> list(split_places("<http://e/{Type of mobile}/t>"))
+    [('<http://e/', False), ('Type of mobile', True), ('/t>', False)]
+    >>> list(split_places(r'"{\"a<b\"} km"', literal=True))
+    [('"', False), ('a<b', True), (' km"', False)]
+    """
+    at = 0
+    for found in (_IN_LITERAL if literal else _PLACES).finditer(text):
+        if found.start() > at:
+            yield text[at : found.start()], False
+        quoted = found[2] or ""
+        for _ in range(1 + literal):
+            quoted = re.sub(r"\\(.)", r"\1", quoted)
+        yield found[1] or quoted, True
+        at = found.end()
+    if at < len(text):
+        yield text[at:], False

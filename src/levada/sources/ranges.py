@@ -262,10 +262,12 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
     if fault := encoding_fault("".join(columns).replace("\ufffd", "").encode()):
         raise FileFault(f"The file {file.path} cannot be read. {fault}")
     needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
+    there = set(columns)
     for name in needed:
-        if columns.count(name) > 1:
-            raise FileFault(f"The header of {file.path} has the column {name} twice.")
-        if name not in columns:
+        if name not in there:
+            if {f"{name}_1", f"{name}_2"} <= there:
+                message = f"The header of {file.path} has the column {name} twice, or more often."
+                raise FileFault(message, hint=f"Say {name}_1 or {name}_2.")
             names = [" ".join(column.split()) for column in columns]
             hint = _other_separator(config, columns) or near(name, names)
             raise FileFault(f"The header of {file.path} has no column {name}.", hint=hint)

@@ -30,6 +30,7 @@ from levada.sources.json_lines import NOT_LINES, file_spans_lines
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
 from levada.sources.spooled import damaged, read_spooled
+from levada.streams.column_names import number_names
 from levada.streams.formats import LINES
 from levada.streams.stream_config import StreamConfig
 
@@ -45,7 +46,9 @@ _LINE_END = re.compile(b"\r\n|[\r\n]")
 
 @frozen
 class Header:
-    """The first record of a CSV file: its column names in order, and where the data begin."""
+    """The first record of a CSV file: its column names in order, repeated and empty ones numbered,
+    and where the data begin.
+    """
 
     columns: tuple[str, ...]
     end: int
@@ -203,7 +206,7 @@ def header_of(path: str, record: Bytes, separator: str) -> Header:
         raise FileFault(
             f"The header of {path} cannot be read: {error}.", hint="Is the file a CSV at all?"
         ) from error
-    return Header(tuple(name.strip() for name in names), end)
+    return Header(number_names([name.strip() for name in names]), end)
 
 
 def _is_open(header: Bytes, separator: str) -> bool:

@@ -88,12 +88,21 @@ def test_json_has_types_of_its_own(tmp_path: Path) -> None:
         ("", "is empty"),
         ("1,2.5,3\n4,5,6\n", "is no header"),
         ("a,b\n", "no row yet"),
-        ("a,a\n1,2\n", "the column a twice"),
     ],
 )
 def test_what_is_no_table_is_said(tmp_path: Path, text: str, what: str) -> None:
     with pytest.raises(SourceError, match=what):
         seen(tmp_path, text)
+
+
+def test_repeated_and_empty_names_are_numbered_and_said(tmp_path: Path) -> None:
+    found = seen(tmp_path, "ts,v,v,v_1,,,column_5\n1,2,3,4,,6,7\n2,3,4,5,,7,8\n")
+    assert list(found.types) == ["ts", "v_1_", "v_2", "v_1", "column_6", "column_5"]
+    assert list(found.notes) == [
+        "The header has the column v 2 times: they are v_1_, v_2.",
+        "Column 5 has no name, and has no value, either: it is left out.",
+        "Column 6 has no name, and is called column_6.",
+    ]
 
 
 def test_the_end_of_a_long_file_is_looked_at_too(tmp_path: Path) -> None:

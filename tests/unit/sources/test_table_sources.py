@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from levada.errors import SourceError
+from levada.intake.tables.tuples import tuples_of
+from levada.model.time import MAX, MIN
 from levada.sources.files import FileSource
 from levada.sources.parquet import with_schema
 from levada.sources.read import CsvChunk, read_tuples
@@ -89,7 +91,7 @@ def test_a_byte_order_mark_and_a_header_alone(tmp_path: Path) -> None:
     [
         ("k,w,ts", "no column v"),
         ("k,v", "no column ts"),
-        ("k,v,k,ts", "column k twice"),
+        ("k,v,k,ts", "column k twice.*Say k_1 or k_2"),
         ("k,V,ts", "no column v"),
     ],
 )
@@ -97,6 +99,20 @@ def test_headers_that_do_not_fit(tmp_path: Path, header: str, says: str) -> None
     (tmp_path / "a.csv").write_text(header + "\n1,2,3\n")
     with pytest.raises(SourceError, match=says):
         source(tmp_path / "a.csv", tmp_path).take({}, 1)
+
+
+def test_columns_with_repeated_or_empty_names_are_read_by_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,,ts,k\n1,2,3,4\n")
+    schema = "k_1:integer;column_2:integer;k_2:integer"
+    made = source(tmp_path / "a.csv", tmp_path, schema=schema)
+    (reference,), _ = made.take({}, 10)
+    chunk = read_tuples(reference, made.config)
+    found = tuples_of(chunk, made.config, reference, late_below=MIN, future_above=MAX)
+    assert [found.columns[n].facet("m").tolist() for n in dict(made.config.schema)] == [
+        [1],
+        [2],
+        [4],
+    ]
 
 
 def table(n: Any, first: int = 0) -> pa.Table:

@@ -6,10 +6,12 @@ What it finds is what ``schema=auto`` takes (``intake.tables.sniff``).
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path, PurePath
+from urllib.parse import quote
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -18,22 +20,22 @@ from rich.text import Text
 from levada.errors import MissingError, SourceError, UsageError
 from levada.intake.tables.sniff import Sniffed, sniff
 from levada.sources.inflate import open_
+from levada.streams.column_names import place_of
 from levada.streams.formats import PACKED, TABLES, format_of
+from levada.streams.mapping import ROW
 from levada.streams.options import AUTO
 from levada.streams.stream_config import StreamConfig
 
 _WIDE = 40
 _PLAIN = re.compile(r"[^\W\d][\w.-]*")
+_PLAIN_YAML = re.compile(r"[^\W\d]\w*|<[^<>\s]*> [^\s\"\\]+ \{[^{}\"\\:#\x00-\x1f\x7f-\x9f]*\}")
 
 
 def sample(path: Path, *, mapping: bool) -> None:
     """Prints what a file shows. Raises ``SourceError`` and ``UsageError``."""
     form = _format(path)
     found = sniff(str(path), StreamConfig(_name(path), str(path), form, "field:ts", schema=AUTO))
-    if mapping:
-        print(mapping_of(found, path))
-        return
-    print(f"--stream {shlex.quote(option(found, path))}")
+    print(mapping_of(found, path) if mapping else f"--stream {shlex.quote(option(found, path))}")
     told = Console(stderr=True, highlight=False)
     for part in _told(found):
         told.print(part, soft_wrap=isinstance(part, Text))
@@ -68,31 +70,46 @@ def _name(path: Path) -> str:
 
 def option(found: Sniffed, path: Path) -> str:
     """The value of ``--stream``; what is so by default is left out."""
+    return _option(found, path, "schema", ";".join(f"{n}:{kind}" for n, kind in found.schema))
+
+
+def _option(found: Sniffed, path: Path, key: str, value: str) -> str:
+    """The value of ``--stream`` with a schema or a mapping."""
     options = {
         "format": found.format if format_of(path.name) is None else "",
-        "schema": ";".join(f"{name}:{kind}" for name, kind in found.schema),
-        "time": f"field:{found.time}" if found.time not in (None, "", "ts") else "",
+        key: value,
+        "time": "arrival" if found.time is None else f"field:{found.time}",
         "unit": found.unit if found.unit != "ms" else "",
         "time_format": found.time_format,
         "separator": {",": "", "\t": "tab"}.get(found.separator, found.separator),
     }
-    if found.time == "":  # no option can name a column that has no name
-        options |= {"schema": "auto", "unit": "", "time_format": "", "separator": ""}
+    if found.time == "ts":
+        del options["time"]
     said = "".join(f",{key}={value}" for key, value in options.items() if value)
     return f"{_name(path)}={path}{said}"
 
 
 def mapping_of(found: Sniffed, path: Path) -> str:
     """A mapping file: a triple for each column, of a subject for each row."""
-    columns = [name for name in found.types if re.fullmatch(r"\w+", name)]
-    typed = {name: found.types[name] for name in columns if found.types[name] != "string"}
-    head = [f'prefixes: {{e: "http://example.org/{_name(path)}#"}}']
+    base = f"http://example.org/{_name(path)}"
+    columns = {name: kind for name, kind in found.types.items() if name and name != ROW}
+    typed = [f"{_yaml(name)}: {kind}" for name, kind in columns.items() if kind != "string"]
+    lines = [f"# --stream {_option(found, path, 'mapping', 'THIS_FILE')}"]
+    if ROW in found.types:
+        lines.append(f"# The column {ROW} is left out: {{{ROW}}} is the number of the record.")
+    lines.append(f'prefixes: {{e: "{base}#"}}')
     if typed:
-        head.append("columns: {" + ", ".join(f"{n}: {kind}" for n, kind in typed.items()) + "}")
-    lines = [f"  - <http://example.org/{_name(path)}/{{row}}> e:{n} {{{n}}}" for n in columns]
-    time = f",time=field:{found.time}" if found.time not in (None, "", "ts") else ""
-    comment = f"# --stream {_name(path)}={path},mapping=THIS_FILE{time}"
-    return "\n".join([comment, *head, "triples:", *lines])
+        lines.append(f"columns: {{{', '.join(typed)}}}")
+    lines.append("triples:")
+    for name in columns:
+        local = f"e:{name}" if re.fullmatch(r"\w+", name) else f"<{base}#{quote(name, safe='')}>"
+        lines.append(f"  - {_yaml(f'<{base}/{{{ROW}}}> {local} {place_of(name)}')}")
+    return "\n".join(lines)
+
+
+def _yaml(text: str) -> str:
+    """A text as YAML: plain where that is the same to every reader."""
+    return text if _PLAIN_YAML.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def _told(found: Sniffed) -> Iterator[RenderableType]:
@@ -107,10 +124,13 @@ def _told(found: Sniffed) -> Iterator[RenderableType]:
     for note in found.notes:
         yield Text(note)
     if found.time is None:
-        yield Text("No column has times that are known: say time=field:NAME and time_format=.")
+        yield Text(
+            "No column has times that are known, so the time of arrival is taken. Else say "
+            "time=field:NAME and time_format=FORMAT."
+        )
 
 
 def _first(found: Sniffed, name: str) -> str:
     assert found.texts is not None, "a table has rows"
-    seen = found.texts[name].drop_nulls()
+    seen = found.texts[name].alias("").drop_nulls()
     return str(seen[0])[:_WIDE] if len(seen) else ""

@@ -22,6 +22,7 @@ from levada.kernels.text.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, scan_rec
 from levada.model.arrays import Bytes
 from levada.sources.read import CsvChunk
 from levada.sources.reference import Reference
+from levada.streams.column_names import number_names
 
 Times = npt.NDArray[np.int64]
 _FAULTS = {
@@ -138,7 +139,7 @@ def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: in
     table = pacsv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
         pacsv.ReadOptions(
-            column_names=_distinct(chunk.columns), use_threads=False, block_size=len(data) + 1
+            column_names=number_names(chunk.columns), use_threads=False, block_size=len(data) + 1
         ),
         pacsv.ParseOptions(delimiter=chunk.separator, newlines_in_values=True),
         pacsv.ConvertOptions(
@@ -155,8 +156,3 @@ def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: in
         raise ValueError(f"the reader finds {frame.height} rows in it")
     frame.columns = list(needed)  # Polars gives a column without a name one
     return frame
-
-
-def _distinct(columns: tuple[str, ...]) -> list[str]:
-    """Column names with repeated ones (which nobody asked for) told apart."""
-    return [name if columns.index(name) == i else f"{name}\0{i}" for i, name in enumerate(columns)]

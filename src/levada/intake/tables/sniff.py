@@ -32,6 +32,7 @@ from levada.sources.inflate import DAMAGED, is_packed, open_
 from levada.sources.json_lines import NOT_LINES, spans_lines
 from levada.sources.listing import list_files
 from levada.sources.parquet import with_schema
+from levada.streams.column_names import number_names
 from levada.streams.stream_config import StreamConfig
 
 HEAD, TAIL = 1 << 20, 1 << 18  # bytes
@@ -49,6 +50,7 @@ _DOUBLE = r"^\s*(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?IN
 _BOOLEAN = r"(?i)^\s*(?:true|false)\s*$"
 _EPOCHS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _1990, _2100 = 631_152_000, 4_102_444_800  # s
+_NUMBERED = re.compile(r"column_[0-9]+_*")  # as pandas' index, which it writes without a name
 _UNSAID = re.compile(r"[:;,]|^\s*$")  # names that no schema= can hold
 
 
@@ -184,8 +186,9 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
 
 def _of_csv(path: str, head: str, tail: str, separator: str) -> Sniffed:
     rows = list(_rows(head, separator))
-    names = [name.strip() for name in rows[0]] if rows else []
-    _check_header(path, names)
+    header = [name.strip() for name in rows[0]] if rows else []
+    _check_header(path, header)
+    names = number_names(header)
     # a quoted field may hold the line at which the tail was cut
     records = rows[1:] + [row for row in _rows(tail, separator) if len(row) == len(names)]
     records = [row for row in records if len(row) == len(names)]
@@ -195,8 +198,24 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> Sniffed:
         {name: [row[i] or None for row in records] for i, name in enumerate(names)},
         schema=dict.fromkeys(names, pl.String()),
     )
-    types = {name: _type(texts[name]) for name in names}
-    return Sniffed("csv", types, separator=separator, texts=texts, notes=tuple(_odd(texts, types)))
+    nameless = [made for name, made in zip(header, names, strict=True) if not name]
+    empty = [name for name in nameless if texts[name].null_count() == texts.height]
+    texts = texts.drop(empty)
+    types = {name: _type(texts[name].alias("")) for name in texts.columns}
+    notes = (*_numbered(header, names, empty), *_odd(texts, types))
+    return Sniffed("csv", types, separator=separator, texts=texts, notes=notes)
+
+
+def _numbered(header: Sequence[str], names: Sequence[str], empty: Sequence[str]) -> Iterator[str]:
+    """Which columns have other names than the header says, and which are left out."""
+    for name in (name for name in dict.fromkeys(header) if header.count(name) > 1 and name):
+        made = [new for old, new in zip(header, names, strict=True) if old == name]
+        yield f"The header has the column {name} {len(made)} times: they are {', '.join(made)}."
+    for i, (name, made_name) in enumerate(zip(header, names, strict=True), 1):
+        if not name:
+            is_empty = made_name in empty
+            what = "no value, either: it is left out" if is_empty else f"is called {made_name}"
+            yield f"Column {i} has no name, and {'has ' if is_empty else ''}{what}."
 
 
 def _check_header(path: str, names: Sequence[str]) -> None:
@@ -207,9 +226,6 @@ def _check_header(path: str, names: Sequence[str]) -> None:
             f"The first line of {path} is no header: it holds values{shown}.",
             hint="Write the names of the columns there, or say them as header: in a mapping file.",
         )
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise SourceError(f"The file {path} has the column {twice[0]} twice.")
 
 
 def _of_json(path: str, text: str) -> Sniffed:
@@ -270,7 +286,7 @@ def _type(texts: pl.Series) -> str:
 def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
     """What a reader should know of the columns."""
     for name, kind in types.items():
-        seen = texts[name].drop_nulls()
+        seen = texts[name].alias("").drop_nulls()
         if not len(seen):
             yield f"The column {name} has no value in what was looked at: it is taken for a string."
         elif kind == "string" and seen.str.contains(r"^\s*[+-]?[0-9]+,[0-9]+\s*$").all():
@@ -283,7 +299,9 @@ def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
 def _with_times(found: Sniffed, config: StreamConfig) -> Sniffed:
     """With the column of times, and how these are written."""
     asked = config.time_argument if config.time != "field:ts" or "ts" in found.types else ""
-    names = [asked] if asked in found.types and config.time_kind == "field" else list(found.types)
+    names = [name for name in found.types if name.strip()]
+    if asked in names and config.time_kind == "field":
+        names = [asked]
     ranked: list[tuple[tuple[int, int, int], int, str, StreamConfig]] = []
     for name in names:
         for way in _ways(found, name, config):
@@ -312,7 +330,7 @@ def _with_times(found: Sniffed, config: StreamConfig) -> Sniffed:
 def _ways(found: Sniffed, name: str, config: StreamConfig) -> Iterator[StreamConfig]:
     """The ways in which all values of a column are times."""
     assert found.texts is not None, "a table has rows"
-    seen = found.texts[name].drop_nulls()
+    seen = found.texts[name].alias("").drop_nulls()
     if not len(seen) or found.types[name] in ("double", "boolean"):
         return
     if found.types[name] == "integer" and not config.time_format:
@@ -354,8 +372,9 @@ def _unit(seen: pl.Series, name: str) -> str:
 def _rank(found: Sniffed, name: str, way: StreamConfig) -> tuple[int, int, int]:
     """How likely a column is that of the times: the larger, the likelier."""
     assert found.texts is not None, "a table has rows"
-    known = 2 if name.lower() in _LIKELY else 1 if _TIMELY.search(name) or not name else 0
-    times = field_times(found.texts[name].drop_nulls(), way)
+    timely = _TIMELY.search(name) or _NUMBERED.fullmatch(name)
+    known = 2 if name.lower() in _LIKELY else 1 if timely else 0
+    times = field_times(found.texts[name].alias("").drop_nulls(), way)
     rising = int(bool((times[1:] >= times[:-1]).all()))
     return known, int(found.types[name] == "string"), rising
 
@@ -367,4 +386,6 @@ def _zoneless(found: Sniffed, name: str, way: StreamConfig) -> bool:
         return False
     if way.time_format:
         return "%z" not in way.time_format
-    return not bool(found.texts[name].drop_nulls().str.contains(r"(?:Z|[+-][0-9:]{4,6})\s*$").all())
+    return not bool(
+        found.texts[name].alias("").drop_nulls().str.contains(r"(?:Z|[+-][0-9:]{4,6})\s*$").all()
+    )

@@ -123,22 +123,23 @@ def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memo
 
     A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
     of times that are the same, as an event's time and the column that it was read from, are stored
-    once.
+    once, from 64 rows on.
     """
     offset = 0
     for name, frame in frames.items():
         start = offset
         buffers: list[memoryview] = []
         described: list[tuple[str, str, int]] = []
-        times: list[tuple[Column, int]] = []  # those of this frame, with their offsets
+        times: dict[tuple[int, ...], list[tuple[Column, int]]] = {}  # by two values of each
         for column, values in frame.columns.items():
             constant = _is_constant(values)
-            if values.dtype == np.int64 and not constant:
-                same = next((at for other, at in times if _is_same(values, other)), None)
+            if values.dtype == np.int64 and not constant and frame.n >= _ALIGN:
+                alike = times.setdefault((int(values[0]), int(values[frame.n // 2])), [])
+                same = next((at for other, at in alike if np.array_equal(values, other)), None)
                 if same is not None:
                     described.append((column, values.dtype.str, same))
                     continue
-                times.append((values, offset))
+                alike.append((values, offset))
             kept = np.ascontiguousarray(values[:1] if constant else values)
             described.append((column, values.dtype.str, -offset - 1 if constant else offset))
             buffers += _buffers(kept)
@@ -185,17 +186,6 @@ def _is_constant(values: Column) -> bool:
     # 0.0 == -0.0, but they differ
     bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
     return bool((bits == bits[0]).all())
-
-
-def _is_same(values: Column, other: Column) -> bool:
-    """Whether two columns of at least 64 rows are equal; two values tell most others."""
-    n = len(values)
-    return (
-        n >= _ALIGN
-        and values[0] == other[0]
-        and values[n // 2] == other[n // 2]
-        and np.array_equal(values, other)
-    )
 
 
 def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
+import polars as pl
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -117,9 +118,11 @@ def _told(found: Sniffed) -> Iterator[RenderableType]:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("column", "type", "first value", ""):
         grid.add_column(head)
-    for name, kind in found.types.items():
+    assert found.texts is not None, "a table has rows"
+    first = found.texts.select(pl.all().drop_nulls().first()).row(0)
+    for (name, kind), value in zip(found.types.items(), first, strict=True):
         time = "the event time" if name == found.time else ""
-        grid.add_row(*map(Text, (name, kind, _first(found, name), time)))
+        grid.add_row(*map(Text, (name, kind, (value or "")[:_WIDE], time)))
     yield grid
     for note in found.notes:
         yield Text(note)
@@ -128,9 +131,3 @@ def _told(found: Sniffed) -> Iterator[RenderableType]:
             "No column has times that are known, so the time of arrival is taken. Else say "
             "time=field:NAME and time_format=FORMAT."
         )
-
-
-def _first(found: Sniffed, name: str) -> str:
-    assert found.texts is not None, "a table has rows"
-    seen = found.texts[name].alias("").drop_nulls()
-    return str(seen[0])[:_WIDE] if len(seen) else ""

@@ -201,16 +201,19 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> Sniffed:
     nameless = [made for name, made in zip(header, names, strict=True) if not name]
     empty = [name for name in nameless if texts[name].null_count() == texts.height]
     texts = texts.drop(empty)
-    types = {name: _type(texts[name].alias("")) for name in texts.columns}
+    types = _types(texts)
     notes = (*_numbered(header, names, empty), *_odd(texts, types))
     return Sniffed("csv", types, separator=separator, texts=texts, notes=notes)
 
 
 def _numbered(header: Sequence[str], names: Sequence[str], empty: Sequence[str]) -> Iterator[str]:
     """Which columns have other names than the header says, and which are left out."""
-    for name in (name for name in dict.fromkeys(header) if header.count(name) > 1 and name):
-        made = [new for old, new in zip(header, names, strict=True) if old == name]
-        yield f"The header has the column {name} {len(made)} times: they are {', '.join(made)}."
+    numbered: dict[str, list[str]] = {}
+    for old, new in zip(header, names, strict=True):
+        numbered.setdefault(old, []).append(new)
+    for name, made in numbered.items():
+        if name and len(made) > 1:
+            yield f"The header has the column {name} {len(made)} times: they are {', '.join(made)}."
     for i, (name, made_name) in enumerate(zip(header, names, strict=True), 1):
         if not name:
             is_empty = made_name in empty
@@ -267,29 +270,44 @@ def _json_type(values: Sequence[object]) -> str:
     return "string"
 
 
-def _type(texts: pl.Series) -> str:
-    """The type that all of these texts fit."""
-    seen = texts.drop_nulls()
-    if not len(seen):
-        return "string"
-    if seen.str.contains(_INTEGER).all() and not seen.str.contains(_CODE).any():
-        return (
-            "integer"
-            if seen.str.strip_chars().cast(pl.Int64, strict=False).null_count() == 0
-            else "double"
+def _types(texts: pl.DataFrame) -> dict[str, str]:
+    """Of each column the type that all of its texts fit. All columns are looked at together: a call
+    of Polars costs as much as some thousand texts.
+    """
+    every, whole = pl.all(), pl.all().str.strip_chars().cast(pl.Int64, strict=False)
+    facts = [
+        texts.select(fact).row(0)
+        for fact in (
+            every.count() > 0,
+            every.str.contains(_INTEGER).all() & ~every.str.contains(_CODE).any(),
+            whole.count() == every.count(),
+            every.str.contains(_DOUBLE).all() & ~every.str.contains(_CODE + r"[0-9]*\s*$").any(),
+            every.str.contains(_BOOLEAN).all(),
         )
-    if seen.str.contains(_DOUBLE).all() and not seen.str.contains(_CODE + r"[0-9]*\s*$").any():
-        return "double"
-    return "boolean" if seen.str.contains(_BOOLEAN).all() else "string"
+    ]
+    return {
+        name: _type(*column)
+        for name, column in zip(texts.columns, zip(*facts, strict=True), strict=True)
+    }
+
+
+def _type(is_there: bool, is_integer: bool, fits: bool, is_double: bool, is_boolean: bool) -> str:
+    """The type by what is so of all texts of a column."""
+    if not is_there:
+        return "string"
+    if is_integer:
+        return "integer" if fits else "double"
+    return "double" if is_double else "boolean" if is_boolean else "string"
 
 
 def _odd(texts: pl.DataFrame, types: dict[str, str]) -> Iterator[str]:
     """What a reader should know of the columns."""
-    for name, kind in types.items():
-        seen = texts[name].alias("").drop_nulls()
-        if not len(seen):
+    counts = texts.select(pl.all().count()).row(0)
+    commas = texts.select(pl.all().str.contains(r"^\s*[+-]?[0-9]+,[0-9]+\s*$").all()).row(0)
+    for (name, kind), count, has_commas in zip(types.items(), counts, commas, strict=True):
+        if not count:
             yield f"The column {name} has no value in what was looked at: it is taken for a string."
-        elif kind == "string" and seen.str.contains(r"^\s*[+-]?[0-9]+,[0-9]+\s*$").all():
+        elif kind == "string" and has_commas:
             yield f"The column {name} has decimal commas: its values are strings, not numbers."
         if _UNSAID.search(name):
             said = f"The column {name}" if name.strip() else "A column without a name"

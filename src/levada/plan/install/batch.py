@@ -18,6 +18,7 @@ from levada.plan.install.common import Common, Made, Numbered, Wanted
 from levada.plan.install.edges import Installed, Read, base_of, reads
 from levada.plan.install.facets import Needs, emit_needs
 from levada.plan.install.install import Installer, Place
+from levada.plan.install.resolve_slots import slots_of
 from levada.plan.physical.operators import Applied, Constant, Op
 from levada.plan.sealed.layout import NOTHING, Facet
 
@@ -115,7 +116,7 @@ class Batch:
         needs = _needs(op, key)
         found = self._found.pop(number, None) or reads(op, needs)
         (own, member_number, names), shape = installer.make(op, place, needs, made_below, found)
-        places = tuple([op.variables.index(name) for name in names])
+        places = slots_of(names, op.variables)
         if not isinstance(op.spec, Applied | Constant):  # constants are those that are read
             numbered.form.shapes[key] = shape, places
         return Made(own, member_number, places, self.version)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from levada.plan.install.facets import Needs, add, input_needs, read_of_all
 from levada.plan.install.leaves import is_static
+from levada.plan.install.resolve_slots import slots_of
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import ALL
@@ -70,7 +71,8 @@ def look_through(op: Op) -> tuple[Op, dict[str, str]]:
     while isinstance(op.spec, p.Rename):
         child = op.inputs[0]
         inner = dict(zip(op.variables, op.spec.sources, strict=True))
-        source = {v: inner[n] for v, n in source.items() if inner.get(n) in child.variables}
+        there = set(child.variables)
+        source = {v: inner[n] for v, n in source.items() if inner.get(n) in there}
         op = child
     return op, source
 
@@ -167,7 +169,7 @@ def edge_of(op: Op, i: int, read: Read, installed: Installed) -> Edge:
         if exchange is None
         else TO_ALL
         if exchange == ALL
-        else tuple([read.names.index(v) for v in exchange if v])
+        else slots_of(filter(None, exchange), read.names)
         if exchange != HOME
         else ()
     )

@@ -26,7 +26,7 @@ from levada.model.expression import (
 from levada.model.term import Literal
 from levada.plan.install.told.numerals import is_number
 from levada.plan.physical import operators as p
-from levada.plan.physical.lineage import column_type
+from levada.plan.physical.lineage import column_types
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import ALL
 from levada.plan.physical.traits import Plain
@@ -123,12 +123,14 @@ def _ids(names: tuple[str, ...]) -> Needs:
 def _trim(needs: Needs, op: Op) -> Needs:
     """Only what the input has; texts of typed columns become value facets."""
     out: Needs = {}
+    typed = [name for name in op.variables if name in op.typed and name in needs]
+    types = column_types(op, typed) if typed else {}
     for name in op.variables:
         facets = needs.get(name, NOTHING)
         if name in op.typed and Facet.TEXT in facets:
             facets = (facets & ~Facet.TEXT) | Facet.NUM
         if Facet.NUM in facets and name in op.typed:
-            facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
+            facets = (facets & ~Facet.NUM) | _VALUE.get(types.get(name, ""), Facet.NUM)
         elif Facet.NUM in facets:
             # by which the text of a number is found that the value facets cannot hold
             facets |= Facet.ID

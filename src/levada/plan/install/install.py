@@ -28,6 +28,7 @@ from levada.plan.install.edges import (
 )
 from levada.plan.install.facets import Needs
 from levada.plan.install.leaves import is_static
+from levada.plan.install.resolve_slots import slots_of
 from levada.plan.install.steps import Steps
 from levada.plan.install.template import Intern, Template
 from levada.plan.install.timing import Timing
@@ -270,9 +271,5 @@ def how_read(op: Op, i: int) -> Key:
     if isinstance(op.spec, p.Union) and op.windows is not None and child.windows is not None:
         windows = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
     exchange = op.exchange[i]
-    by = (
-        exchange
-        if exchange in (None, HOME, ALL)
-        else tuple([names.index(v) for v in exchange if v])
-    )
+    by = exchange if exchange in (None, HOME, ALL) else slots_of(filter(None, exchange), names)
     return slots, windows, by

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from levada.algebra.nodes import Alternative
 from levada.model.expression import Var
 from levada.model.term import Term
+from levada.plan.install.resolve_slots import slots_of
 from levada.plan.physical import operators as p
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.shapes import Member
@@ -33,7 +34,7 @@ def leaf(
     ``since``: the plan version that reads static data and constants. ``reread_graphs``: the graphs
     at whose replacement they are read anew.
     """
-    kept = tuple(variables.index(v) for v in names)
+    kept = slots_of(names, variables)
     match spec:
         case p.Match(pattern, stream, graphs, lifted):
             places, terms = positions(pattern.positions, variables, names)

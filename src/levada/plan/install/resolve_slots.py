@@ -6,11 +6,23 @@ one shape.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from levada.model.expression import Call, Const, Expression, Var
 from levada.model.term import Term
 from levada.plan.install.facets import lift
 from levada.plan.physical import operators as p
 from levada.plan.sealed import steps as s
+
+
+def slots_of(names: Iterable[str], variables: Sequence[str]) -> tuple[int, ...]:
+    """The slots of names among variables.
+
+    >>> slots_of(["b", "a"], ["a", "b"])
+    (1, 0)
+    """
+    slots = dict(zip(variables, range(len(variables)), strict=True))
+    return tuple([slots[name] for name in names])
 
 
 def by_slots(expression: Expression, names: tuple[str, ...]) -> Expression:

@@ -26,6 +26,7 @@ from levada.plan.install.resolve_slots import (
     parametrise,
     picked,
     sides_of_arranged,
+    slots_of,
 )
 from levada.plan.install.timing import Timing, by_range
 from levada.plan.lowering.levels import top
@@ -135,7 +136,7 @@ class Steps:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
                 return self._first(spec, op.variables, names)
             case p.CountWindow(_, _, keys, bag):
-                return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
+                return s.CountWindow(slots_of(keys, ins[0]), bag), self._windows(op)
             case p.Numbered() | p.Instants() | p.Narrow() | p.Recent():
                 return self._by_number(op, spec, names, ins[0]), self._windows(op)
             case p.Session(_, ended, bag):
@@ -148,12 +149,12 @@ class Steps:
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
                 slots = (*places, *map(op.variables.index, beside))
-                kept_slots = tuple(op.variables.index(v) for v in names)
+                kept_slots = slots_of(names, op.variables)
                 return s.Select(slots, kept_slots), Member(constants=constants)
             case p.Filter(condition, draw):
                 lifted, terms = parametrise(condition, ins[0])
                 member = Member(constants=terms, query=self._drawing(condition))
-                kept_ = tuple(ins[0].index(v) for v in names)
+                kept_ = slots_of(names, ins[0])
                 return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Pick():
                 step, constants = picked(spec, names, ins[0], self.tuples)
@@ -168,7 +169,7 @@ class Steps:
                 return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
-                shown = tuple(op.variables.index(v) for v in names)
+                shown = slots_of(names, op.variables)
                 return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
@@ -294,13 +295,13 @@ class Steps:
                 return s.RExcept(), Member()
             case p.Panes(keys, aggregates, enumerated):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                slots = tuple(ins[0].index(k) for k in keys)
+                slots = slots_of(keys, ins[0])
                 return s.Panes(
                     self.kinds, rows or (), enumerated, slots, folded, kept, self.tuples
                 ), self._schedule(carried)
             case p.RGroup(keys, aggregates, enumerated, apart):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                slots = tuple(ins[0].index(k) for k in keys)
+                slots = slots_of(keys, ins[0])
                 return s.RGroup(
                     self.kinds, enumerated, slots, folded, kept, self.tuples, apart
                 ), self._schedule()
@@ -337,7 +338,7 @@ class Steps:
         match spec:
             case p.Running(keys, aggregates, enumerated):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                keyed = tuple(ins[0].index(k) for k in keys)
+                keyed = slots_of(keys, ins[0])
                 kinds = self.kinds if enumerated else ()
                 member = self._schedule() if enumerated else Member()
                 return s.Running(keyed, folded, kept, kinds, enumerated, self.tuples), member
@@ -387,4 +388,4 @@ class Steps:
             )
             for a in specs
         )
-        return folded, tuple(op.variables.index(v) for v in names)
+        return folded, slots_of(names, op.variables)

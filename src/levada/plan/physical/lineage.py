@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 
 
 def column_type(op: Op, name: str) -> str:
     """The type of the tuple column that a variable is, or "" if it is none."""
-    if isinstance(op.spec, p.Scan) and name in op.variables:
-        return op.spec.types[op.variables.index(name)]
-    if isinstance(op.spec, p.Rename):
-        return column_type(
-            op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, "")
-        )
-    if isinstance(op.spec, p.Recent):  # the names below are others
-        source = op.spec.source(name, op.variables) if name in op.variables else None
-        return column_type(op.inputs[0], source or "")
+    return column_types(op, (name,)).get(name, "")
+
+
+def column_types(op: Op, names: Collection[str]) -> dict[str, str]:
+    """The types of those variables that are tuple columns."""
+    if isinstance(op.spec, p.Scan):
+        types = dict(zip(op.variables, op.spec.types, strict=True))
+        return {name: types[name] for name in names if name in types}
+    if isinstance(op.spec, p.Rename | p.Recent):  # the names below are others
+        below = dict(zip(op.variables, op.spec.sources, strict=True))
+        sources = {name: below[name] for name in names if name in below}
+        types = column_types(op.inputs[0], set(sources.values()))
+        return {name: types[source] for name, source in sources.items() if source in types}
+    found: dict[str, str] = {}
+    left = set(names)
     for child in op.inputs:
-        if name in child.variables:
-            return column_type(child, name)
-    return ""
+        own = left.intersection(child.variables)
+        if own:
+            found |= column_types(child, own)
+            left -= own
+    return found
 
 
 def time_variables(op: Op) -> dict[int, str]:

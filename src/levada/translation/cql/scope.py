@@ -17,6 +17,7 @@ numbers compare by value.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from levada.errors import QueryError, Span, UnknownNameError, near
@@ -79,15 +80,18 @@ class Scope:
                     f"Two tables are called {table.alias}.", span=table.span, text=text, hint=hint
                 )
             self.aliases.append(table.alias)
+        self._columns = [
+            dict.fromkeys([*table.declared, *([EVENT_TIME] if table.timed else [])])
+            for table in tables
+        ]
 
     def type_of(self, ref: ColumnRef) -> LiteralType:
         """The type of a column; an undeclared ``ts`` is the event time, an integer."""
         return self.tables[ref.table].declared.get(ref.name, LiteralType.INTEGER)
 
-    def columns(self, table: int) -> list[str]:
+    def columns(self, table: int) -> Collection[str]:
         """All columns of a table in order, the implicit ``ts`` last."""
-        implicit = [EVENT_TIME] if self.tables[table].timed else []
-        return list(dict.fromkeys([*self.tables[table].declared, *implicit]))
+        return self._columns[table].keys()
 
     def resolve(self, column: Column) -> ColumnRef:
         """The column that a word means. Raises ``UnknownNameError``; ``QueryError`` if several."""
@@ -195,31 +199,32 @@ def output_names(scope: Scope, items: list[Item]) -> list[str]:
     """The names of the result's columns: the alias, else the column (``A.k`` if ``k`` is taken),
     else the item's text.
     """
-    aliases = [item.alias for item in items if item.alias]
-    for i, item in enumerate(items):
-        if item.alias and any(item.alias == other.alias for other in items[:i]):
+    aliases: set[str] = set()
+    for item in items:
+        if item.alias and item.alias in aliases:
             raise QueryError(
                 f"Two columns of the result are called {item.alias}.",
                 span=item.span,
                 text=scope.text,
             )
-    plain = [
+        aliases.update([item.alias] if item.alias else [])
+    plain = Counter(
         item.expression.name
         for item in items
         if isinstance(item.expression, Column) and not item.alias
-    ]
-    names: list[str] = []
+    )
+    names: dict[str, None] = {}
     for item in items:
         name = item.alias or item.text
         if isinstance(item.expression, Column) and not item.alias:
             ref = scope.resolve(item.expression)
-            short = plain.count(ref.name) == 1 and ref.name not in aliases
+            short = plain[ref.name] == 1 and ref.name not in aliases
             name = ref.name if short else f"{scope.aliases[ref.table]}.{ref.name}"
-        names.append(_fresh(name, names))
-    return names
+        names[_fresh(name, names)] = None
+    return list(names)
 
 
-def _fresh(name: str, taken: list[str]) -> str:
+def _fresh(name: str, taken: Collection[str]) -> str:
     number = 2
     fresh = name
     while fresh in taken:

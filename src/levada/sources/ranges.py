@@ -226,19 +226,22 @@ class Cutter:
                 seen = (piece(at, data[:length]),)
                 return FileRange(at, at + length, elements, seen) if length else None
             if window >= LONGEST_ELEMENT:
-                return self._overlong(path, at, size, finished)
+                return self._overlong(path, at, at + len(data), size, finished)
             window = min(4 * window, LONGEST_ELEMENT)
 
-    def _overlong(self, path: str, at: int, size: int, finished: bool) -> FileRange | None:
-        """The line at ``at``, of an element that is larger than any may be; a task makes a dead
-        letter of it without reading it. Raises ``FileFault`` where an element has several lines.
+    def _overlong(
+        self, path: str, at: int, seen: int, size: int, finished: bool
+    ) -> FileRange | None:
+        """The line at ``at``, of an element that is larger than any may be, and does not end before
+        ``seen``; a task makes a dead letter of it without reading it. Raises ``FileFault`` where an
+        element has several lines.
         """
         if self.config.element != "line":
             raise FileFault(
                 f"The file {path} has an element of more than {LONGEST_ELEMENT >> 20} MB at byte "
                 f"{at}: nothing behind that is read."
             )
-        stop = line_end(path, at, size)
+        stop = line_end(path, seen, size)
         return None if stop is None and not finished else FileRange(at, stop or size, 1)
 
     def _cut(self, data: Bytes, rows: int, last: bool) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,7 +40,6 @@ memory."""
 _HEADER = 1 << 16
 _BLOCK = 1 << 22
 _BOM = b"\xef\xbb\xbf"
-_LINE_END = re.compile(b"\r\n|[\r\n]")
 
 
 @frozen
@@ -101,10 +99,10 @@ def line_end(path: str, at: int, size: int) -> int | None:
     does not within ``size`` bytes. It is looked for in blocks.
     """
     for start in range(at, size, _BLOCK):
-        data = read_range(path, start, min(start + _BLOCK, size))
-        found = _LINE_END.search(data.data)
-        if found is not None:
-            return start + found.end()
+        data = read_range(path, start, min(start + _BLOCK, size)).tobytes()
+        ends = [end for end in map(data.find, (b"\n", b"\r")) if end >= 0]
+        if ends:
+            return start + min(ends) + 1 + data.startswith(b"\r\n", min(ends))
     return None
 
 

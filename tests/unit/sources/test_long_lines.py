@@ -13,6 +13,9 @@ import pytest
 from levada.engine.engine import Engine
 from levada.errors import SourceError
 from levada.sources import ranges, read, references
+from levada.sources.files import FileSource
+from levada.sources.read import read_range
+from levada.streams.stream_config import StreamConfig
 
 BOUND = 1 << 17
 SPARQL = (
@@ -113,3 +116,24 @@ def test_a_header_without_end(tmp_path: Path) -> None:
     path.write_text("k" * 20 * BOUND)
     with pytest.raises(SourceError, match=r"The header of .* has more than .* Is the file a CSV"):
         fate(path, "csv")
+
+
+def test_a_line_is_looked_at_once_behind_the_bound_however_long_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.nt"
+    for size in (4 * BOUND, 64 * BOUND):
+        path.write_bytes(b"x" * size + b"\r\n" + line("nt", "o", 1).encode())
+        seen: list[int] = []
+
+        def counted(path: str, start: int, stop: int, room: int = 0, seen: Any = seen) -> Any:
+            seen.append(stop - start)
+            return read_range(path, start, stop, room)
+
+        monkeypatch.setattr(ranges, "read_range", counted)
+        monkeypatch.setattr(read, "read_range", counted)
+        source = FileSource(StreamConfig.of("s", path), tmp_path)
+        source.discover(True)
+        (reference,), _ = source.take({}, 1)
+        assert (reference.start, reference.stop) == (0, size + 2)
+        assert sum(seen) < size + 2 * BOUND

@@ -27,15 +27,15 @@ def number_names(names: Sequence[str]) -> tuple[str, ...]:
     count, seen = Counter(names), Counter[str]()
     if len(count) == len(names) and "" not in count:
         return tuple(names)
-    found = []
+    result = []
     for i, name in enumerate(names, 1):
         seen[name] += 1
-        made = name if name and count[name] == 1 else f"{name}_{seen[name]}"
-        made = made if name else f"column_{i}"
-        while made != name and made in count:
-            made += "_"
-        found.append(made)
-    return tuple(found)
+        number = f"_{seen[name]}" if count[name] > 1 else ""
+        unique = f"{name}{number}" if name else f"column_{i}"
+        while unique != name and unique in count:
+            unique += "_"
+        result.append(unique)
+    return tuple(result)
 
 
 def place_of(name: str) -> str:
@@ -46,7 +46,7 @@ def place_of(name: str) -> str:
     """
     if re.fullmatch(_PLAIN, name):
         return f"{{{name}}}"
-    escaped = re.sub(r'["\\]', lambda found: "\\" + found[0], name)
+    escaped = re.sub(r'["\\]', lambda match: "\\" + match[0], name)
     return f'{{"{escaped}"}}'
 
 
@@ -60,13 +60,13 @@ def split_places(text: str, *, literal: bool = False) -> Iterator[tuple[str, boo
     [('"', False), ('a<b', True), (' km"', False)]
     """
     at = 0
-    for found in (_IN_LITERAL if literal else _PLACES).finditer(text):
-        if found.start() > at:
-            yield text[at : found.start()], False
-        quoted = found[2] or ""
+    for place in (_IN_LITERAL if literal else _PLACES).finditer(text):
+        if place.start() > at:
+            yield text[at : place.start()], False
+        quoted = place[2] or ""
         for _ in range(1 + literal):
             quoted = re.sub(r"\\(.)", r"\1", quoted)
-        yield found[1] or quoted, True
-        at = found.end()
+        yield place[1] or quoted, True
+        at = place.end()
     if at < len(text):
         yield text[at:], False

@@ -100,8 +100,8 @@ def test_repeated_and_empty_names_are_numbered_and_said(tmp_path: Path) -> None:
     assert list(found.types) == ["ts", "v_1_", "v_2", "v_1", "column_6", "column_5"]
     assert list(found.notes) == [
         "The header has the column v 2 times: they are v_1_, v_2.",
-        "Column 5 has no name, and has no value, either: it is left out.",
-        "Column 6 has no name, and is called column_6.",
+        "Column 5 has neither a name nor values: it is left out.",
+        "Column 6 has no name: it is called column_6.",
     ]
 
 

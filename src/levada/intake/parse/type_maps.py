@@ -35,19 +35,19 @@ def nest_ids(text: bytes) -> bytes:
     maps, ids = set[str](), {_ID}
     for terms in _contexts(document):
         for name, definition in terms.items():
-            said = definition if isinstance(definition, dict) else {_ID: definition}
-            container = _listed(said.get("@container"))
+            term = definition if isinstance(definition, dict) else {_ID: definition}
+            container = _listed(term.get("@container"))
             if "@type" in container:
                 maps.add(name)
-                said["@container"] = [kind for kind in container if kind != "@set"]
-            if said.get(_ID) == _ID:
+                term["@container"] = [kind for kind in container if kind != "@set"]
+            if term.get(_ID) == _ID:
                 ids.add(name)
     for value in _objects(document):
         for name in maps.intersection(value):
             by_type = value[name] if isinstance(value[name], dict) else {}
             for node in (node for nodes in by_type.values() for node in _listed(nodes)):
-                if isinstance(node, dict) and (own := ids.intersection(node)):
-                    nested = {key: node.pop(key) for key in own}
+                if isinstance(node, dict) and (keys := ids.intersection(node)):
+                    nested = {key: node.pop(key) for key in keys}
                     node[_NEST] = [*_listed(node.get(_NEST)), nested]
     return json.dumps(document).encode()
 

@@ -126,8 +126,8 @@ def _over_lines(data: Bytes, messages: Messages) -> Longs:
     last = data[first - 1 - (data[first - 1] == 13)]
     several = np.flatnonzero((first < messages.starts[1:] - 1) & (last != 125)).tolist()
     at = messages.starts
-    found = [k for k in several if spans_lines(data[at[k] : at[k + 1]].tobytes())]
-    return np.array(found, np.int64)
+    numbers = [k for k in several if spans_lines(data[at[k] : at[k + 1]].tobytes())]
+    return np.array(numbers, np.int64)
 
 
 def _prefixed(data: Bytes, messages: Messages) -> Longs:

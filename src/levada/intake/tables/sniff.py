@@ -207,18 +207,20 @@ def _of_csv(path: str, head: str, tail: str, separator: str) -> Sniffed:
 
 
 def _numbered(header: Sequence[str], names: Sequence[str], empty: Sequence[str]) -> Iterator[str]:
-    """Which columns have other names than the header says, and which are left out."""
+    """Sentences on columns whose names are not those of the header, or that are left out."""
     numbered: dict[str, list[str]] = {}
     for old, new in zip(header, names, strict=True):
         numbered.setdefault(old, []).append(new)
-    for name, made in numbered.items():
-        if name and len(made) > 1:
-            yield f"The header has the column {name} {len(made)} times: they are {', '.join(made)}."
-    for i, (name, made_name) in enumerate(zip(header, names, strict=True), 1):
-        if not name:
-            is_empty = made_name in empty
-            what = "no value, either: it is left out" if is_empty else f"is called {made_name}"
-            yield f"Column {i} has no name, and {'has ' if is_empty else ''}{what}."
+    for old, new_names in numbered.items():
+        if old and len(new_names) > 1:
+            shown = ", ".join(new_names)
+            yield f"The header has the column {old} {len(new_names)} times: they are {shown}."
+    left_out = set(empty)
+    for i, (old, new) in enumerate(zip(header, names, strict=True), 1):
+        if not old and new in left_out:
+            yield f"Column {i} has neither a name nor values: it is left out."
+        elif not old:
+            yield f"Column {i} has no name: it is called {new}."
 
 
 def _check_header(path: str, names: Sequence[str]) -> None:

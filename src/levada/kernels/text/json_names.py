@@ -30,14 +30,14 @@ def _hex(buf: Bytes, at: int, end: int) -> int:
     """The number of four digits; -1 if they are not there."""
     if at + 4 > end:
         return -1
-    found = 0
+    number = 0
     for i in range(at, at + 4):
         c = int(buf[i])
         digit = c - 48 if c < 58 else (c | 32) - 87
         if digit < 0 or digit > 15:
             return -1
-        found = found * 16 + digit
-    return found
+        number = number * 16 + digit
+    return number
 
 
 @inlined
@@ -106,12 +106,13 @@ def hash_name(name: Bytes) -> np.uint64:
 def superseded_names(
     buf: Bytes, start: Longs, stop: Longs, names: Words, seen: Longs, at: Longs, size: Longs
 ) -> int:
-    """Where names stand (within their quotes) that come again in their line; how many they are.
+    """Counts the names that come again in their line, and fills in their places.
 
-    ``start``, ``stop``: the lines. ``names``: hashes of those that matter, ascending. ``seen``: as
-    many -1, ``at`` and ``size`` are filled as far as they reach: with too few places, call again.
+    A place is within the quotes. ``start``, ``stop``: the lines. ``names``: hashes of the names
+    that matter, ascending. ``seen``: as many -1. ``at`` and ``size`` are filled as far as they
+    reach: with too few places, call again.
     """
-    found = 0
+    count = 0
     for line in range(len(start)):
         end = stop[line]
         here = start[line]
@@ -128,10 +129,10 @@ def superseded_names(
                     if k < len(names) and names[k] == h:
                         before = seen[k]
                         if before >= start[line]:
-                            if found < len(at):
-                                at[found] = before
-                                size[found] = _close(buf, before, end) - before
-                            found += 1
+                            if count < len(at):
+                                at[count] = before
+                                size[count] = _close(buf, before, end) - before
+                            count += 1
                         seen[k] = here + 1
                     named = False
                     here = close
@@ -143,4 +144,4 @@ def superseded_names(
             elif c == 44:
                 named = depth == 1
             here += 1
-    return found
+    return count

@@ -23,14 +23,13 @@ def column_types(op: Op, names: Collection[str]) -> dict[str, str]:
         sources = {name: below[name] for name in names if name in below}
         types = column_types(op.inputs[0], set(sources.values()))
         return {name: types[source] for name, source in sources.items() if source in types}
-    found: dict[str, str] = {}
-    left = set(names)
+    types, left = dict[str, str](), set(names)
     for child in op.inputs:
-        own = left.intersection(child.variables)
-        if own:
-            found |= column_types(child, own)
-            left -= own
-    return found
+        variables = left.intersection(child.variables)
+        if variables:
+            types |= column_types(child, variables)
+            left -= variables
+    return types
 
 
 def time_variables(op: Op) -> dict[int, str]:

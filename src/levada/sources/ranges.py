@@ -271,7 +271,9 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
             if {f"{name}_1", f"{name}_2"} <= there:
                 message = f"The header of {file.path} has the column {name} twice, or more often."
                 raise FileFault(message, hint=f"Say {name}_1 or {name}_2.")
-            names = [" ".join(column.split()) for column in columns]
+            is_in_schema = config.mapping is None and name in dict(config.schema)
+            writable = [c for c in columns if not (is_in_schema and set(c) & set(":;,"))]
+            names = [" ".join(column.split()) for column in writable]
             hint = _other_separator(config, columns) or near(name, names)
             raise FileFault(f"The header of {file.path} has no column {name}.", hint=hint)
 

@@ -93,6 +93,7 @@ def test_a_byte_order_mark_and_a_header_alone(tmp_path: Path) -> None:
         ("k,v", "no column ts"),
         ("k,v,k,ts", "column k twice.*Say k_1 or k_2"),
         ("k,V,ts", "no column v"),
+        ('k,"v,w",vw,ts', r"no column v\. Did you mean vw\?"),
     ],
 )
 def test_headers_that_do_not_fit(tmp_path: Path, header: str, says: str) -> None:

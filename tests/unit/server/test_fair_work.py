@@ -131,7 +131,7 @@ def test_a_check_that_takes_too_long_is_ended(run: Run) -> None:
     with clients(run, "slow", check_seconds=1) as (slow,):
         refusal = check(slow, LONG_TEXT)
         assert (refusal.status_code, refusal.json()["limit"]) == (503, "seconds")
-        detail = re.sub(" of CPU", "", refusal.json()["detail"])  # on a busy machine it is time
+        detail = refusal.json()["detail"].replace(" of CPU", "")  # time, if the machine is busy
         assert detail == "The check of the text took more than 1 s, and was ended."
         assert check(slow).json()["ok"]
 

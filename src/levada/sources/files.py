@@ -145,7 +145,7 @@ class FileSource:
         )
         if not taken:
             return [], old
-        prints = self._prints.of(taken)
+        prints = self._prints.of(taken, position)
         after = {**moved, **self._prints.after(prints, position)}
         after["taken"] = position.get("taken", 0) + sum(found.elements for _, found in taken)
         if self.config.mapping is not None:

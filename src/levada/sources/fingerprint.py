@@ -1,12 +1,19 @@
-"""What is known again of a file: its number on the disk, and a hash of its first bytes.
+"""What is known again of a file: its number on the disk, and hashes of what was read of it.
 
-Where the first bytes are as they were and the file is no shorter than they are, it is the same
-file, whatever its number: it may have been copied to another machine. A file that is shorter than
-they are is another one if its number is another, else it was cut short (which reading it tells).
-``whole`` is the size on the disk with which a packed file was read to its end (-1: it was not): it
-need not be unpacked to know that.
+It is the same file if its first bytes and the last 64 to 128 KB before the place are as they
+were and, where its number on the disk is another, all that was read is: it may have been copied to
+another machine. So a file that grows costs a look at that much, however long it is; one that was
+replaced is read once more up to the place. A file that is shorter than what was read is another one
+if its number is another, else it was cut short (which reading it tells). What is rewritten in place
+long before the place is not noticed.
 
-A fingerprint is a text in positions and references: ``number.bytes.hash.whole``.
+``read`` bytes of the unpacked text (of Parquet all of the file) are hashed by blocks: each hash
+is one of the hash before and of a block (``blocks``), but for the last block and what is behind it
+(``rest``). So a take adds the hashes of what it has taken. ``whole`` is the size on the disk with
+which a packed file was read to its end (-1: it was not): it need not be unpacked to know that.
+
+A fingerprint is a text in positions and references: ``number.bytes.hash.whole.read.blocks.rest``
+(of former versions the first four).
 
 The driver reads a text to cut it, a task reads it again: later, in another process, after a crash
 on another day. Where the file's size or time is another by then, somebody has written to it; behind
@@ -19,6 +26,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import xxhash
@@ -28,6 +36,7 @@ from levada.model.arrays import Bytes
 from levada.sources.reference import Piece, Reference
 
 HEAD = 4096
+BLOCK = 64 << 10
 
 
 class Fingerprint(NamedTuple):
@@ -37,32 +46,73 @@ class Fingerprint(NamedTuple):
     head: int
     digest: str
     whole: int
+    read: int = 0
+    blocks: str = ""
+    rest: str = ""
 
     @classmethod
-    def of(cls, path: str, number: int, size: int, whole: int) -> Fingerprint:
-        """The fingerprint of the file of ``size`` bytes whose text lies at ``path``."""
-        head = _head(path, min(size, HEAD))
-        return cls(number, len(head), xxhash.xxh3_64_hexdigest(head), whole)
+    def of(
+        cls, path: str, number: int, size: int, *, whole: int, read: int, before: str = ""
+    ) -> Fingerprint:
+        """The fingerprint of the file of ``size`` bytes whose text lies at ``path``, of which
+        ``read`` are read; ``before``: that of the same file when less of it was.
+        """
+        head = _part(path, 0, min(size, HEAD))
+        old = cls.parse(before) if before else None
+        start = old if old is not None and old.number == number and old.read <= read else None
+        blocks = _blocks(path, start, _edge(read))
+        rest = xxhash.xxh3_64_hexdigest(_part(path, _edge(read), read))
+        return cls(number, len(head), xxhash.xxh3_64_hexdigest(head), whole, read, blocks, rest)
 
     @classmethod
-    def read(cls, text: str) -> Fingerprint:
+    def parse(cls, text: str) -> Fingerprint:
         """The fingerprint that a position holds.
 
-        >>> Fingerprint.read(Fingerprint(7, 10, "00ff", -1).text()).digest
+        >>> Fingerprint.parse(Fingerprint(7, 10, "00ff", -1, 10, "", "0f").text()).digest
         '00ff'
         """
-        number, head, digest, whole = text.split(".")
-        return cls(int(number), int(head), digest, int(whole))
+        number, head, digest, whole, *more = text.split(".")
+        read, blocks, rest = more or ("0", "", "")
+        return cls(int(number), int(head), digest, int(whole), int(read), blocks, rest)
 
     def text(self) -> str:
         """The fingerprint as positions hold it."""
         return ".".join(map(str, self))
 
-    def is_of(self, path: str, number: int, size: int) -> bool:
-        """Whether the file whose text of ``size`` bytes lies at ``path`` is the one of before."""
+    def begins(self, path: str, number: int, size: int) -> bool:
+        """Whether the file whose text of ``size`` bytes lies at ``path`` begins as the one of
+        before; one that is too short for that is it by its number.
+        """
         if size < self.head:
             return number == self.number
-        return xxhash.xxh3_64_hexdigest(_head(path, self.head)) == self.digest
+        return xxhash.xxh3_64_hexdigest(_part(path, 0, self.head)) == self.digest
+
+    def is_of(self, path: str, number: int, size: int) -> bool:
+        """Whether that file is the one of before."""
+        if size < max(self.head, self.read):
+            return number == self.number
+        if not self.begins(path, number, size):
+            return False
+        edge = _edge(self.read)
+        if self.rest and xxhash.xxh3_64_hexdigest(_part(path, edge, self.read)) != self.rest:
+            return False
+        return number == self.number or _blocks(path, None, edge) == self.blocks
+
+
+def _edge(read: int) -> int:
+    """Where the blocks end that are hashed for good: a block before what was read last."""
+    return max(read // BLOCK - 1, 0) * BLOCK
+
+
+def _blocks(path: str, start: Fingerprint | None, stop: int) -> str:
+    """The hash of the blocks up to ``stop``; those of ``start`` are known."""
+    known, at = (start.blocks, _edge(start.read)) if start is not None else ("", 0)
+    if at < stop:
+        with suppress(OSError), open(path, "rb", buffering=0) as file:
+            for begin in range(at, stop, BLOCK):
+                block = xxhash.xxh3_64_digest(os.pread(file.fileno(), BLOCK, begin))
+                known = xxhash.xxh3_64_hexdigest(known.encode() + block)
+    return known
 
 
 def piece(at: int, data: Bytes) -> Piece:
@@ -90,11 +140,11 @@ def altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
     return None
 
 
-def _head(path: str, size: int) -> bytes:
-    """The first bytes of a file; fewer, if there are fewer."""
+def _part(path: str, start: int, stop: int) -> bytes:
+    """These bytes of a file; fewer, if there are fewer."""
     try:
         with open(path, "rb", buffering=0) as file:
-            return os.pread(file.fileno(), size, 0)
+            return os.pread(file.fileno(), stop - start, start)
     except OSError:
         return b""  # it has just gone, which reading it tells
 
@@ -122,10 +172,14 @@ def check_same(reference: Reference, data: Bytes | None) -> None:
         return
     if not reference.fingerprint or (found.st_size, found.st_mtime_ns) == reference.seen:
         return
-    if not Fingerprint.read(reference.fingerprint).is_of(path, found.st_ino, found.st_size):
+    known = Fingerprint.parse(reference.fingerprint)
+    where = path, found.st_ino, found.st_size
+    if not known.begins(*where):
         raise changed(reference, "was replaced by another")
     if (how := _rewritten(reference, found.st_size, data)) is not None:
         raise changed(reference, f"was rewritten ({how})")
+    if reference.seen and known.number != found.st_ino and not known.is_of(*where):
+        raise changed(reference, "was replaced by another")
 
 
 def _rewritten(reference: Reference, size: int, data: Bytes | None) -> str | None:

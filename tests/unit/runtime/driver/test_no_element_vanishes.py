@@ -15,7 +15,7 @@ from levada.engine.engine import Engine
 from levada.errors import EngineError, SourceError
 from levada.sources import reader
 from levada.sources.files import FileSource
-from levada.sources.fingerprint import HEAD
+from levada.sources.fingerprint import BLOCK, HEAD
 from levada.sources.read import CsvChunk
 from levada.streams.stream_config import StreamConfig
 
@@ -197,6 +197,95 @@ def test_a_file_that_is_the_same_is_read_on(tmp_path: Path, files: str) -> None:
     made.discover(position=after)
     with pytest.raises(SourceError, match="became shorter"):
         made.take(after, 100)
+
+
+@pytest.mark.parametrize("files", ["sequence", "parallel"])
+@pytest.mark.parametrize("other", [0, 4000, 2000, 3999])
+@pytest.mark.parametrize("end", [".nt", ".nt.gz"])
+def test_another_file_with_the_same_first_bytes_is_read_anew(
+    tmp_path: Path, files: str, other: int, end: str
+) -> None:
+    """``other``: where it has another line than the file before, of which 4,000 lines were read."""
+    path = tmp_path / "in" / f"a{end}"
+    path.parent.mkdir()
+    pack = gzip.compress if end.endswith(".gz") else bytes
+    lines = [line(10_000 + i) for i in range(4000)]
+    path.write_bytes(pack("".join(lines).encode()))
+
+    def source() -> FileSource:
+        made = FileSource(StreamConfig.of("s", path.parent, files=files), tmp_path)
+        made.discover(final=True)
+        return made
+
+    made = source()
+    position: Any = {}
+    while (taken := made.take(position, 1500))[0]:
+        position = json.loads(json.dumps(taken[1]))
+    lines = [line(50_000) if i == other else old for i, old in enumerate(lines + lines)]
+    (tmp_path / "new").write_bytes(pack("".join(lines).encode()))
+    os.replace(tmp_path / "new", path)
+    references, after = source().take(position, 100_000)
+    is_same = other == 4000  # the first line behind what was read
+    assert texts(references) == "".join(lines[4000:] if is_same else lines)
+    assert after.get("replaced", 0) == 1 - is_same
+
+
+@pytest.mark.parametrize("size", [100, 70_000, 1_000_000])
+def test_a_file_that_is_written_over_with_the_same_first_bytes_is_read_anew(
+    tmp_path: Path, size: int
+) -> None:
+    path = tmp_path / "a.nt"
+    head = "".join(line(10_000 + i) for i in range(HEAD // 20))
+    path.write_text(head + "".join(line(20_000 + i) for i in range(size // 36)))
+    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made.discover()
+    position: Any = {}
+    while (taken := made.take(position, 100_000))[0]:
+        position = taken[1]
+    new = head + "".join(line(60_000 + i) for i in range(size // 18))
+    path.write_text(new)  # in place, as `cp` does it
+    made.discover(position=position)
+    references, after = made.take(position, 1_000_000)
+    assert texts(references) == new and after["replaced"] == 1
+
+
+def test_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.nt"
+    path.write_text("".join(line(1_000_000 + i) for i in range(50_000)))
+    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made.discover()
+    position: Any = {}
+    while (taken := made.take(position, 100_000))[0]:
+        position = taken[1]
+    read: list[int] = []
+    pread = os.pread
+
+    def counted(file: int, size: int, at: int) -> bytes:
+        read.append(size)
+        return pread(file, size, at)
+
+    monkeypatch.setattr(os, "pread", counted)
+    for i in range(20):
+        with path.open("a") as file:
+            file.write(line(2_000_000 + i))
+        made.discover(position=position)
+        references, position = made.take(position, 100)
+        assert texts(references) == line(2_000_000 + i)
+    assert sum(read) < 20 * 2 * (HEAD + 2 * BLOCK) + 2 * BLOCK < path.stat().st_size * 3
+
+
+def test_a_position_of_a_former_version_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.nt"
+    path.write_text(line(1))
+    made = FileSource(StreamConfig.of("s", path), tmp_path)
+    made.discover()
+    position = made.take({}, 10)[1]
+    old = ".".join(position["fingerprints"]["a.nt"].split(".")[:4])
+    with path.open("a") as file:
+        file.write(line(2))
+    made.discover(position=position)
+    references, _ = made.take({**position, "fingerprints": {"a.nt": old}}, 10)
+    assert texts(references) == line(2)
 
 
 def test_a_file_that_is_deleted_before_it_was_read_is_told(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def _replayed(folder: Path, name: str, files: str) -> tuple[MemorySink, Manifest
 def test_what_was_written_into_a_file_is_told(
     name: str, files: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In place, as long as it was, with the same beginning."""
+    """In place, as long as it was, with the same beginning: it is another file, read anew."""
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / name
     _many(path, range(0), end)
@@ -193,10 +193,10 @@ def test_what_was_written_into_a_file_is_told(
     assert (path.stat().st_size, path.stat().st_ino) == (before.st_size, before.st_ino)
     sink, last = _replayed(tmp_path, name, files)
     (record,) = last.streams.values()
-    assert (record.dead, record.elements, record.missing) == (1, 0, 0)
+    assert (record.dead, record.elements, record.missing, record.replaced) == (1, 500, 0, 1)
     (reason,) = record.reasons
     assert f"The file {path} was rewritten (bytes " in reason
-    assert not _values(sink)
+    assert _values(sink) == {*range(1000, 1500), 8498} - {1498}
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,16 @@ TIME = st.sampled_from(
         f'"300"^^<{XSD}byte>',
         "999999999999999999",
         '"x"@en',
+        "17.5",
+        "-0.5e-3",
+        "17.",
+        '"17.25"',
+        '" 17 "',
+        '"2013-01-01 05:00:00"',
+        '"2013-01"',
     ]
+    + [f'"2013-01-01"^^<{XSD}{name}>' for name in ("date", "dateTime", "gYear", "decimal")]
+    + [f'"2013"^^<{XSD}{name}>' for name in ("decimal", "double", "gYear", "gYearMonth")]
     + [f'"2013-01-01T05:00:00{zone}"^^<{XSD}dateTime>' for zone in ("Z", "", ".1239", "+01:00")]
     + [f'"12013-01-01T05:00:00Z"^^<{XSD}dateTime>', '"\\u0031"', f'"1" ^^ <{XSD}int>', ""]
 )
@@ -163,7 +172,7 @@ def chunks(draw: st.DrawFn) -> tuple[bytes, dict[str, Any]]:
     return data, {
         "quads": quads,
         "timed": timed,
-        "unit_ms": draw(st.sampled_from([1, 1000])),
+        "unit_power": draw(st.sampled_from([3, 0, -3, -6])),
         **options,
     }
 

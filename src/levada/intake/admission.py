@@ -41,7 +41,7 @@ DAY = 86_400_000
 FUTURE = "its time is more than a day ahead of the clock (future)"
 NO_TIME = "no time"
 TWO_TIMES = "two times"
-WRONG_TIME = "its time is neither an integer nor a dateTime"
+WRONG_TIME = "its time is not a number, date or dateTime"
 
 
 class Dead(NamedTuple):
@@ -167,7 +167,7 @@ def file_time(config: StreamConfig, name: str) -> int:
     """
     found = re.search(config.time_argument, name)
     text = np.frombuffer(((found[1] or "") if found else "").encode(), np.uint8)
-    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_ms)[0])
+    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_power)[0])
 
 
 _1990 = 631_152_000_000

@@ -9,9 +9,8 @@ does not parse goes there alone: the rest of its element lives on (and is dead o
 stood in that line). A document that does not parse is dead as a whole (``documents``); its places
 are those of its N-Quads.
 
-A time is an integer in the stream's unit or an xsd:dateTime (without zone: UTC), for a predicate's
-object also as a plain string. The time triple stays in the element. A graph that is a blank node,
-or the default graph, says no time.
+``kernels.text.instants`` says which terms are times. The time triple stays in the element. A graph
+that is a blank node, or the default graph, says no time.
 
 Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python only per late or
 dead element.
@@ -41,7 +40,7 @@ from levada.intake.admission import (
 )
 from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.text.elements import number_alike, one_time
-from levada.kernels.text.instants import instants, last_instants
+from levada.kernels.text.instants import last_instants, literal_instants
 from levada.kernels.text.lines import GRAPH, SUBJECT, number_blocks, number_elements
 from levada.model.arrays import Bools
 from levada.model.segments import starts_segment
@@ -205,7 +204,7 @@ def _said(triples: Triples, config: StreamConfig, reference: Reference, seed: in
         case "column":
             return _Said(triples.time, np.ones(triples.n, np.bool_), all=True)
         case "graph":
-            return _said_by_graph(triples, config.unit_ms)
+            return _said_by_graph(triples, config.unit_power)
         case "predicate":
             return _said_by_predicate(triples, config, seed)
         case _:
@@ -213,14 +212,14 @@ def _said(triples: Triples, config: StreamConfig, reference: Reference, seed: in
             return _Said(ts, ts > MIN)
 
 
-def _said_by_graph(triples: Triples, unit: int) -> _Said:
+def _said_by_graph(triples: Triples, power: int) -> _Said:
     """Each IRI is read once where lines of one graph follow each other."""
     graph, n = triples.g, triples.n
     if graph is None or not n:
         return _Said(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
     new = starts_segment(graph.x, graph.y)
     first = np.flatnonzero(new)
-    found = last_instants(triples.buffer, *_ranges(graph, first), unit)
+    found = last_instants(triples.buffer, *_ranges(graph, first), power)
     found[graph.kind[first] != Kind.IRI] = MIN
     ts = found[np.cumsum(new) - 1]
     return _Said(ts, ts > MIN)
@@ -230,19 +229,8 @@ def _said_by_predicate(triples: Triples, config: StreamConfig, seed: int) -> _Sa
     x, y = identify_one(f"<{config.time_argument}>", seed)
     speaks = (triples.p.x == np.uint64(x)) & (triples.p.y == np.uint64(y))
     rows = np.flatnonzero(speaks)
-    assert triples.o.man is not None, "objects carry their values"
-    kind, value = triples.o.kind[rows], triples.o.man[rows]
-    unit = config.unit_ms
-    found = np.full(len(rows), MIN, np.int64)
-    whole = (kind == Kind.INTEGER) & (value > MIN // unit) & (value < MAX // unit)
-    found[whole] = value[whole] * unit
-    exact = kind == Kind.DATETIME
-    found[exact] = value[exact]
-    texts = np.flatnonzero((kind == Kind.HARD_TIME) | (kind == Kind.STRING))
-    if len(texts):
-        found[texts] = instants(triples.buffer, *_ranges(triples.o, rows[texts]), unit)
     ts = np.full(triples.n, MIN, np.int64)
-    ts[rows] = found
+    ts[rows] = literal_instants(triples.buffer, *_ranges(triples.o, rows), config.unit_power)
     return _Said(ts, speaks)
 
 

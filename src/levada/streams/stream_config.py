@@ -9,7 +9,7 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
               file's ending unless given
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME |     column, field:ts
               arrival (when it came here, by the clock)
-    unit      ms | s; of tables also us | ns: of integer times                   ms
+    unit      ms | s | us | ns: of times that are numbers                        ms
     time_format  how times are written (``streams.time_format``); of tables      ISO 8601
     zone      the time zone of times without one; of tables                      UTC
     lateness  how far behind the largest event time an element may be            0
@@ -24,6 +24,7 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     idle      how long a silent stream holds the others back                     for ever
     heartbeat how often silence is a sign of time, of streams that go by the     never
               clock: they are complete up to the beat, less the lateness
+    max_future  how far ahead of the clock an event time may be                  a day
     mapping   a file that says which triples a row is: then the stream is RDF    none
     files     sequence | parallel: the files of a directory are one partition, or one each
     ahead     elements that a stream may run ahead of those of its queries        1,000,000
@@ -89,6 +90,7 @@ class StreamConfig:
     closed: bool = False
     idle: int | None = None
     heartbeat: int | None = None
+    max_future: int | None = None
     files: str = "sequence"
     ahead: int = 1_000_000
     from_: int | None = None
@@ -199,14 +201,14 @@ class StreamConfig:
         return self.time == "column"
 
     @property
-    def unit_ms(self) -> int:
-        """Milliseconds in one unit of an integer time; 1 if it is smaller than one."""
-        return UNITS.get(self.unit, 1)
+    def unit_power(self) -> int:
+        """The power of ten that the unit of a number is, in milliseconds."""
+        return {"s": 3, "ms": 0, "us": -3, "ns": -6}[self.unit]
 
     @property
-    def unit_parts(self) -> int:
-        """How many units are a millisecond; 1 if the unit is not smaller."""
-        return {"us": 1000, "ns": 1_000_000}.get(self.unit, 1)
+    def future_ms(self) -> int:
+        """How far ahead of the clock an event time may be, ms."""
+        return UNITS["d"] if self.max_future is None else self.max_future
 
     @property
     def time_kind(self) -> str:
@@ -317,11 +319,6 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             not tuples and kind == "field",
             f"time=field is for {', '.join(TABLES)}.",
             "Say time=column or predicate:IRI.",
-        ),
-        (
-            kind != "field" and config.unit in ("us", "ns"),
-            f"unit={config.unit} is for the column of a table.",
-            "Say time=field:NAME, or unit=ms or unit=s.",
         ),
         (
             kind != "field" and (bool(config.time_format) or config.zone != UTC),

@@ -296,10 +296,10 @@ def test_where_all_is_dead_the_reasons_are_told(
     summary = run(table_app(tmp_path / "t.csv"), on_results=StdoutSink(Format.NDJSON, io.BytesIO()))
     assert summary.exit_code == 3
     assert summary.unread["T"].startswith(
-        "All that came of T are dead letters: 3. The first: t.csv, byte 5: its time is neither "
+        "All that came of T are dead letters: 3. The first: t.csv, byte 5: its time is not "
     )
     assert [reason.split(": ")[1] for reason in summary.streams["T"].reasons] == [
-        "its time is neither an integer nor a dateTime",
+        "its time is not a number, date or dateTime",
         "k is not an integer",
     ]
     letters = (tmp_path / summary.letters).read_text().splitlines()

@@ -29,7 +29,12 @@ def assign(
     future_above: Any = MAX,
 ) -> Elements:
     triples = parse(
-        data, quads=config.quads, timed=config.timed, seed=SEED, document=1, unit_ms=config.unit_ms
+        data,
+        quads=config.quads,
+        timed=config.timed,
+        seed=SEED,
+        document=1,
+        unit_power=config.unit_power,
     )
     return elements_of(
         triples, config, reference, late_below=late_below, future_above=future_above, seed=SEED
@@ -86,7 +91,7 @@ def test_elements_are_told_apart_as_they_are_written(quads: Any, by: Any) -> Non
         for s, g, junk in quads
     )
     data = np.frombuffer(text.encode(), np.uint8)
-    triples = parse(data, quads=True, timed=True, seed=SEED, document=1, unit_ms=1)
+    triples = parse(data, quads=True, timed=True, seed=SEED, document=1, unit_power=0)
     raw = number_elements(
         data, np.ascontiguousarray(triples.line, np.int64), SUBJECT if by == "subject" else GRAPH
     )
@@ -200,7 +205,9 @@ def test_consecutive_lines_of_a_graph_are_an_element() -> None:
         (f'"1970-01-01T00:00:01"^^<{XSD}dateTime>', 1000),
         (f'"1970-01-01T00:00:01.0009Z"^^<{XSD}dateTime>', 1000),
         ('"1970-01-01T00:00:01"', 1000),
-        (f'"12"^^<{XSD}decimal>', MIN),
+        (f'"12.9"^^<{XSD}decimal>', 12),
+        (f'"1970-01-02"^^<{XSD}date>', 86_400_000),
+        ('"12"@en', MIN),
         ('"soon"', MIN),
         (f'"99999999999999999999"^^<{XSD}integer>', MIN),
         ("<http://e/12>", MIN),
@@ -214,9 +221,7 @@ def test_a_time_by_a_predicate(value: str, ts: Any) -> None:
     result = run(text, time="predicate:http://t", element="subject")
     assert result.ts.tolist() == [ts, ts, 1]
     assert result.keep.tolist() == [ts > MIN, ts > MIN, True]
-    assert dead(result) == (
-        [] if ts > MIN else [(0, "its time is neither an integer nor a dateTime")]
-    )
+    assert dead(result) == ([] if ts > MIN else [(0, "its time is not a number, date or dateTime")])
 
 
 def test_seconds_by_a_predicate() -> None:

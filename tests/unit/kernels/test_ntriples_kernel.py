@@ -13,13 +13,13 @@ import pytest
 from levada.intake.parse.ntriples import _new_columns, _pad, parse
 from levada.kernels.text import ntriples_terms as state
 from levada.kernels.text.bytes_ import PAD
-from levada.kernels.text.ntriples import count_line_ends, parse_lines
+from levada.kernels.text.ntriples import NO_TIME, count_line_ends, parse_lines
 from levada.kernels.text.xxh3 import schedule
 from levada.model.term import XSD
 from levada.model.time import MIN
 
 
-def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0) -> Any:
+def run(text: str, side: int = 10_000, power: int = NO_TIME, quads: int = 0) -> Any:
     data = np.frombuffer(text.encode(), np.uint8)
     buffer = _pad(data, PAD + side)
     columns = _new_columns(int(count_line_ends(buffer, data.size)) + 1)
@@ -28,7 +28,7 @@ def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0) -> Any:
     memo = state.new_memo(data.size + PAD)
     secret = schedule(3)
     parse_lines(
-        buffer, data.size, secret, schedule(0), np.uint64(1), quads, unit, memo, *columns.all()
+        buffer, data.size, secret, schedule(0), np.uint64(1), quads, power, memo, *columns.all()
     )
     return memo, columns
 
@@ -142,26 +142,26 @@ def test_the_side_area_is_asked_for_and_the_line_taken_again() -> None:
 
 def test_times_are_taken_with_their_unit() -> None:
     line = "<a:s> <a:p> <a:o> {} ."
-    for text, unit, expected in (
-        ("17", 1000, 17_000),
-        ("-5", 1, -5),
-        ('"17"', 1, 17),
-        (f'"17"^^<{XSD}unsignedByte>', 1, 17),
-        (f'"1970-01-01T00:00:01.2509"^^<{XSD}dateTime>', 1000, 1250),
-        (f'"1969-12-31T23:59:59.9995Z"^^<{XSD}dateTime>', 1, -1),
-        (f'"1970-01-01T01:00:00+01:00"^^<{XSD}dateTime>', 1, 0),
+    for text, power, expected in (
+        ("17", 3, 17_000),
+        ("-5", 0, -5),
+        ('"17"', 0, 17),
+        (f'"17"^^<{XSD}unsignedByte>', 0, 17),
+        (f'"1970-01-01T00:00:01.2509"^^<{XSD}dateTime>', 3, 1250),
+        (f'"1969-12-31T23:59:59.9995Z"^^<{XSD}dateTime>', 0, -1),
+        (f'"1970-01-01T01:00:00+01:00"^^<{XSD}dateTime>', 0, 0),
     ):
-        memo, columns = run(line.format(text), unit=unit)
+        memo, columns = run(line.format(text), power=power)
         assert memo[state.REFUSALS] == 0 and columns.time[0] == expected, text
     for text in (
         "",
         '"x"',
         f'"300"^^<{XSD}byte>',
-        f'"1"^^<{XSD}double>',
+        f'"1"^^<{XSD}boolean>',
         '"1"@en',
         "999999999999999999",
     ):
-        assert not taken(line.format(text), unit=1000), text
+        assert not taken(line.format(text), power=3), text
 
 
 @pytest.mark.parametrize(

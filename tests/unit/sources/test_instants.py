@@ -2,6 +2,9 @@
 
 import datetime
 import re
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -10,16 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.errors import UsageError
-from levada.kernels.text.instants import instants, last_instants
+from levada.intake.parse.literals import event_time
+from levada.kernels.text.bytes_ import PAD
+from levada.kernels.text.instants import instants, last_instants, literal_instants
+from levada.kernels.text.literals import DATATYPES
 from levada.model.durations import parse_time
+from levada.model.term import XSD, Literal
 from levada.model.time import MAX, MIN
 
 
-def run(kernel: Any, texts: Any, unit: int = 1) -> Any:
+def run(kernel: Any, texts: Any, power: int = 0) -> Any:
     data = [t.encode() for t in texts]
     length = np.array([len(t) for t in data], np.int64)
     return kernel(
-        np.frombuffer(b"".join(data) or b" ", np.uint8), np.cumsum(length) - length, length, unit
+        np.frombuffer(b"".join(data) or b" ", np.uint8), np.cumsum(length) - length, length, power
     ).tolist()
 
 
@@ -37,9 +44,20 @@ def test_dates_equal_datetime(moments: Any) -> None:
     assert run(instants, texts) == [parse_time(t) for t in texts]
 
 
-@given(st.lists(st.integers(-(10**17), 10**17)), st.sampled_from([1, 10]))
-def test_integers(values: Any, unit: Any) -> None:
-    assert run(instants, [str(v) for v in values], unit) == [v * unit for v in values]
+@given(st.lists(st.integers(-(10**15), 10**15)), st.sampled_from([3, 0, -3, -6]))
+def test_integers(values: Any, power: int) -> None:
+    expected = [floor(v * Fraction(10) ** power) for v in values]
+    assert run(instants, [str(v) for v in values], power) == expected
+
+
+@given(
+    st.lists(st.decimals(-(10**12), 10**12, allow_nan=False, places=11)),
+    st.sampled_from([3, 0, -3, -6]),
+)
+def test_decimals_are_cut_from_their_digits(values: list[Decimal], power: int) -> None:
+    expected = [floor(Fraction(v) * Fraction(10) ** power) for v in values]
+    assert run(instants, [f"{v:f}" for v in values], power) == expected
+    assert run(instants, [f"{v:.25E}" for v in values], power) == expected
 
 
 @given(
@@ -70,8 +88,25 @@ def test_impossible_dates_are_no_times(text: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
-        ('"12"^^<http://www.w3.org/2001/XMLSchema#integer>', 12),
-        ('"1970-01-01T00:00:01Z"', 1000),
+        ('"1970-01-01T00:00:01Z"', MIN),
+        ("1970-01-01T24:00:00.0009", MIN),
+        ("2024-03", 1_709_251_200_000),
+        ("2024-03-01+01:00", 1_709_247_600_000),
+        ("2024-03-05:00", 1_709_269_200_000),
+        ("2024", 2024),
+        ("-0044-03-15", -63_549_360_000_000),
+        ("5.", 5),
+        (".5", 0),
+        ("-.5", -1),
+        (".", MIN),
+        ("1e3", 1000),
+        ("1E-99999999999999999999", 0),
+        ("-1E-99999999999999999999", -1),
+        ("1E99999999999999999999", MIN),
+        ("0E99999999999999999999", 0),
+        ("1e", MIN),
+        ("INF", MIN),
+        ("9" * 2000, MIN),
         ("1970-01-01T24:00:00", 86_400_000),
         ("2013-02-29T00:00:00Z", MIN),
         ("2000-02-29T00:00:00Z", 951_782_400_000),
@@ -80,11 +115,11 @@ def test_impossible_dates_are_no_times(text: Any) -> None:
         ("1970-01-01T00:00:00+15:00", MIN),
         ("1970-01-01T00:00", MIN),
         ("0000000000000000000000000000007", 7),
-        ("1234567890123456789", MIN),
+        ("1234567890123456789", 1234567890123456789),
         ("+7", 7),
         ("-", MIN),
         ("", MIN),
-        ("7 ", MIN),
+        (" 7 ", 7),
         ("0x7", MIN),
     ],
 )
@@ -93,7 +128,7 @@ def test_whole_texts(text: str, ms: Any) -> None:
 
 
 def test_seconds_that_overflow_are_no_time() -> None:
-    assert run(instants, ["999999999999999999", "1"], 1000) == [MIN, 1000]
+    assert run(instants, ["999999999999999999", "1"], 3) == [MIN, 1000]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +141,11 @@ def test_seconds_that_overflow_are_no_time() -> None:
         ("<http://e/7/1970-13-01T00:00:05>", MIN),
         ("<http://e/obs>", MIN),
         ("<http://e/5/12345678901234567890>", MIN),
+        ("<http://e/5/2024-03-01/obs>", 1_709_251_200_000),
+        ("<http://e/5/room-1234-56-78>", 78),
+        ("<http://e/5/1000.75>", 1000),
+        ("<http://e/1.2.7>", 7),
+        ("<http://e/7e2f>", 2),
     ],
 )
 def test_the_last_time_in_a_text(text: str, ms: Any) -> None:
@@ -114,6 +154,20 @@ def test_the_last_time_in_a_text(text: str, ms: Any) -> None:
 
 @given(st.lists(st.text(st.sampled_from("a/-12345"), max_size=20)))
 def test_last_integers_equal_a_regular_expression(texts: Any) -> None:
+    texts = [t for t in texts if not re.search(r"\d{4}-\d\d-\d\d", t)]
     found = [int(re.findall(r"\d+", t)[-1]) if re.search(r"\d", t) else None for t in texts]
-    expected = [MIN if v is None or v >= MAX // 1000 else v * 1000 for v in found]
-    assert run(last_instants, texts, 1000) == expected
+    expected = [MIN if v is None or v * 1000 >= MAX else v * 1000 for v in found]
+    assert run(last_instants, texts, 3) == expected
+
+
+def test_literals_equal_their_twin() -> None:
+    texts = ["17", "-1.5", "1.5e3", "300", "2024", "2024-03", "2024-03-01Z", "2024-03-01", "soon"]
+    texts += ["2024-03-01T00:00:00", "2024-03-01 00:00:00.5+02:00", " 5 ", "00:00:00Z", "--03", ""]
+    types = [name for name, *_ in DATATYPES] + ["gMonth", "time", "duration", "other"]
+    for name in types:
+        literals = [Literal(text, XSD + name) for text in texts]
+        expected = [event_time(text, XSD + name, 3) for text in texts]
+        found = run(literal_instants, [str(literal) for literal in literals] + ["\n" * PAD], 3)
+        assert found[:-1] == [MIN if ms is None else ms for ms in expected], name
+    terms = ['"5"@en', "<http://e/5>", "_:b5", '"5"^^<http://e/integer>', "\n" * PAD]
+    assert set(run(literal_instants, terms)) == {MIN}

@@ -175,7 +175,7 @@ def test_a_parquet_file_that_is_still_written_waits(tmp_path: Path) -> None:
         ({"ts": [1], "k": ["x"]}, "k:integer", "is string, but the schema of s says integer"),
         ({"ts": [1], "k": [1.5]}, "k:integer", "is double"),
         ({"ts": [1], "k": [1]}, "k:string", "is int64"),
-        ({"ts": [1.5], "k": [1]}, "k:integer", "no event time"),
+        ({"ts": [True], "k": [1]}, "k:integer", "no event time"),
         ({"k": [1]}, "k:integer", "no column ts"),
         ({"ts": [1]}, "k:integer", "no column k"),
     ],

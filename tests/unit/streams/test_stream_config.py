@@ -130,10 +130,10 @@ def test_a_predicate_loses_its_brackets() -> None:
     config = StreamConfig.of(
         "s", "a.nt", time="predicate:<http://e/t>", element="subject", unit="s"
     )
-    assert (config.time_kind, config.time_argument, config.unit_ms) == (
+    assert (config.time_kind, config.time_argument, config.unit_power) == (
         "predicate",
         "http://e/t",
-        1000,
+        3,
     )
 
 

@@ -17,8 +17,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "`time`",
         (
-            "where event times come from: `column` (a further term before the dot, as "
-            "above), `graph` (a number or dateTime in the graph's IRI), `predicate:IRI`, "
+            "where [event times](#event-times) come from: `column` (a further term before the "
+            "dot, as above), `graph` (the last time in the graph's IRI), `predicate:IRI`, "
             "`filename:REGEX` (its first group), `field:NAME` (tuples), `timestamp` (a "
             "message's, of [Kafka](#kafka)), `arrival` ([when it came](#arrival), by the clock)"
         ),
@@ -26,13 +26,13 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "`unit`",
-        ("`ms`, `s`; of the columns of tables also `us`, `ns`: of times that are integers"),
+        "`s`, `ms`, `us` or `ns`: of times that are numbers",
         "`ms`",
     ),
     (
         "`time_format`",
         (
-            "how the column with a table's times is [written](#times-of-tables), such as "
+            "how the column with a table's times is [written](#event-times), such as "
             "`%d.%m.%Y %H:%M:%S`"
         ),
         "ISO 8601",

@@ -79,7 +79,7 @@ def _rows(config: StreamConfig, reference: Reference) -> FirstRows:
     assert found.text is not None, "RDF is text"
     triples = parse(
         found.text, quads=reference.format == "nq", timed=config.timed, seed=SEED,
-        document=reference.document, unit_ms=config.unit_ms,
+        document=reference.document, unit_power=config.unit_power,
     )  # fmt: skip
     elements = elements_of(
         triples, config, reference, late_below=MIN, future_above=MAX, seed=SEED, messages=None

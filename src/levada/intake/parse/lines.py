@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     rb"""(?P<iri> <[^<>"\s]*> )
        | (?P<literal> "(?:[^"\\]|\\.)*" (?: [ \t]*@[A-Za-z0-9-]+ | [ \t]*\^\^[ \t]*<[^<>"\s]*> )? )
        | (?P<blank> _:[^\s<>"\#]+ )
-       | (?P<integer> [+-]?[0-9]+ )
+       | (?P<number> [+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)? )
        | (?P<dot> \. )
        | (?P<comment> \#.* )
        | (?P<space> [ \t]+ )""",
@@ -57,13 +57,13 @@ class Refused(Exception):  # noqa: N818  # an answer, not an error: it never lea
 
 
 def read_line(
-    text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1
+    text: bytes, *, quads: bool, timed: bool, document: int, unit_power: int = 0
 ) -> Row | None:
     """Returns the statement of one line (without line end), None: blank or comment. Raises
     ``Refused``, whatever the parser raises.
     """
     try:
-        return _statement(text, quads, timed, document, unit_ms)
+        return _statement(text, quads, timed, document, unit_power)
     except Refused as fault:
         raise Refused(encoding_fault(text) or str(fault)) from None
     except BaseException as error:
@@ -72,7 +72,7 @@ def read_line(
         raise Refused(f"It cannot be read: {reason(error)}.") from None
 
 
-def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_ms: int) -> Row | None:
+def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_power: int) -> Row | None:
     text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
     if not timed:
         if _VERSION.match(text):
@@ -89,7 +89,7 @@ def _statement(text: bytes, quads: bool, timed: bool, document: int, unit_ms: in
         _quad(text, quads)
         raise Refused("No event time stands before the dot.")
     rest, term = split
-    return _row(_timed_quad(rest, term, quads), document, _time(term, unit_ms))
+    return _row(_timed_quad(rest, term, quads), document, _time(term, unit_power))
 
 
 def _check_word_of_time(text: bytes, quads: bool) -> None:
@@ -151,7 +151,7 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
 
 
 def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
-    """The line without the literal or integer that stands last before its dot, and that term; None
+    """The line without the literal or number that stands last before its dot, and that term; None
     if there is none.
     """
     tokens = []
@@ -166,16 +166,16 @@ def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
     if (
         len(tokens) < 2
         or tokens[-1].lastgroup != "dot"
-        or tokens[-2].lastgroup not in ("literal", "integer")
+        or tokens[-2].lastgroup not in ("literal", "number")
     ):
         return None
     term = tokens[-2]
-    if term.lastgroup == "integer" and text[term.start() - 1 : term.start()] not in (b" ", b"\t"):
+    if term.lastgroup == "number" and text[term.start() - 1 : term.start()] not in (b" ", b"\t"):
         return None
     return text[: term.start()] + b" .", term[0]
 
 
-def _time(term: bytes, unit_ms: int) -> int:
+def _time(term: bytes, unit_power: int) -> int:
     """The event time that the term says, in ms."""
     if not term.startswith(b'"'):
         term = b'"' + term + b'"'
@@ -183,9 +183,11 @@ def _time(term: bytes, unit_ms: int) -> int:
     assert quad is not None, "the line holds a statement"
     literal = quad.object
     assert isinstance(literal, ox.Literal), "a quoted term is a literal"
-    time = None if literal.language else event_time(literal.value, literal.datatype.value, unit_ms)
+    time = (
+        None if literal.language else event_time(literal.value, literal.datatype.value, unit_power)
+    )
     if time is None:
-        raise Refused(f"The event time {literal} is no dateTime or integer within range.")
+        raise Refused(f"The event time {literal} is not a number, date or dateTime within range.")
     return time
 
 

@@ -11,12 +11,14 @@ Cost: some microseconds a literal, so only literals that the kernel left pending
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
+from math import floor
 from typing import NamedTuple
 
 import numpy as np
 
-from levada.model.term import MOST_CHARACTERS, XSD, Kind
+from levada.model.term import MOST_CHARACTERS, SPECIAL, XSD, Kind
 from levada.model.time import MAX, MIN
 
 
@@ -239,22 +241,42 @@ def _date_time(lexical: str) -> Facets:
     return Facets(Kind.HARD_TIME)
 
 
-def event_time(lexical: str, datatype: str, unit_ms: int) -> int | None:
-    """The event time in ms that a literal says, or None: an integer times ``unit_ms``, or a
-    dateTime (no zone: UTC).
+_DATED = re.compile(
+    r"(-?(?:[1-9][0-9]{3,8}|0[0-9]{3}))(?:-([0-9]{2})(?:-([0-9]{2})"
+    r"(?:[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?))?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+_NUMBERS = (*_RANGES, "decimal", "double", "float")
+_FORMS = {"dateTime": {4}, "dateTimeStamp": {4}, "date": {3}, "gYearMonth": {2}, "gYear": {1}}
+"""How many parts of a dateTime the literals of a type have."""
 
-    >>> event_time("12", XSD + "integer", 1000)
-    12000
+
+def event_time(lexical: str, datatype: str, unit_power: int) -> int | None:
+    """The event time in ms that a literal says, or None: a number of units of ``10**unit_power``
+    ms, or a dateTime, date, month or year (no zone: UTC). The twin of ``kernels.text.instants``.
+
+    >>> event_time("12", XSD + "integer", 3), event_time("0.0125", XSD + "string", 3)
+    (12000, 12)
     """
-    name = datatype.removeprefix(XSD)
-    if name == "dateTime":
-        instant = instant_of(lexical)
-        value = MIN if instant is None else instant.ms
-    else:
-        facets = (
-            _integer(lexical, "integer" if name == "string" else name)
-            if name in (*_RANGES, "string")
-            else _OTHER
-        )
-        value = facets.man * unit_ms if facets.kind == Kind.INTEGER else MIN
-    return value if MIN < value < MAX else None
+    name, text = datatype.removeprefix(XSD), lexical.strip(" \t")
+    if len(text) > MOST_CHARACTERS or re.search(SPECIAL, lexical):
+        return None
+    if name in _NUMBERS and facets_of(text, datatype).kind == Kind.OTHER:
+        return None
+    value = None
+    if name in (*_NUMBERS, "string") and _DOUBLE.fullmatch(text):
+        value = _units(Decimal(text), unit_power)
+    elif found := _DATED.fullmatch(text):
+        parts = [part for part in found.groups()[:4] if part is not None]
+        if len(parts) in _FORMS.get(name, {2, 3, 4} if name == "string" else ()):
+            year, month, day, clock = parts + ["01", "01", "00:00:00"][len(parts) - 1 :]
+            instant = instant_of(f"{year}-{month}-{day}T{clock}{found[5] or ''}")
+            value = None if instant is None else instant.ms
+    return value if value is not None and MIN < value < MAX else None
+
+
+def _units(number: Decimal, power: int) -> int | None:
+    """Units of 10**power ms as ms, rounded down; None for what is beyond all times."""
+    places = number.adjusted() + power
+    if number and places > 20:
+        return None
+    return -int(number < 0) if places < -20 else floor(Fraction(number) * Fraction(10) ** power)

@@ -51,7 +51,7 @@ def parse_messages(
     quads = rewritten or reference.format == "nq"
     triples = parse(
         data, quads=quads, timed=config.timed, seed=seed, document=reference.document,
-        unit_ms=config.unit_ms,
+        unit_power=config.unit_power,
     )  # fmt: skip
     if rewritten:
         triples = _without_graphs(triples, data, messages, reference.format, config)
@@ -79,7 +79,9 @@ def _without_graphs(
     for place in triples.line[rows].tolist():
         text = line_at(data, place, len(data))
         try:
-            read_line(text, quads=False, timed=config.timed, document=0, unit_ms=config.unit_ms)
+            read_line(
+                text, quads=False, timed=config.timed, document=0, unit_power=config.unit_power
+            )
         except Refused as fault:
             bad.append((place, str(fault), text.decode(errors="replace")))
     keep = np.ones(triples.n, np.bool_)

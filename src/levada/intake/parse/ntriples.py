@@ -139,7 +139,7 @@ class _Setting:
     timed: bool
     seed: int
     document: int
-    unit_ms: int
+    unit_power: int
 
 
 def parse(
@@ -149,14 +149,14 @@ def parse(
     timed: bool,
     seed: int,
     document: int,
-    unit_ms: int = 1,
+    unit_power: int = 0,
 ) -> Triples:
     """The statements of a chunk of N-Triples or N-Quads lines; the last line may lack its line end.
 
-    ``timed``: each line has a further term before its dot, its event time: an xsd:dateTime (no
-    zone: UTC; parts of a millisecond are cut off), or an integer, bare, quoted or typed, in units
-    of ``unit_ms``. ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that
-    tells this document's blank nodes from others'.
+    ``timed``: each line has a further term before its dot, its event time: a number of units of
+    ``10**unit_power`` ms, bare or quoted, or another literal (``kernels.text.instants``).
+    ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that tells this
+    document's blank nodes from others'.
 
     >>> line = b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .'
     >>> found = parse(line, quads=False, timed=True, seed=1, document=1)
@@ -164,11 +164,9 @@ def parse(
     (1, 17, '<a:p>', 5.0)
     """
     source = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    assert unit_ms > 0 and 0 <= document < 2**64, (
-        "a unit is positive and a document's number has 64 bits"
-    )
+    assert 0 <= document < 2**64, "a document's number has 64 bits"
     assert source.size < _LARGEST // 2, "a chunk is at most a gigabyte"
-    setting = _Setting(quads, timed, seed, document, unit_ms)
+    setting = _Setting(quads, timed, seed, document, unit_power)
     run = _run_nothing if COLD.allows(source.size) else _run_kernel
     buffer, columns, memo = run(source, setting)
     n, size = int(memo[state.ROW]), source.size
@@ -190,7 +188,7 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Long
     columns = _new_columns(int(kernel.count_line_ends(buffer, size)) + 1)
     memo = state.new_memo(size + PAD)
     secret, plain = schedule(setting.seed), schedule(0)
-    unit = setting.unit_ms if setting.timed else 0
+    power = setting.unit_power if setting.timed else kernel.NO_TIME
     while True:
         kernel.parse_lines(
             buffer,
@@ -199,7 +197,7 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Long
             plain,
             np.uint64(setting.document),
             int(setting.quads),
-            unit,
+            power,
             memo,
             *columns.all(),
         )
@@ -303,7 +301,7 @@ def _judge(
                 quads=setting.quads,
                 timed=setting.timed,
                 document=setting.document,
-                unit_ms=setting.unit_ms,
+                unit_power=setting.unit_power,
             )
         except Refused as reason:
             bad.append((place, str(reason), text.decode(errors="replace")))

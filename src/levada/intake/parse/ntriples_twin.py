@@ -17,7 +17,7 @@ _LINE = re.compile(rb"[^\r\n]+")
 
 
 def parse_slow(
-    data: bytes, *, quads: bool, timed: bool, seed: int, document: int, unit_ms: int = 1
+    data: bytes, *, quads: bool, timed: bool, seed: int, document: int, unit_power: int = 0
 ) -> Triples:
     """What ``parse`` must give, except that every text lies in the buffer once for each use."""
     lines: list[int] = []
@@ -28,7 +28,9 @@ def parse_slow(
         if text.strip(b" \t")[:1] in (b"", b"#"):
             continue
         try:
-            row = read_line(text, quads=quads, timed=timed, document=document, unit_ms=unit_ms)
+            row = read_line(
+                text, quads=quads, timed=timed, document=document, unit_power=unit_power
+            )
         except Refused as reason:
             bad.append((found.start(), str(reason), text.decode(errors="replace")))
             continue

@@ -1,7 +1,8 @@
 """Lines of JSON objects (NDJSON) as columns of texts, with what is wrong with some of them.
 
 Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in
-their shortest form), an array or object as JSON. ``null`` and a name that is not there are no
+the shortest form of their double, or as they are in the column of times), an array or object as
+JSON. ``null`` and a name that is not there are no
 value. Of a name that an object has several times the last one counts. A line is dead that is not a
 JSON object or has half of a surrogate pair; blank lines are none. Cost: a kernel's pass and one
 call of Polars' reader for a sound piece; a bad line costs that on halves of the piece, log2(lines)
@@ -11,6 +12,7 @@ times.
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Sequence
 
@@ -35,12 +37,18 @@ _HALF = re.compile(
 )
 
 
-def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRows:
-    """The ``needed`` columns of the lines of a reference."""
+def json_rows(
+    data: Bytes, needed: Sequence[str], reference: Reference, exact: str | None = None
+) -> RawRows:
+    """The ``needed`` columns of the lines of a reference; numbers of the column ``exact`` keep all
+    of their digits.
+    """
     start, stop = _lines(data)
     text = _take_last(data, start, stop, needed)
+    long = None if exact is None else _long_numbers(exact)
     table, faults = read_by_halves(
-        lambda low, high: _read(text[start[low] : stop[high - 1]], needed, high - low), len(start)
+        lambda low, high: _read(text[start[low] : stop[high - 1]], needed, high - low, long),
+        len(start),
     )
     dead = [
         Dead(
@@ -104,9 +112,21 @@ def _take_last(data: Bytes, start: Longs, stop: Longs, needed: Sequence[str]) ->
     return text
 
 
-def _read(text: Bytes, needed: Sequence[str], lines: int) -> pl.DataFrame:
-    """So many lines as columns. Raises ``ValueError`` if one of them is not sound."""
+def _long_numbers(name: str) -> re.Pattern[bytes]:
+    """Where a column of this name has numbers of more digits than a double."""
+    key = re.escape(json.dumps(name, ensure_ascii=False).encode())
+    return re.compile(rb"(%b(?<!\\%b)\s*:\s*)(?=[-0-9.]{17})([-+0-9.eE]+)" % (key, key))
+
+
+def _read(
+    text: Bytes, needed: Sequence[str], lines: int, long: re.Pattern[bytes] | None
+) -> pl.DataFrame:
+    """So many lines as columns; of numbers that are ``long`` the texts. Raises ``ValueError`` if
+    one of them is not sound.
+    """
     raw = text.tobytes()
+    if long is not None:
+        raw = long.sub(rb'\1"\2"', raw)
     if any(_is_escape(raw, half.start()) for half in _HALF.finditer(raw)):
         raise ValueError(HALF)
     try:

@@ -1,8 +1,8 @@
 """The event time of each row of a table: what the stream's options say of it, by columns.
 
-    integers    in the stream's unit; also as texts
-    texts       xsd:dateTime, also with a space for its T, or a date; or by ``time_format``
-    timestamps  of Parquet: as they are
+    texts       as those of all sources (``kernels.text.instants``); or by ``time_format``
+    numbers     in the stream's unit, as their texts
+    timestamps  of Parquet and frames: as they are
 
 What says no zone is local time in the stream's ``zone``. Of a local time that comes twice (when
 clocks are put back) the earlier instant is meant; one that is skipped (when they are put forward)
@@ -103,16 +103,13 @@ def field_times(values: pl.Series, config: StreamConfig) -> Times:
     if config.time_format:
         return _by_format(_texts(values), config)
     if values.dtype.is_integer():
-        return _scaled(values, config)
+        return _scaled(values, config.unit_power)
     if values.dtype.is_temporal():
         return _timestamps(values, config.zone)
     texts = _texts(values)
     buffer, edge = _bytes_of(texts)
     off, length = edge[:-1], np.diff(edge)
-    ts = instants(buffer, off, length, config.unit_ms)
-    if config.unit_parts > 1:
-        whole = texts.cast(pl.Int64(), strict=False)
-        ts = np.where(whole.is_null().to_numpy(), ts, _scaled(whole, config))
+    ts = instants(buffer, off, length, config.unit_power)
     if config.zone != UTC:
         local = (ts > MIN) & _zoneless(buffer, off, length)
         ts[local] = _at_zone(ts[local], config.zone)
@@ -131,9 +128,9 @@ def _bytes_of(texts: pl.Series) -> tuple[Bytes, Longs]:
     return (np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)), edge
 
 
-def _scaled(values: pl.Series, config: StreamConfig) -> Times:
-    """Integers in the stream's unit as milliseconds."""
-    unit, parts = config.unit_ms, config.unit_parts
+def _scaled(values: pl.Series, power: int) -> Times:
+    """Integers, units of 10**power ms, as milliseconds."""
+    unit, parts = 10 ** max(power, 0), 10 ** max(-power, 0)
     raw: Times = values.cast(pl.Int64(), strict=False).fill_null(MIN).to_numpy()
     if parts > 1:
         return np.where(values.is_null().to_numpy(), MIN, raw // parts)
@@ -170,7 +167,8 @@ def _zoneless(buffer: Bytes, off: Longs, length: Longs) -> Bools:
 
     dated = np.zeros(len(off), np.bool_)
     for digits in (4, 5, 6):  # of the year
-        dated |= (length > digits) & (at(off + digits) == ord("-"))
+        before = at(off + digits - 1)  # of a number it is the e of its exponent
+        dated |= (length > digits) & (at(off + digits) == ord("-")) & (before <= ord("9"))
     end = off + length
     sign = at(end - 6)
     offset = ((sign == ord("+")) | (sign == ord("-"))) & (at(end - 3) == ord(":"))

@@ -6,8 +6,8 @@ their types, the column of times, how these are written, their unit.
 
 A type is one that every value seen fits; integers with leading zeros are codes, so strings. A
 column can hold the times if all of its values are read as times by what will read them
-(``row_times``): dateTimes, one of ``FORMATS``, or integers. Of several the name decides, then what
-is a dateTime, then what does not fall. The unit of integers is the one in which they lie between
+(``row_times``): dateTimes, one of ``FORMATS``, or numbers. Of several the name decides, then what
+is a dateTime, then what does not fall. The unit of numbers is the one in which they lie between
 1990 and 2100; small integers are ms, where the name says that they are times or the user has.
 Cost: some hundred kilobytes, once.
 """
@@ -351,10 +351,11 @@ def _ways(found: Sniffed, name: str, config: StreamConfig) -> Iterator[StreamCon
     """The ways in which all values of a column are times."""
     assert found.texts is not None, "a table has rows"
     seen = found.texts[name].alias("").drop_nulls()
-    if not len(seen) or found.types[name] in ("double", "boolean"):
+    if not len(seen) or found.types[name] == "boolean":
         return
-    if found.types[name] == "integer" and not config.time_format:
-        unit = config.unit if config.unit != "ms" else _unit(seen, name)
+    if found.types[name] in ("integer", "double") and not config.time_format:
+        whole = found.types[name] == "integer"  # 0.5, 1.0, .. are hardly ms, whatever their name
+        unit = config.unit if config.unit != "ms" else _unit(seen, name if whole else "")
         unit = unit or ("ms" if config.time == f"field:{name}" else "")  # who names it knows
         if unit:
             yield replace(config, unit=unit)
@@ -379,10 +380,10 @@ def _reads(texts: pl.Series, way: StreamConfig) -> bool:
 
 def _unit(seen: pl.Series, name: str) -> str:
     """The unit in which integers are times; "" if they are hardly any."""
-    values = seen.str.strip_chars().cast(pl.Int64, strict=False).drop_nulls()
+    values = seen.str.strip_chars().cast(pl.Float64, strict=False).drop_nulls()
     if not len(values):
         return ""
-    low, high = int(values.min() or 0), int(values.max() or 0)  # type: ignore[arg-type]
+    low, high = float(values.min() or 0), float(values.max() or 0)  # type: ignore[arg-type]
     for unit, factor in _EPOCHS.items():
         if _1990 * factor <= low and high <= _2100 * factor:
             return unit
@@ -402,7 +403,7 @@ def _rank(found: Sniffed, name: str, way: StreamConfig) -> tuple[int, int, int]:
 def _zoneless(found: Sniffed, name: str, way: StreamConfig) -> bool:
     """Whether the times are local ones, of which the zone is to be known."""
     assert found.texts is not None, "a table has rows"
-    if found.types[name] == "integer" or way.zone != "UTC":
+    if found.types[name] in ("integer", "double") or way.zone != "UTC":
         return False
     if way.time_format:
         return "%z" not in way.time_format

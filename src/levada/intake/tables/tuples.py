@@ -7,9 +7,8 @@ what the cast loses is what does not fit. Blanks around numbers, booleans and ti
     integer   64 bits                double   also INF, -INF, NaN
     boolean   true, false, 1, 0      string   as it is
 
-An event time is an integer in the stream's unit or a dateTime (without zone: UTC), in Parquet also
-a timestamp or date. Identities of the values are made elsewhere. Cost: the readers', then a few
-passes of Polars.
+``row_times`` reads event times. Identities of the values are made elsewhere. Cost: the readers',
+then a few passes of Polars.
 """
 
 from __future__ import annotations
@@ -176,7 +175,7 @@ def raw_rows(
         needed = [name for name in needed if name not in said] or [""]  # rows have columns
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
-    return json_rows(chunk.data, needed, reference)
+    return json_rows(chunk.data, needed, reference, config.time_field)
 
 
 def dead_rows(rows: RawRows, verdict: Verdict) -> list[Dead]:

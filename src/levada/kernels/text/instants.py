@@ -1,14 +1,19 @@
-"""Event times out of text: integers and xsd:dateTime in byte ranges, as integer milliseconds.
+"""Event times out of text, as integer milliseconds: the one meaning that all sources share
+(docs/cli.md#event-times has the table).
 
-A dateTime may have a space for its T, as many programs write it, and a date is its beginning. A
-dateTime without zone is UTC; what is finer than a millisecond is cut off (towards the past);
-``24:00:00`` is the next day's beginning; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7).
-A text that is neither, or a time outside (MIN, MAX) of ``model.time``, gives MIN: "no time".
-Integers are times ``unit`` (1 for ms, 1000 for s).
+    number      decimal, with or without exponent, of units of ``10**power`` ms since 1970
+    dateTime    ``T`` or a blank between day and time
+    date        its beginning; so are a month (gYearMonth) and a year (gYear)
 
-Two questions: ``instants`` takes each whole text (a field, the lexical form of a literal),
-``last_instants`` the last integer or dateTime inside it (a graph IRI). Inside a text a ``-`` is a
-separator, not a sign. Cost: a few ns a byte.
+What has no zone is UTC; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7). What is finer
+than a millisecond is cut off, towards the past, from the digits and not by way of a double.
+``24:00:00`` is the next day's beginning. A text that is no such thing, or a time outside
+(MIN, MAX) of ``model.time``, gives MIN: "no time".
+
+``instants`` takes each whole text (a field, a file's name), where a year alone is a number;
+``literal_instants`` each canonical literal, which must be well-typed and of a type that says an
+instant; ``last_instants`` the last number, date or dateTime inside a text (a graph IRI), where a
+``-`` is a separator and not a sign. Cost: a few ns a byte. Twin: ``intake.parse.literals``.
 """
 
 from __future__ import annotations
@@ -17,48 +22,120 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import I64, INT, U8, inlined, kernel
+from levada.kernels.text.bytes_ import View, byte, routine, view_of
+from levada.kernels.text.literals import (
+    BOOLEAN_,
+    DATATYPES,
+    DATETIME_,
+    OTHER_,
+    STRING_CODE,
+    XSD_SIZE,
+    datatype_code,
+    in_xsd,
+    value_of,
+)
 from levada.model.arrays import Bytes
+from levada.model.term import MOST_CHARACTERS
 from levada.model.time import MAX, MIN
 
+NUMBER, DATETIME, DATE, MONTH, YEAR = (1 << k for k in range(5))
+TEXT = NUMBER | DATETIME | DATE | MONTH
 _DAY = 86_400_000
-_MOST_DIGITS = 18
+_LAST_YEAR = 200_000_000  # beyond MAX
+_MOST_EXPONENT = 10_000
 
 Times = npt.NDArray[np.int64]
 
 
-@inlined
-def _digit(buf: Bytes, at: int, end: int) -> bool:
-    return at < end and 48 <= buf[at] <= 57
+def _form(name: str, kind: int) -> int:
+    """The forms that a literal of a datatype may have."""
+    special = {"string": TEXT, "date": DATE, "gYearMonth": MONTH, "gYear": YEAR}
+    if name == "dateTimeStamp" or kind == DATETIME_:
+        return DATETIME
+    return special.get(name, 0 if kind in (BOOLEAN_, OTHER_) else NUMBER)
+
+
+_FORMS = np.array([*(_form(d[0], d[1]) for d in DATATYPES), 0], np.int64)
 
 
 @inlined
-def _number(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The digits from ``at`` on: (value, end); the value is -1 if there is none or more than 18
-    (leading zeros apart).
-    """
-    begin = at
-    while at < end and buf[at] == 48:
+def _is(view: View, at: int, end: int, c: int) -> bool:
+    return at < end and byte(view, at) == c
+
+
+@inlined
+def _digit(view: View, at: int, end: int) -> bool:
+    return at < end and 48 <= byte(view, at) <= 57
+
+
+@inlined
+def _digits_end(view: View, at: int, end: int) -> int:
+    """Where the digits from ``at`` on end."""
+    while _digit(view, at, end):
         at += 1
-    first = at
-    value = 0
-    while _digit(buf, at, end):
-        if at - first < _MOST_DIGITS:
-            value = value * 10 + int(buf[at]) - 48
-        at += 1
-    return (value if begin < at and at - first <= _MOST_DIGITS else -1), at
+    return at
 
 
 @inlined
-def _pair(buf: Bytes, at: int, end: int) -> int:
+def _pair(view: View, at: int, end: int) -> int:
     """The two-digit number at ``at``, or -1."""
-    if _digit(buf, at, end) and _digit(buf, at + 1, end):
-        return (int(buf[at]) - 48) * 10 + int(buf[at + 1]) - 48
+    if _digit(view, at, end) and _digit(view, at + 1, end):
+        return (byte(view, at) - 48) * 10 + byte(view, at + 1) - 48
     return -1
 
 
 @inlined
-def _is(buf: Bytes, at: int, end: int, c: int) -> bool:
-    return at < end and buf[at] == c
+def _exponent(view: View, at: int, end: int) -> tuple[int, int]:
+    """The exponent at ``at``: (value, end); without one (0, at). Large ones saturate."""
+    if not (_is(view, at, end, 101) or _is(view, at, end, 69)):
+        return 0, at
+    minus = _is(view, at + 1, end, 45)
+    first = at + 1 + int(minus or _is(view, at + 1, end, 43))
+    stop = _digits_end(view, first, end)
+    if stop == first:
+        return 0, at
+    value = 0
+    for i in range(first, stop):
+        value = min(value * 10 + byte(view, i) - 48, _MOST_EXPONENT)
+    return -value if minus else value, stop
+
+
+@routine
+def _number(view: View, at: int, end: int, power: int, signed: bool) -> tuple[int, int]:
+    """The number that begins at ``at``, of units of 10**power ms: (ms or MIN, its end), an end of
+    -1 if none begins here. ``signed``: it may have a sign and an exponent. A point is part of it
+    if a digit follows, or nothing.
+    """
+    minus = signed and _is(view, at, end, 45)
+    if minus or (signed and _is(view, at, end, 43)):
+        at += 1
+    point = _digits_end(view, at, end)
+    stop = point
+    if _is(view, point, end, 46) and (_digit(view, point + 1, end) or point + 1 == end):
+        stop = _digits_end(view, point + 1, end)
+    if stop - at - int(stop > point) < 1:
+        return MIN, -1
+    exponent, behind = _exponent(view, stop, end) if signed else (0, stop)
+    left = point - at + exponent + power  # digits that are whole milliseconds
+    value, exact = 0, True
+    for i in range(at, stop):
+        if i == point:
+            continue
+        if left > 0:
+            if value > MAX // 10:
+                return MIN, behind
+            value = value * 10 + byte(view, i) - 48
+            left -= 1
+        else:
+            exact = exact and byte(view, i) == 48
+    while value > 0 and left > 0:
+        if value > MAX // 10:
+            return MIN, behind
+        value *= 10
+        left -= 1
+    if minus:
+        value = -value - int(not exact)
+    return (value if MIN < value < MAX else MIN), behind
 
 
 @inlined
@@ -77,139 +154,197 @@ def _month_length(year: int, month: int) -> int:
 
 
 @inlined
-def _fraction(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The fraction of a second behind a point: (whole milliseconds, end)."""
-    value = 0
-    scale = 100
-    while _digit(buf, at, end):
-        value += (int(buf[at]) - 48) * scale
-        scale //= 10
-        at += 1
-    return value, at
-
-
-@inlined
-def _zone(buf: Bytes, at: int, end: int) -> tuple[int, int]:
+def _zone(view: View, at: int, end: int) -> tuple[int, int]:
     """The zone at ``at``: (its offset in ms, end); nothing is UTC; MIN if it is out of range."""
-    if _is(buf, at, end, 90):
+    if _is(view, at, end, 90):
         return 0, at + 1
-    if _is(buf, at, end, 43) or _is(buf, at, end, 45):
-        hours = _pair(buf, at + 1, end)
-        minutes = _pair(buf, at + 4, end)
-        if hours >= 0 and minutes >= 0 and buf[at + 3] == 58:
+    if _is(view, at, end, 43) or _is(view, at, end, 45):
+        hours = _pair(view, at + 1, end)
+        minutes = _pair(view, at + 4, end)
+        if hours >= 0 and minutes >= 0 and byte(view, at + 3) == 58:
             if minutes > 59 or hours * 60 + minutes > 840:
                 return MIN, at + 6
             offset = (hours * 60 + minutes) * 60_000
-            return (-offset if buf[at] == 45 else offset), at + 6
+            return (-offset if byte(view, at) == 45 else offset), at + 6
     return 0, at
 
 
 @inlined
-def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The dateTime that begins at ``at``: (ms or MIN, its end); an end of -1: none begins here."""
-    year, p = _number(buf, at, end)
-    if p - at < 4 or p - at > 6 or (p - at > 4 and buf[at] == 48):
-        return MIN, -1
-    month = _pair(buf, p + 1, end)
-    day = _pair(buf, p + 4, end)
-    hour = _pair(buf, p + 7, end)
-    minute = _pair(buf, p + 10, end)
-    second = _pair(buf, p + 13, end)
-    if min(month, day, hour, minute, second) < 0:
-        return MIN, -1
-    if (
-        buf[p] != 45
-        or buf[p + 3] != 45
-        or (buf[p + 6] != 84 and buf[p + 6] != 32)
-        or buf[p + 9] != 58
-        or buf[p + 12] != 58
-    ):
-        return MIN, -1
-    p += 15
-    milli = 0
-    if _is(buf, p, end, 46) and _digit(buf, p + 1, end):
-        milli, p = _fraction(buf, p + 1, end)
-    offset, p = _zone(buf, p, end)
-    midnight = hour == 24 and minute == 0 and second == 0 and milli == 0
-    if month < 1 or month > 12 or day < 1 or day > _month_length(year, month) or offset == MIN:
-        return MIN, p
-    if minute > 59 or second > 59 or (hour > 23 and not midnight):
-        return MIN, p
-    return _days(
-        year, month, day
-    ) * _DAY + hour * 3_600_000 + minute * 60_000 + second * 1000 + milli - offset, p
+def _part_of_date(view: View, at: int, end: int) -> int:
+    """The month or day behind the ``-`` at ``at``, or -1; a ``-05:00`` there is a zone."""
+    if _is(view, at, end, 45) and not _is(view, at + 3, end, 58):
+        return _pair(view, at + 1, end)
+    return -1
 
 
 @inlined
-def _date(buf: Bytes, at: int, end: int) -> int:
-    """The beginning of the day that the whole text is, in ms; MIN if it is none."""
-    year, p = _number(buf, at, end)
-    month = _pair(buf, p + 1, end)
-    day = _pair(buf, p + 4, end)
-    if p - at != 4 or p + 6 != end or month < 1 or month > 12:
-        return MIN
-    if buf[p] != 45 or buf[p + 3] != 45 or day < 1 or day > _month_length(year, month):
-        return MIN
-    return _days(year, month, day) * _DAY
+def _year(view: View, at: int, end: int) -> tuple[int, int]:
+    """The year at ``at``: (value, its end), an end of -1 if none is there."""
+    first = at + int(_is(view, at, end, 45))
+    stop = _digits_end(view, first, end)
+    if stop - first < 4 or stop - first > 9 or (stop - first > 4 and byte(view, first) == 48):
+        return 0, -1
+    year = 0
+    for i in range(first, stop):
+        year = year * 10 + byte(view, i) - 48
+    return (-year if first > at else year), stop
 
 
 @inlined
-def _scaled(value: int, unit: int) -> int:
-    return value * unit if MIN // unit < value < MAX // unit else MIN
-
-
-@inlined
-def _whole_instant(buf: Bytes, at: int, end: int, unit: int) -> int:
-    begin = at
-    sign = -1 if _is(buf, at, end, 45) else 1
-    if sign < 0 or _is(buf, at, end, 43):
+def _clock(view: View, at: int, end: int) -> tuple[int, int]:
+    """The time of day behind the ``T`` or blank at ``at``: (ms, its end), ms of -1 if it is out of
+    range, and an end of -1 if none is there.
+    """
+    hour = _pair(view, at + 1, end)
+    minute = _pair(view, at + 4, end)
+    second = _pair(view, at + 7, end)
+    if min(hour, minute, second) < 0 or byte(view, at + 3) != 58 or byte(view, at + 6) != 58:
+        return 0, -1
+    at += 9
+    ms, scale, exact = 0, 100, True
+    if _is(view, at, end, 46) and _digit(view, at + 1, end):
         at += 1
-    value, stop = _number(buf, at, end)
-    if stop == end:
-        return _scaled(sign * value, unit) if value >= 0 else MIN
-    ms, stop = _datetime(buf, begin, end)
-    return ms if stop == end else _date(buf, begin, end)
+        while _digit(view, at, end):
+            exact = exact and byte(view, at) == 48
+            ms += (byte(view, at) - 48) * scale
+            scale //= 10
+            at += 1
+    midnight = hour == 24 and minute == 0 and second == 0 and exact
+    if minute > 59 or second > 59 or (hour > 23 and not midnight):
+        return -1, at
+    return ((hour * 60 + minute) * 60 + second) * 1000 + ms, at
+
+
+@routine
+def _dated(view: View, at: int, end: int, forms: int) -> tuple[int, int]:
+    """The dateTime, date, month or year that begins at ``at``: (ms or MIN, its end), an end of -1
+    if nothing of these ``forms`` begins here.
+    """
+    year, at = _year(view, at, end)
+    if at < 0:
+        return MIN, -1
+    form, month, day, clock = YEAR, 1, 1, 0
+    found = _part_of_date(view, at, end)
+    if found >= 0:
+        form, month, at = MONTH, found, at + 3
+        found = _part_of_date(view, at, end)
+        if found >= 0:
+            form, day, at = DATE, found, at + 3
+            if _is(view, at, end, 84) or _is(view, at, end, 32):
+                ms, stop = _clock(view, at, end)
+                if stop >= 0:
+                    form, clock, at = DATETIME, ms, stop
+    if form & forms == 0:
+        return MIN, -1
+    offset, at = _zone(view, at, end)
+    if month < 1 or month > 12 or day < 1 or day > _month_length(year, month):
+        return MIN, at
+    if clock < 0 or offset == MIN or abs(year) > _LAST_YEAR:
+        return MIN, at
+    value = _days(year, month, day) * _DAY + clock - offset
+    return (value if MIN < value < MAX else MIN), at
+
+
+@inlined
+def _trimmed(view: View, at: int, end: int) -> tuple[int, int]:
+    """The text without blanks around it."""
+    while _is(view, at, end, 32) or _is(view, at, end, 9):
+        at += 1
+    while at < end and (byte(view, end - 1) == 32 or byte(view, end - 1) == 9):
+        end -= 1
+    return at, end
+
+
+@routine
+def _whole(view: View, at: int, end: int, power: int, forms: int) -> int:
+    """The time that the whole text is."""
+    if end - at > MOST_CHARACTERS:
+        return MIN
+    if forms & NUMBER:
+        ms, stop = _number(view, at, end, power, True)
+        if stop == end:
+            return ms
+    ms, stop = _dated(view, at, end, forms)
+    return ms if stop == end else MIN
+
+
+@routine
+def bare_instant(view: View, at: int, end: int, power: int) -> tuple[int, int]:
+    """The time that a number without quotes says: (ms or MIN, its end), an end of -1 without."""
+    first = at + int(_is(view, at, end, 45) or _is(view, at, end, 43))
+    return _number(view, at, end, power, True) if _digit(view, first, end) else (MIN, -1)
+
+
+@routine
+def typed_instant(view: View, at: int, end: int, code: int, power: int) -> int:
+    """The time that a literal says, by its lexical form and the code of its datatype."""
+    forms = _FORMS[code]
+    at, end = _trimmed(view, at, end)
+    if forms == NUMBER and value_of(view, at, end, code)[0] == OTHER_:
+        return MIN
+    return _whole(view, at, end, power, forms)
+
+
+@routine
+def _literal(view: View, at: int, end: int, power: int) -> int:
+    """The time that a canonical term says; MIN if it is no literal."""
+    if not _is(view, at, end, 34):
+        return MIN
+    close = at + 1
+    while close < end and byte(view, close) != 34:
+        close += 1
+    if close + 1 == end:
+        return typed_instant(view, at + 1, close, STRING_CODE, power)
+    name = close + 4 + XSD_SIZE  # behind "^^<" and the namespace
+    if name >= end or byte(view, close + 1) != 94 or not in_xsd(view, close + 4):
+        return MIN
+    return typed_instant(view, at + 1, close, datatype_code(view, name, end - 1 - name), power)
 
 
 @kernel((U8, I64, I64, INT))
-def instants(buf: Bytes, off: Times, length: Times, unit: int) -> Times:
-    """The time that each text ``buf[off:off + length]`` is, MIN if none; of a quoted literal its
-    lexical form.
-    """
+def instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
+    """The time that each text ``buf[off:off + length]`` is, MIN if none."""
     out = np.empty(len(off), np.int64)
+    view = view_of(buf)
     for i in range(len(off)):
-        at = off[i]
-        end = at + length[i]
-        if _is(buf, at, end, 34):
-            at += 1
-            stop = at
-            while stop < end and buf[stop] != 34:
-                stop += 1
-            end = stop
-        out[i] = _whole_instant(buf, at, end, unit)
+        at, end = _trimmed(view, off[i], off[i] + length[i])
+        out[i] = _whole(view, at, end, power, TEXT)
     return out
 
 
 @kernel((U8, I64, I64, INT))
-def last_instants(buf: Bytes, off: Times, length: Times, unit: int) -> Times:
-    """The last integer or dateTime inside each text ``buf[off:off + length]``, MIN if none (or if
-    that is no time).
+def literal_instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
+    """The time that each term ``buf[off:off + length]`` says, MIN if it is no literal of a time;
+    24 bytes can be read behind each.
     """
     out = np.empty(len(off), np.int64)
+    view = view_of(buf)
+    for i in range(len(off)):
+        out[i] = _literal(view, off[i], off[i] + length[i], power)
+    return out
+
+
+@kernel((U8, I64, I64, INT))
+def last_instants(buf: Bytes, off: Times, length: Times, power: int) -> Times:
+    """The last number, date or dateTime inside each text ``buf[off:off + length]``, MIN if none (or
+    if that is no time).
+    """
+    out = np.empty(len(off), np.int64)
+    view = view_of(buf)
     for i in range(len(off)):
         at = off[i]
         end = at + length[i]
         found = MIN
         while at < end:
-            if not _digit(buf, at, end):
+            if not _digit(view, at, end):
                 at += 1
                 continue
-            ms, stop = _datetime(buf, at, end)
-            if stop >= 0:
-                found = ms
-            else:
-                value, stop = _number(buf, at, end)
-                found = _scaled(value, unit) if value >= 0 else MIN
+            ms, stop = _dated(view, at, end, DATETIME)
+            if stop < 0:
+                ms, stop = _dated(view, at, end, DATE)
+                if stop < 0 or ms == MIN:  # such as a number of three parts
+                    ms, stop = _number(view, at, end, power, False)
+            found = ms
             at = stop
         out[i] = found
     return out

@@ -59,8 +59,14 @@ DATATYPES: tuple[tuple[str, int, int, int], ...] = (
     ("unsignedInt", INTEGER_, 0, 2**32 - 1),
     ("unsignedShort", INTEGER_, 0, 2**16 - 1),
     ("unsignedByte", INTEGER_, 0, 2**8 - 1),
+    # no value here, but an event time
+    ("dateTimeStamp", OTHER_, 0, 0),
+    ("date", OTHER_, 0, 0),
+    ("gYearMonth", OTHER_, 0, 0),
+    ("gYear", OTHER_, 0, 0),
 )
 NO_VALUE = len(DATATYPES)  # the code of every other datatype
+STRING_CODE = next(code for code, datatype in enumerate(DATATYPES) if datatype[0] == "string")
 
 
 def _name_words(text: str) -> list[int]:

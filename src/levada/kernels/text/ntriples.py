@@ -18,18 +18,8 @@ from numba import types
 
 from levada.kernels import INT, U8, fused, kernel
 from levada.kernels.text.bytes_ import COUNTED, SPACE, byte, is_in, routine, view_of
-from levada.kernels.text.literals import (
-    DATETIME_,
-    INTEGER_,
-    KINDS,
-    OTHER_,
-    PENDING,
-    Facets,
-    date_time,
-    digits,
-    integer,
-    sign,
-)
+from levada.kernels.text.instants import bare_instant, typed_instant
+from levada.kernels.text.literals import PENDING, STRING_CODE, Facets
 from levada.kernels.text.ntriples_scan import (
     REFUSED,
     line_end,
@@ -39,13 +29,11 @@ from levada.kernels.text.ntriples_scan import (
 )
 from levada.kernels.text.ntriples_terms import (
     FULL,
-    INTEGER_CODE,
     NEED,
     PENDINGS,
     POSITION,
     REFUSALS,
     ROW,
-    STRING_CODE,
     Chunk,
     Term,
     graph,
@@ -56,53 +44,39 @@ from levada.kernels.text.ntriples_terms import (
     subject,
 )
 from levada.model.arrays import Bytes, Words
-from levada.model.time import MAX, MIN
+from levada.model.time import MIN
+
+NO_TIME = -100
+"""The power of a unit of lines without times."""
 
 
 @routine
-def _quoted_time(chunk: Chunk, at: int) -> tuple[int, int, int]:
-    """A time in quotes: (end, kind INTEGER or DATETIME, value)."""
+def _quoted_time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
+    """A time in quotes: (end, ms)."""
     close, rewrite = scan_string(chunk.text, at)
     if close < 0 or rewrite:
-        return REFUSED, 0, 0
+        return REFUSED, MIN
     end, code = close + 1, STRING_CODE
     if byte(chunk.text, end) == 94:
         end, code = scan_datatype(chunk.text, end)
-    if code == STRING_CODE:
-        code = INTEGER_CODE
-    kind = KINDS[code]
-    if end < 0 or (kind != INTEGER_ and kind != DATETIME_):
-        return REFUSED, 0, 0
-    if kind == INTEGER_:
-        found, _, value, _ = integer(chunk.text, at + 1, close, code)
-        return (end, kind, value) if found == INTEGER_ else (REFUSED, 0, 0)
-    found, value = date_time(chunk.text, at + 1, close)
-    return (end, kind, value) if found < PENDING and found != OTHER_ else (REFUSED, 0, 0)
+    return (end, typed_instant(chunk.text, at + 1, close, code, power)) if end > 0 else (end, MIN)
 
 
 @fused
-def _bare_time(chunk: Chunk, at: int) -> tuple[int, int, int]:
-    """An integer without quotes, after a space: (end, kind, value)."""
-    if not is_in(byte(chunk.text, at - 1), SPACE):
-        return REFUSED, 0, 0
-    first, _ = sign(chunk.text, at)
-    end, _, _ = digits(chunk.text, first, 0, 0)
-    found, _, value, _ = integer(chunk.text, at, end, INTEGER_CODE)
-    return (end, INTEGER_, value) if found == INTEGER_ else (REFUSED, 0, 0)
-
-
-@fused
-def _time(chunk: Chunk, at: int, unit: int) -> tuple[int, int]:
-    """The event time: (end, ms); ``unit`` is the ms of an integer's unit, 0 if there is no time."""
+def _time(chunk: Chunk, at: int, power: int) -> tuple[int, int]:
+    """The event time: (end, ms); integers are of units of 10**power ms, ``NO_TIME``: there is no
+    time. A number without quotes follows a blank.
+    """
     at = skip(chunk, at)
-    if at < 0 or unit == 0:
+    if at < 0 or power == NO_TIME:
         return at, MIN
-    end, kind, value = (
-        _quoted_time(chunk, at) if byte(chunk.text, at) == 34 else _bare_time(chunk, at)
-    )
-    if end < 0 or kind == DATETIME_:
-        return end, value
-    return (end, value * unit) if abs(value) < MAX // unit else (REFUSED, MIN)
+    if byte(chunk.text, at) == 34:
+        end, ms = _quoted_time(chunk, at, power)
+    elif is_in(byte(chunk.text, at - 1), SPACE):
+        ms, end = bare_instant(chunk.text, at, chunk.text[1], power)
+    else:
+        end, ms = REFUSED, MIN
+    return (end, ms) if ms > MIN else (REFUSED, MIN)
 
 
 @fused
@@ -122,7 +96,7 @@ def _stop(chunk: Chunk, at: int) -> int:
 
 @fused
 def _line(
-    chunk: Chunk, at: int, quads: int, unit: int
+    chunk: Chunk, at: int, quads: int, power: int
 ) -> tuple[int, Term, Term, Term, Term, Facets, int]:
     """One line from its first term on: (place of its end or a refusal, subject, predicate, object,
     graph, value, time).
@@ -131,7 +105,7 @@ def _line(
     p = predicate(chunk, s[0])
     o, value = object_(chunk, p[0])
     g = graph(chunk, o[0], quads)
-    after, time = _time(chunk, g[0], unit)
+    after, time = _time(chunk, g[0], power)
     end = _stop(chunk, after)
     if end < 0:
         none = nothing(0)
@@ -174,7 +148,7 @@ def parse_lines(
     plain: Bytes,
     document: np.uint64,
     quads: int,
-    unit: int,
+    power: int,
     memo: _Ints,
     line: _Ints,
     x: Words,
@@ -203,7 +177,7 @@ def parse_lines(
         if c == 10 or c == 13 or c == 35:
             at = line_end(chunk.text, first) + 1
             continue
-        end, s, p, o, g, value, when = _line(chunk, first, quads, unit)
+        end, s, p, o, g, value, when = _line(chunk, first, quads, power)
         if end == FULL:
             break
         x[0, row], x[1, row], x[2, row], x[3, row] = s[4], p[4], o[4], g[4]

@@ -31,7 +31,7 @@ from levada.kernels.text.bytes_ import (
     routine,
     set_number,
 )
-from levada.kernels.text.literals import DATATYPES, NO_VALUE, OTHER_, STRING_, Facets, value_of
+from levada.kernels.text.literals import NO_VALUE, OTHER_, STRING_, STRING_CODE, Facets, value_of
 from levada.kernels.text.ntriples_scan import (
     REFUSED,
     scan_blank,
@@ -58,8 +58,6 @@ _OBJECTS = _ENTRY * (_SUBJECT + 1)
 MEMO_WORDS = _STATE + 2 * _OBJECTS
 
 _IRI, _BLANK, _LANG = int(Kind.IRI), int(Kind.BLANK), int(Kind.LANG)
-STRING_CODE = next(code for code, datatype in enumerate(DATATYPES) if datatype[0] == "string")
-INTEGER_CODE = next(code for code, datatype in enumerate(DATATYPES) if datatype[0] == "integer")
 
 
 class Chunk(NamedTuple):

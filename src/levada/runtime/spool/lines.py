@@ -13,13 +13,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from levada.model.term import XSD
-
 _IRI = r'<[^<>"\x00-\x20]*>'
 _BLANK = r'_:[^<>"#\x00-\x20]+'
 _LITERAL = rf'"(?:[^"\\]|\\.)*"(?:[ \t]*@[A-Za-z0-9-]+|[ \t]*\^\^[ \t]*{_IRI})?'
 _TERM = rf"(?s)^\s*(?:{_IRI}|{_BLANK}|{_LITERAL})\s*$"
-_INTEGER = r"^\s*[+-]?[0-9]+\s*$"
+_QUOTED = rf"(?s)^{_LITERAL}$"
 _NO_TIME = r'["\\#\r\n]'  # what no time holds
 MARK = "not one term in each column: "
 
@@ -41,7 +39,8 @@ def statement_lines(found: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     ]
     timed = pl.lit(True)
     if found[time].dtype == pl.String:
-        timed = ~pl.col(time).str.contains(_NO_TIME).fill_null(False)
+        text = pl.col(time)
+        timed = (~text.str.contains(_NO_TIME) | text.str.contains(_QUOTED)).fill_null(True)
     mark = pl.when(pl.all_horizontal(*whole, timed)).then(pl.lit("")).otherwise(pl.lit(MARK))
     parts = [pl.col(name).fill_null("") for name in terms]
     line = pl.concat_str(*parts, _time(found, time).fill_null(""), pl.lit("."), separator=" ")
@@ -62,12 +61,16 @@ def text_lines(found: pl.DataFrame, column: str) -> pl.Series:
 
 
 def _time(found: pl.DataFrame, name: str) -> pl.Expr:
-    """The event time of each row as a further term: a number of ms, or an xsd:dateTime."""
+    """The event time of each row as a further term: a literal as it is, else in quotes; without a
+    zone it is UTC.
+    """
     time = pl.col(name)
     kind = found[name].dtype
-    if kind.is_temporal():
-        time = time.dt.epoch("ms")
-    elif kind == pl.String:
-        moment = pl.concat_str(pl.lit('"'), time.str.strip_chars(), pl.lit(f'"^^<{XSD}dateTime>'))
-        time = pl.when(time.str.contains(_INTEGER)).then(time).otherwise(moment)
-    return time.cast(pl.String)
+    if isinstance(kind, pl.Datetime):
+        utc = time.dt.convert_time_zone("UTC") if kind.time_zone else time
+        time = utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ")
+    elif kind.is_integer():
+        return time.cast(pl.String)
+    time = time.cast(pl.String)
+    quoted = pl.concat_str(pl.lit('"'), time, pl.lit('"'))
+    return pl.when(time.str.contains(_QUOTED)).then(time).otherwise(quoted)

@@ -205,9 +205,9 @@ def graph_lines(graph: RdfGraph) -> pl.Series:
 
 def _at(graph: RdfGraph, time: object) -> pl.Series:
     """The triples of a graph, all at one time."""
-    said = time_text(time)
-    text = str(said) if re.fullmatch(r"-?[0-9]+", str(said)) else f'"{said}"^^<{XSD}dateTime>'
-    return graph_lines(graph).str.replace(r"\s*\.\s*$", f" {text} .\n")
+    text = str(time_text(time))
+    said = text if text.startswith('"') else f'"{text}"'
+    return graph_lines(graph).str.replace(r"\s*\.\s*$", f" {said} .\n")
 
 
 def _checked(row: Row, width: int) -> Sequence[object]:
@@ -270,13 +270,16 @@ _DOUBLES: dict[str, str] = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 
 
 def time_text(value: object) -> str | None:
-    """An event time: ms, or an ISO text. A time without a zone is UTC.
+    """An event time as a text, or a term of RDFLib as its literal. A datetime without a zone is
+    UTC.
 
     >>> time_text(1000), time_text(datetime(2024, 1, 1)), time_text("2024-01-01T00:00:00Z")
     ('1000', '2024-01-01T00:00:00Z', '2024-01-01T00:00:00Z')
     """
     if isinstance(value, datetime):
         return value.isoformat() + ("Z" if value.tzinfo is None else "")
+    if hasattr(value, "n3"):
+        return _n_triples(value)
     return None if value is None else str(value)
 
 

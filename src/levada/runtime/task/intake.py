@@ -247,7 +247,7 @@ class IntakeTask:
             return parse_document(data, reference, self.context.seed)
         triples = parse(
             data, quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
-            document=reference.document, unit_ms=config.unit_ms,
+            document=reference.document, unit_power=config.unit_power,
         )  # fmt: skip
         return triples, reference
 

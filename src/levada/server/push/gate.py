@@ -149,7 +149,12 @@ def _judged(config: StreamConfig, text: bytes) -> int | Problem:
 
 def _parsed(config: StreamConfig, text: bytes) -> Triples:
     return parse(
-        text, quads=config.quads, timed=config.timed, seed=0, document=1, unit_ms=config.unit_ms
+        text,
+        quads=config.quads,
+        timed=config.timed,
+        seed=0,
+        document=1,
+        unit_power=config.unit_power,
     )
 
 

@@ -26,8 +26,8 @@ def time_said(value: bytes | None) -> int:
     >>> time_said(b"1970-01-01T00:00:01Z"), time_said(b"7"), time_said(b"soon") == MIN
     (1000, 7, True)
     """
-    text = np.frombuffer((value or b"").strip(), np.uint8)
-    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), 1)[0])
+    text = np.frombuffer(value or b"", np.uint8)
+    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), 0)[0])
 
 
 def complete_at_end(name: str) -> int:

@@ -16,10 +16,14 @@ from levada.terms.identity import identify_one
 
 
 def read(
-    text: str | bytes, quads: bool = False, timed: bool = False, document: int = 1, unit_ms: int = 1
+    text: str | bytes,
+    quads: bool = False,
+    timed: bool = False,
+    document: int = 1,
+    unit_power: int = 0,
 ) -> Triples:
     data = text.encode() if isinstance(text, str) else text
-    return parse(data, quads=quads, timed=timed, seed=7, document=document, unit_ms=unit_ms)
+    return parse(data, quads=quads, timed=timed, seed=7, document=document, unit_power=unit_power)
 
 
 def texts(found: Triples, column: TermColumn) -> list[str]:
@@ -132,7 +136,19 @@ def test_times_that_pyoxigraph_must_help_with() -> None:
     )
     assert found.time.tolist() == [17, 1, 1_357_084_800_000] and not found.bad
     (bad,) = read(line.format('"x"'), timed=True).bad
-    assert bad[1] == 'The event time "x" is no dateTime or integer within range.'
+    assert bad[1] == 'The event time "x" is not a number, date or dateTime within range.'
+
+
+def test_times_of_all_forms_stand_before_the_dot() -> None:
+    times = ["17.9", "-1.5e1", '"17.9"', f'"17.9"^^<{XSD}decimal>', f'"1970"^^<{XSD}gYear>']
+    times += ['"1970-01-02"', f'"1970-01-02"^^<{XSD}date>', '"1970-01-01 00:00:01"']
+    plain, judged = (
+        read("\n".join(f"{subject} <a:p> <a:o> {t} ." for t in times), timed=True)
+        for subject in ("<a:s>", "<http://[::1]/>")
+    )
+    assert plain.time.tolist() == [17, -15, 17, 17, 0, 86_400_000, 86_400_000, 1000]
+    assert judged.time.tolist() == plain.time.tolist() and not plain.bad + judged.bad
+    assert read("<a:s> <a:p> <a:o> 5.", timed=True).time.tolist() == [5]
 
 
 def test_the_graph_stands_before_the_time() -> None:

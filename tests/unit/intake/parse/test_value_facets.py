@@ -230,19 +230,27 @@ def test_instants_equal_the_standard_library(when: dt.datetime, east: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("lexical", "name", "unit", "expected"),
+    ("lexical", "name", "power", "expected"),
     [
-        ("17", "integer", 1000, 17_000),
-        ("17", "string", 1, 17),
-        ("17", "decimal", 1, None),
-        ("300", "byte", 1, None),
-        ("4611686018427387903", "integer", 1, None),
-        ("999999999999999999", "integer", 5, None),
-        ("2013-01-01T05:00:00", "dateTime", 1000, 1_357_016_400_000),
-        ("146144000-01-01T00:00:00Z", "dateTime", 1, None),
-        ("-0001-03-01T00:00:00Z", "dateTime", 1, -((719528 - 60 + 366) * 86_400_000)),
-        ("soon", "dateTime", 1, None),
+        ("17", "integer", 3, 17_000),
+        ("17", "string", 0, 17),
+        ("17.0129", "decimal", 3, 17_012),
+        ("1.7e1", "decimal", 3, None),
+        ("-1.7E-3", "double", 3, -2),
+        ("300", "byte", 0, None),
+        ("4611686018427387904", "integer", 0, None),
+        ("999999999999999999", "integer", 3, None),
+        ("2013-01-01T05:00:00", "dateTime", 3, 1_357_016_400_000),
+        ("2013-01-01 05:00:00", "dateTimeStamp", 3, 1_357_016_400_000),
+        ("2013-01-01", "date", 3, 1_356_998_400_000),
+        ("2013-01-01", "dateTime", 3, None),
+        ("2013", "gYear", 3, 1_356_998_400_000),
+        ("2013", "string", 3, 2_013_000),
+        ("146144000-01-01T00:00:00Z", "dateTime", 0, None),
+        ("-0001-03-01T00:00:00Z", "dateTime", 0, -((719528 - 60 + 366) * 86_400_000)),
+        ("soon", "dateTime", 0, None),
+        ("true", "boolean", 0, None),
     ],
 )
-def test_event_times(lexical: str, name: str, unit: int, expected: int | None) -> None:
-    assert event_time(lexical, XSD + name, unit) == expected
+def test_event_times(lexical: str, name: str, power: int, expected: int | None) -> None:
+    assert event_time(lexical, XSD + name, power) == expected

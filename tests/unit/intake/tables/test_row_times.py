@@ -86,7 +86,7 @@ def test_what_is_refused(option: str, value: str, says: str) -> None:
 
 
 def test_formats_and_zones_are_for_columns() -> None:
-    for options in ({"zone": "Europe/Berlin"}, {"time_format": "%Y-%m-%d"}, {"unit": "us"}):
+    for options in ({"zone": "Europe/Berlin"}, {"time_format": "%Y-%m-%d"}):
         with pytest.raises(UsageError, match="column of a table"):
             StreamConfig.of("s", "a.nt", **options)
 
@@ -130,6 +130,10 @@ def test_small_units() -> None:
     assert times([NOON * 1000 + 999, None], unit="us") == [NOON, None]
     assert times([str(NOON * 10**6), "2024-03-01 12:01:28"], unit="ns") == [NOON, NOON]
     assert times(["-1"], unit="us") == [-1]
+    assert times([1_700_000_000.123, None, float("nan")], unit="s") == [
+        1_700_000_000_123, None, None,
+    ]  # fmt: skip
+    assert times(["1234e-5", "1e3"], unit="s", zone="Europe/Berlin") == [12, 1_000_000]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

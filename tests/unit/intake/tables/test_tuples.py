@@ -88,10 +88,10 @@ def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string() -> None:
         ('1,1,1,a"b,1', "a quote inside a field"),
         ('1,1,1,"a"b,1', "a quote inside a field"),
         ("1,1,1,a,", "no time"),
-        ("1,1,1,a,soon", "its time is neither an integer nor a dateTime: soon"),
+        ("1,1,1,a,soon", "its time is not a number, date or dateTime: soon"),
         (
             "1,1,1,a,99999999999999999999",
-            "its time is neither an integer nor a dateTime: 99999999999999999999",
+            "its time is not a number, date or dateTime: 99999999999999999999",
         ),
         (b"1,1,1,\xff,1", "not UTF-8"),
     ],

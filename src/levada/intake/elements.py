@@ -1,6 +1,7 @@
 """Each triple's element and event time.
 
-An element is a line, consecutive lines of one subject or graph as written, lines without a blank
+An element is a line, consecutive lines that describe one subject or have one graph as written
+(subjects of documents: ``descriptions``), lines without a blank
 one between (``kernels.text.lines`` decides, as for the driver's cuts), a whole document, or a
 message; of a stream that a query makes, what one report says. Its time comes from the lines, the
 graph's IRI, a predicate of its own, the file's name, or the message's timestamp. An element with no
@@ -118,25 +119,27 @@ def elements_of(
     future_above: int,
     seed: int,
     messages: Messages | None = None,
+    number: npt.NDArray[np.int32] | None = None,
 ) -> Elements:
     """The elements of a parsed reference.
 
     ``late_below`` is the stream's watermark after the epoch before (MIN at first), ``future_above``
     the latest time that is believed (ms), ``seed`` that of the identities in ``triples``.
-    ``messages``: which ones the text is made of, if it is.
+    ``messages``: which ones the text is made of, if it is. ``number``: the element of each triple,
+    if it is known (``descriptions``).
     """
-    number = None if messages is None else messages.number(triples.line)
+    message = None if messages is None else messages.number(triples.line)
     gate = Gate.of(config, reference, late_below, future_above)
-    groups = _groups(triples, config, reference, number)
+    groups = _groups(triples, config, reference, message, number)
     if config.time_kind in ("timestamp", "arrival"):
-        own = None if messages is None else messages.times[number]
+        own = None if messages is None else messages.times[message]
         times = clock_times(config, own, triples.n, gate)
         said = _Said(times, np.ones(triples.n, np.bool_), all=True)
     else:
         said = _said(triples, config, reference, seed)
     ts, reasons = _element_times(groups, said)
     verdict = admit(ts, gate)
-    texts = _Texts(triples, groups, reference, messages)
+    texts = _Texts(triples, groups, reference, messages, apart=number is not None)
     kept = int(np.count_nonzero(verdict.keep))
     keep = _spread(verdict.keep, groups) if kept < groups.count else np.ones(triples.n, np.bool_)
     late = np.flatnonzero(verdict.late)
@@ -159,9 +162,15 @@ def elements_of(
 
 
 def _groups(
-    triples: Triples, config: StreamConfig, reference: Reference, message: Times | None
+    triples: Triples,
+    config: StreamConfig,
+    reference: Reference,
+    message: Times | None,
+    number: npt.NDArray[np.int32] | None,
 ) -> _Groups:
     n = triples.n
+    if number is not None:
+        return _Groups(*number_alike(*2 * (number.astype(np.uint64),)))
     each = message is not None and n > 0 and bool((np.diff(message) > 0).all())
     if config.element == "line" or (config.element == "message" and each):
         return _Groups(np.arange(n, dtype=np.int32), np.arange(n + 1, dtype=np.int64))
@@ -181,6 +190,7 @@ def _groups(
         term is None
         or triples.bad
         or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all()
+        or (config.element == "subject" and (term.kind == Kind.BLANK).any())
     ):
         by = SUBJECT if config.element == "subject" else GRAPH
         raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
@@ -274,8 +284,10 @@ class _Texts:
         groups: _Groups,
         reference: Reference,
         messages: Messages | None,
+        *,
+        apart: bool,
     ) -> None:
-        self._start, self._messages = reference.start, messages
+        self._start, self._messages, self._apart = reference.start, messages, apart
         self._line, self._edges = triples.line, groups.edges
         self._text = triples.buffer[: reference.stop - reference.start]
         self._raw: bytes | None = None
@@ -292,18 +304,22 @@ class _Texts:
         return self.at(lines.astype(np.int64))
 
     def of(self, element: int) -> str:
-        """All lines of an element, from its first triple's to its last one's."""
+        """All lines of an element, from its first triple's to its last one's; where others may
+        stand between these, those of its triples.
+        """
         if self._raw is None:
             self._raw = self._text.tobytes()
-        begin, last = (
-            int(self._line[row]) for row in (self._edges[element], self._edges[element + 1] - 1)
-        )
+        lines = self._line[self._edges[element] : self._edges[element + 1]].tolist()
+        if self._apart:
+            return "\n".join(self._between(at, at) for at in dict.fromkeys(lines))
+        return self._between(lines[0], lines[-1])
+
+    def _between(self, begin: int, last: int) -> str:
+        """The lines from one that begins at a place to one that begins at another."""
+        assert self._raw is not None, "the text is there"
         end = self._raw.find(b"\n", last)
-        return (
-            self._raw[begin : end if end >= 0 else len(self._raw)]
-            .decode("utf-8", "replace")
-            .rstrip("\r")
-        )
+        text = self._raw[begin : end if end >= 0 else len(self._raw)]
+        return text.decode("utf-8", "replace").rstrip("\r")
 
 
 def _dead(triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts) -> list[Dead]:

@@ -50,7 +50,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "`element`",
         (
-            "what one element is: `line`, `subject`, `graph` (consecutive lines), "
+            "what one element is: `line`, `subject` (with its "
+            "[blank nodes](semantics.md#elements-by-subject)), `graph` (consecutive lines), "
             "`blankline` (lines up to a blank one), `document` (a file), `message` (of Kafka, "
             "MQTT, ..)"
         ),

@@ -27,6 +27,7 @@ from levada.kernels.keyed.keyed import combine, mix
 from levada.kernels.keyed.star import meet
 from levada.model.arrays import Bools, Ints, Longs
 from levada.model.segments import ranges
+from levada.model.term import Kind
 from levada.plan.sealed import steps as s
 
 
@@ -77,12 +78,12 @@ def _repeat(rows: Longs, key: Longs, triples: Triples) -> Bools | None:
 
 def subject_numbers(triples: Triples, element: Ints, kind: str) -> Ints:
     """A number for the subject of each triple within its element: that of the element where that is
-    all lines of one subject.
+    all lines of one subject and no blank node has any.
 
     A subject may come again in an element that no window holds together with this one; their
     triples are never one star.
     """
-    if kind == "subject":
+    if kind == "subject" and not (triples.s.kind == Kind.BLANK).any():
         return element
     return group(
         *combine(

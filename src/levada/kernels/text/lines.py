@@ -5,8 +5,9 @@ functions here, so the place of a cut never shows in a result: an element is dec
 by what a parser makes of them.
 
 * a *line* is an element unless it is blank or a comment;
-* consecutive lines whose *subject* (or *graph*) is written alike are one element; blank lines,
-  comments and lines that do not begin with ``<`` or ``_:`` belong to what surrounds them;
+* consecutive lines whose *graph* is written alike are one element, or that describe one *subject*
+  (``descriptions``); blank lines, comments and lines that do not begin with ``<`` or ``_:`` belong
+  to what surrounds them;
 * lines that blank ones (not comments) do not separate are one *block*; comments alone are none.
 
 Cost: lines are counted by blocks where all are elements, else newlines are looked for by eight
@@ -19,8 +20,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels import FLAG, I64, INT, U8, fused, inlined, kernel
+from levada.kernels import FLAG, I64, INT, U8, inlined, kernel
 from levada.kernels.text.bytes_ import COUNTED, View, byte, equal, view_of, word
+from levada.kernels.text.descriptions import (
+    BEGAN_AT,
+    BRANCH,
+    BRANCH_AT,
+    BRANCH_BEGINS,
+    KEY,
+    KEY_END,
+    LINE_BEGINS,
+    USED,
+    grown,
+    new_walk,
+    step,
+)
 from levada.kernels.text.subjects import cut_subjects
 from levada.model.arrays import Bytes, Longs, Words
 
@@ -212,32 +226,20 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     return at, elements
 
 
-@fused
-def _continues(view: View, element: int, n: int, at: int, key: int, key_end: int) -> bool:
-    """Whether the line at ``at`` surely has the subject at ``key``: an IRI, byte for byte."""
-    size = key_end - key
-    if (
-        element != SUBJECT
-        or at + size + 8 > n
-        or byte(view, key) != 60
-        or byte(view, key_end - 1) != 62
-    ):
-        return False
-    return equal(view, key, at, size)
-
-
 def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
     """As ``cut_lines`` for ``element`` SUBJECT or GRAPH; an element is whole when another begins or
     the file ends.
     """
-    at, before = cut_subjects(buf, rows) if element == SUBJECT else (0, 0)
-    length, elements = cut_groups_exactly(buf[at:], element, rows - before, last)
+    if element == GRAPH:
+        return cut_graphs(buf, rows, last)
+    at, before = cut_subjects(buf, rows)
+    length, elements = cut_descriptions(buf[at:], rows - before, last)
     return at + length, before + elements
 
 
-@kernel((U8, INT, INT, FLAG))
-def cut_groups_exactly(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
-    """``cut_groups`` line by line."""
+@kernel((U8, INT, FLAG))
+def cut_graphs(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
+    """``cut_groups`` by graph."""
     n = len(buf)
     words = _words(buf)
     at = 0
@@ -245,13 +247,11 @@ def cut_groups_exactly(buf: Bytes, element: int, rows: int, last: bool) -> tuple
     boundary = 0
     key = 0
     key_end = 0
-    view = view_of(buf)
     while at < n:
-        same = begun > 0 and _continues(view, element, n, at, key, key_end)
-        end = _line_end(buf, words, at + key_end - key if same else at)
+        end = _line_end(buf, words, at)
         if end == n and not last:
             break
-        a, b = (-1, -1) if same else _key(buf, at, end, element)
+        a, b = _key(buf, at, end, GRAPH)
         if a >= 0:
             if begun == 0 or not _alike(buf, key, key_end, a, b):
                 if begun == rows:
@@ -264,6 +264,68 @@ def cut_groups_exactly(buf: Bytes, element: int, rows: int, last: bool) -> tuple
     if last or begun == 0:
         return at, begun
     return boundary, begun - 1
+
+
+@inlined
+def _continues(view: View, n: int, at: int, key: int, key_end: int) -> bool:
+    """Whether the line at ``at`` surely has the subject at ``key``: an IRI, byte for byte."""
+    size = key_end - key
+    if at + size + 8 > n or byte(view, key) != 60 or byte(view, key_end - 1) != 62:
+        return False
+    return equal(view, key, at, size)
+
+
+@inlined
+def _blank_object(buf: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Where the blank node stands that is the object behind the subject that ends at ``at``; an
+    empty place if it is none.
+    """
+    at = _after_blanks(buf, at, end)
+    if at < end and buf[at] == 60:
+        at = _after_blanks(buf, _after_iri(buf, at, end), end)
+        if at + 1 < end and buf[at] == 95 and buf[at + 1] == 58:
+            return at, _after_term(buf, at, end)
+    return at, at
+
+
+@kernel((U8, INT, FLAG))
+def cut_descriptions(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
+    """``cut_groups`` by subject, line by line."""
+    n = len(buf)
+    words = _words(buf)
+    view = view_of(buf)
+    walk = new_walk()
+    state = walk.state
+    at = 0
+    begun = 0
+    boundary = 0
+    while at < n:
+        key, key_end = state[KEY], state[KEY_END]
+        same = begun > 0 and _continues(view, n, at, key, key_end)
+        end = _line_end(buf, words, at + key_end - key if same else at)
+        if end == n and not last:
+            break
+        a, b = (at, at + key_end - key) if same else _key(buf, at, end, SUBJECT)
+        if a >= 0:
+            if 2 * state[USED] > len(walk.label):
+                walk = grown(walk)
+            o, o_end = _blank_object(buf, b, end)
+            shows = step(walk, view, at, a, b, o, o_end)
+            for which in (BRANCH_BEGINS, LINE_BEGINS):
+                if shows & which:
+                    place = state[BEGAN_AT] if which == BRANCH_BEGINS else at
+                    if begun == rows:
+                        return place, begun
+                    begun += 1
+                    boundary = place
+        at = min(end + 1, n)
+    if not last and begun > 0:
+        return boundary, begun - 1
+    if state[BRANCH] > 0:
+        if begun == rows:
+            return state[BRANCH_AT], begun
+        begun += 1
+    return at, begun
 
 
 @inlined
@@ -332,21 +394,40 @@ def number_elements(buf: Bytes, line: Longs, element: int) -> npt.NDArray[np.int
     """
     out = np.zeros(len(line), np.int32)
     words = _words(buf)
+    view = view_of(buf)
+    walk = new_walk()
+    state = walk.state
     at = 0
     number = -1
     key = 0
     key_end = 0
     row = 0
+    branch = 0  # the first row of what may be an element of its own
     while at < len(buf) and row < len(line):
         end = _line_end(buf, words, at)
         a, b = _key(buf, at, end, element)
-        if a >= 0:
+        if a >= 0 and element == GRAPH:
             if number < 0 or not _alike(buf, key, key_end, a, b):
                 number += 1
             key = a
             key_end = b
+        elif a >= 0:
+            if 2 * state[USED] > len(walk.label):
+                walk = grown(walk)
+            o, o_end = _blank_object(buf, b, end)
+            before = state[BRANCH]
+            shows = step(walk, view, at, a, b, o, o_end)
+            if shows & BRANCH_BEGINS:
+                number += 1
+            elif before > 0 and state[BRANCH] == 0:
+                out[branch:row] = max(number, 0)
+            if shows & LINE_BEGINS:
+                number += 1
+            if state[BRANCH] != before:
+                branch = row
+        inside = number + int(state[BRANCH] > 0)
         while row < len(line) and line[row] <= end:
-            out[row] = max(number, 0)
+            out[row] = max(inside, 0)
             row += 1
         at = end + 1
     return out

@@ -86,7 +86,8 @@ class Shape:
         in each. Raises ``UsageError``.
         """
         if isinstance(rows, RdfGraph):
-            yield graph_lines(rows)
+            lines = graph_lines(rows)
+            yield _by_subject(lines) if self.config.element == "subject" else lines
         elif isinstance(rows, ArrowFrame):
             yield self._of_frame(frame_of(rows))
         else:
@@ -201,6 +202,20 @@ def graph_lines(graph: RdfGraph) -> pl.Series:
     """The triples of an RDF graph as lines, those of a subject together."""
     lines = [line for line in graph.serialize(format="nt").split("\n") if line.strip()]
     return pl.Series("line", [f"{line}\n" for line in sorted(lines)], pl.String)
+
+
+def _by_subject(lines: pl.Series) -> pl.Series:
+    """The lines, those of each subject with those of the blank nodes that it reaches."""
+    # here: nobody waits for the parser who pushes no graph
+    from levada.intake.descriptions import described
+    from levada.intake.parse.ntriples import parse
+
+    triples = parse("".join(lines).encode(), quads=False, timed=False, seed=0, document=0)
+    found, _ = described(triples)
+    if found.bad:
+        return lines
+    starts = lines.str.len_bytes().cast(pl.Int64).cum_sum().shift(fill_value=0)
+    return lines.gather(starts.search_sorted(pl.Series(found.line)))
 
 
 def _at(graph: RdfGraph, time: object) -> pl.Series:

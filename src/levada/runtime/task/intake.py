@@ -20,6 +20,7 @@ import numpy as np
 
 from levada.errors import FileFault, LostError
 from levada.intake.admission import DAY, Dead, dead_records, late_records, some_reasons
+from levada.intake.descriptions import described
 from levada.intake.elements import Elements, elements_of
 from levada.intake.isolation import read_apart
 from levada.intake.matching.first_rows import constants, match_, scan
@@ -166,7 +167,13 @@ class IntakeTask:
         if isinstance(given, MadeReference):
             triples, reference = made_triples(given, self.context)
             found = elements_of(
-                triples, config, reference, seed=self.context.seed, messages=None, **bounds
+                triples,
+                config,
+                reference,
+                seed=self.context.seed,
+                messages=None,
+                number=None,
+                **bounds,
             )
         else:
             with faults_of(given.name, given.stream):
@@ -236,7 +243,12 @@ class IntakeTask:
             triples, reference, messages = parse_messages(
                 found.text, messages, reference, config, seed
             )
-        elements = elements_of(triples, config, reference, seed=seed, messages=messages, **bounds)
+        number = None
+        if config.documents and config.element == "subject":
+            triples, number = described(triples)
+        elements = elements_of(
+            triples, config, reference, seed=seed, messages=messages, number=number, **bounds
+        )
         return triples, elements, reference, messages
 
     def _parsed(

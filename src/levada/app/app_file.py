@@ -127,6 +127,7 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
     quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
     results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
+    ``max_future``: how far ahead of the clock event times may be, ms, of streams that do not say.
     ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
     ``sharing``: off, .. ``join``: binary, .. ``regions``: names, or a machine file;
     ``share_limit``: of a join's state. ``place``, ``pin``: a placement, a machine file, off.
@@ -147,6 +148,7 @@ class Options:
     epoch_rows: int = 1_000_000
     delay: int | None = None
     max_rows: int = MOST_ROWS
+    max_future: int | None = None
     limits: str = ""
     memory: str = ""
     partitions: int | str | None = None
@@ -383,7 +385,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "format": one_of(FORMATS, lambda word, _: meant(word)),
     "terms": flag_at,
     "as": one_of(SHAPES),
-    **dict.fromkeys(("roll", "epoch", "delay"), duration_at),
+    **dict.fromkeys(("roll", "epoch", "delay", "max_future"), duration_at),
     **dict.fromkeys(("epoch_rows", "max_rows", "share_limit"), count_at),
     "limits": limits_at,
     "memory": memory_at,

@@ -23,7 +23,7 @@ from levada.engine.asked import note
 from levada.engine.engine import Engine
 from levada.engine.query import Query
 from levada.engine.telling.remarks import unread
-from levada.engine.telling.status import counts_of, reasons
+from levada.engine.telling.status import behind, counts_of, reasons
 from levada.engine.telling.summary import Progress, StreamCounts, Summary
 from levada.engine.watchdog import End, begin_again, end_process
 from levada.errors import QueryFailureError
@@ -163,7 +163,9 @@ def _tell(engine: Engine, app: App, form: Format) -> dict[str, Query]:
     Returns the queries by name.
     """
     for config in app.streams:
-        engine.stream(config.name, config)
+        said = config.max_future is not None
+        own = config if said else replace(config, max_future=app.options.max_future)
+        engine.stream(config.name, own)
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     queries = {query.name: query for query in _register(engine, app)}
@@ -276,6 +278,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             record.replaced - (was.replaced if was else 0),
             record.unit,
             tuple(record.reasons),
+            behind=behind(record),
         )
     given = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication

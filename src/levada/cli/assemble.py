@@ -90,6 +90,7 @@ def _read(name: str, value: Any) -> Any:
     readers: dict[str, Callable[[Any], Any]] = {
         "epoch": parse_duration,
         "delay": parse_duration,
+        "max_future": parse_duration,
         "roll": parse_duration,
         "t0": parse_time,
         "until": until_of,

@@ -275,6 +275,15 @@ Delay = Annotated[
     ),
 ]
 MaxRows = Annotated[int | None, _many("--max-rows", "rows of an operator")]
+MaxFuture = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How far ahead of the clock event times may be, such as 1h (else a day): those of "
+        "more are dead letters. An option of a stream, max_future=, wins.",
+        rich_help_panel=RUNNING,
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(

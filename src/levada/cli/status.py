@@ -107,6 +107,7 @@ def tell(status: Status) -> dict[str, object]:
             "nulls": s.nulls,
             "unit": s.unit,
             "reasons": s.reasons,
+            "behind": s.behind,
             "added": name in status.added,
         }
         for name, s in status.streams.items()

@@ -28,6 +28,7 @@ from levada.errors import shortened
 from levada.frozen import frozen
 from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
+from levada.model.durations import UNITS, shown_duration
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN, distinct
 from levada.sources.messages.texts import Messages
@@ -36,9 +37,6 @@ from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
 
-DAY = 86_400_000
-"""ms: how far ahead of the clock a time may be."""
-FUTURE = "its time is more than a day ahead of the clock (future)"
 NO_TIME = "no time"
 TWO_TIMES = "two times"
 WRONG_TIME = "its time is not a number, date or dateTime"
@@ -75,11 +73,13 @@ class Gate:
     limit: int | None = None
     late_below: int = MIN
     future_above: int = MAX
+    arrived: int = MAX
+    """The clock when the epoch was decided."""
 
     @property
-    def arrived(self) -> int:
-        """The clock when the epoch was decided."""
-        return self.future_above - DAY
+    def future(self) -> str:
+        """Why an element of the future is dead."""
+        return future(self.future_above - self.arrived)
 
     @classmethod
     def of(
@@ -88,7 +88,8 @@ class Gate:
         """The gate of a stream for a reference."""
         start = MIN if config.from_ is None else config.from_
         stop = MAX if config.to is None else config.to
-        return cls(start, stop, reference.limit_left, late_below, future_above)
+        arrived = future_above - config.future_ms
+        return cls(start, stop, reference.limit_left, late_below, future_above, arrived)
 
     def passes(self, least: int, greatest: int) -> bool:
         """Whether all with times from ``least`` to ``greatest`` go on (the limit apart)."""
@@ -114,6 +115,16 @@ class Verdict:
     passed: int
     max_ts: int
     times: Times
+
+
+def future(ahead: int) -> str:
+    """That a time is more than ``ahead`` ms ahead of the clock.
+
+    >>> future(86_400_000), future(3_600_000)[:27]
+    ('its time is more than a day ahead of the clock (future)', 'its time is more than PT1H ')
+    """
+    said = "a day" if ahead == UNITS["d"] else shown_duration(ahead)
+    return f"its time is more than {said} ahead of the clock (future)"
 
 
 def clock_times(config: StreamConfig, times: Times | None, n: int, gate: Gate) -> Times:
@@ -148,6 +159,11 @@ def admit(ts: Times, gate: Gate) -> Verdict:
     keep = read & ~late
     max_ts = int(ts.max(initial=MIN, where=read))
     return Verdict(keep, late, future, int(np.count_nonzero(inside)), max_ts, _distinct(ts[keep]))
+
+
+def leading(ts: Times, verdict: Verdict) -> Times:
+    """The row with the greatest time that the watermark sees; empty if it sees none."""
+    return np.flatnonzero(ts == verdict.max_ts)[:1] if verdict.max_ts > MIN else ts[:0]
 
 
 def _distinct(ts: Times) -> Times:
@@ -199,12 +215,18 @@ def some_reasons(
     reference: Reference, dead: Iterable[Dead], *, messages: bool = False
 ) -> list[str]:
     """A few dead letters of a reference, each for another reason, and where they stand."""
-    place = "offset" if messages else "row" if reference.format == "parquet" else "byte"
     found: dict[str, str] = {}
     for d in islice(dead, 100):
         kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
-        found.setdefault(kind, f"{reference.name}, {place} {d.offset}: {reason}")
+        found.setdefault(kind, f"{place_of(reference, d.offset, messages=messages)}: {reason}")
     return list(found.values())[:TOLD]
+
+
+def place_of(reference: AnyReference, offset: int, *, messages: bool = False) -> str:
+    """Where something stands in a reference, for people."""
+    form = getattr(reference, "format", "")
+    place = "offset" if messages else "row" if form == "parquet" else "byte"
+    return f"{reference.name}, {place} {offset}"
 
 
 def dead_records(

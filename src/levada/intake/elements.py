@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from levada.frozen import frozen
 from levada.intake.admission import (
-    FUTURE,
     NO_TIME,
     TWO_TIMES,
     WRONG_TIME,
@@ -37,6 +36,7 @@ from levada.intake.admission import (
     admit,
     clock_times,
     file_time,
+    leading,
     likely_unit,
 )
 from levada.intake.parse.ntriples import TermColumn, Triples
@@ -64,9 +64,9 @@ class Elements:
     and ``element`` (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count
     the kept ones. ``cut`` elements lay outside from, to or limit; ``passed`` inside (what the
     driver's limit counts). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
-    ``times`` the distinct kept ones, ascending. ``alone``: dead letters that are no element
-    of their own: parts of one, or what nobody takes for one.
-    ``unit``: as ``admission.likely_unit``. ``blank``: messages that hold no element.
+    ``lead`` where the element begins that says it, ``times`` the distinct kept ones, ascending.
+    ``alone``: dead letters that are no element of their own: parts of one, or what nobody takes for
+    one. ``unit``: as ``admission.likely_unit``. ``blank``: messages that hold no element.
     """
 
     keep: Bools
@@ -83,6 +83,7 @@ class Elements:
     alone: int = 0
     unit: str = ""
     blank: int = 0
+    lead: int = 0
 
 
 @frozen
@@ -148,7 +149,7 @@ def elements_of(
         ts=said.ts if not reasons and said.all else _spread(ts, groups),
         element=groups.number,
         late=Late(texts.offsets(late), ts[late], [texts.of(e) for e in late.tolist()]),
-        dead=_dead(triples, verdict, reasons, texts),
+        dead=_dead(triples, verdict, reasons, texts, gate.future),
         elements=kept,
         triples=int(np.count_nonzero(keep)),
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
@@ -158,6 +159,7 @@ def elements_of(
         alone=0 if config.element in ("line", "message") else len(triples.bad),
         unit=likely_unit(ts, config, future_above),
         blank=0 if messages is None else len(messages) - groups.count - len(triples.bad),
+        lead=int(texts.offsets(leading(ts, verdict)).sum()),
     )
 
 
@@ -322,13 +324,15 @@ class _Texts:
         return text.decode("utf-8", "replace").rstrip("\r")
 
 
-def _dead(triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts) -> list[Dead]:
+def _dead(
+    triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts, future: str
+) -> list[Dead]:
     """Lines that did not parse and elements that may not enter, by their place in the file."""
     places = texts.at(np.array([place for place, _, _ in triples.bad], np.int64)).tolist()
     dead = [
         Dead(at, reason, text) for at, (_, reason, text) in zip(places, triples.bad, strict=True)
     ]
-    fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
+    fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), future)}
     offsets = texts.offsets(np.fromiter(fates, np.int64, len(fates))).tolist()
     dead += [
         Dead(at, reason, texts.of(e))

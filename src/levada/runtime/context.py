@@ -131,7 +131,7 @@ class Control(msgspec.Struct, array_like=True):
     what became of them. ``reaches``: the time that the partition's watermark follows, where it is
     beyond ``max_ts``, because its producer has said how far it is. ``other``: the host on which its
     file is gone, or another one than was found. ``reports``: of a made stream that several tasks
-    read, the times of its elements.
+    read, the times of its elements. ``lead``: where the element of ``max_ts`` stands.
     """
 
     stream: int
@@ -153,10 +153,11 @@ class Control(msgspec.Struct, array_like=True):
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
     other: str = ""
     reports: str = ""
+    lead: str = ""
 
 
 _USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))
-_FOUND: dict[str, Any] = {"hits": {}, "side": [], "reasons": [], "reports": ""}
+_FOUND: dict[str, Any] = {"hits": {}, "side": [], "reasons": [], "reports": "", "lead": ""}
 
 
 def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:

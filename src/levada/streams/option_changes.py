@@ -51,6 +51,7 @@ EFFECTS: Mapping[str, Effect] = {
     "lateness": Effect.PROGRESS,
     "idle": Effect.PROGRESS,
     "heartbeat": Effect.PROGRESS,
+    "max_future": Effect.PROGRESS,
     "from": Effect.AMOUNT,
     "to": Effect.AMOUNT,
     "limit": Effect.AMOUNT,

@@ -42,6 +42,7 @@ class StreamOptions(TypedDict, total=False):
     closed: Literal["element", "none"]
     idle: int | str
     heartbeat: int | str
+    max_future: int | str
     files: Literal["sequence", "parallel"]
     mapping: str | os.PathLike[str]
     ahead: int | str
@@ -225,6 +226,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "closed": _closed,
     "idle": _positive,
     "heartbeat": _positive,
+    "max_future": parse_duration,
     "files": _word(("sequence", "parallel")),
     "mapping": _mapping,
     "ahead": _count,

@@ -168,6 +168,7 @@ def test_the_command_tells_it_as_text_and_as_json(
         "unit": "",
         "reasons": [],
         "nulls": 0,
+        "behind": "",
         "added": False,
     }
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]

@@ -112,6 +112,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "never",
     ),
     (
+        "`max_future`",
+        (
+            "how far ahead of the clock an event time may be, such as `1h`: an element of more is "
+            "a [dead letter](semantics.md#progress)"
+        ),
+        "a day",
+    ),
+    (
         "`files`",
         "`sequence`, or `parallel`: each file a source partition of its own",
         "`sequence`",

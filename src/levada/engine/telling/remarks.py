@@ -38,6 +38,10 @@ class Counts(Protocol):
         """The unit that most times seem to be in, if it is another than the stream's."""
 
     @property
+    def behind(self) -> str:
+        """Which element made most others late."""
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Some dead letters, and why."""
 
@@ -65,6 +69,8 @@ def _of(counts: Counts) -> Iterator[str]:
             f"Warning: its times lie before 1990 or beyond tomorrow; most would not if they were "
             f"{UNIT_NAMES[counts.unit]}. Say unit={counts.unit}?"
         )
+    if counts.behind:
+        yield counts.behind
     if counts.dead:
         yield from (f"dead letter: {reason}" for reason in counts.reasons)
 

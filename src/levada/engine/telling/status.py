@@ -311,6 +311,20 @@ def counts_of(record: StreamRecord) -> StreamCounts:
         record.unit,
         tuple(record.reasons),
         record.nulls,
+        behind(record),
+    )
+
+
+def behind(record: StreamRecord) -> str:
+    """Which element made most others late, since when, and how many; "" where none was."""
+    leads = [lead for lead in (record.lead, record.costly) if lead is not None and lead.late]
+    if not leads:
+        return ""
+    lead = max(leads, key=lambda each: each.late)
+    many = "1 element was" if lead.late == 1 else f"{lead.late:,} elements were"
+    return (
+        f"{many} late behind the one at {lead.place}, of {instant(lead.ts)}, which moved the "
+        f"watermark on {instant(lead.wall)}."
     )
 
 

@@ -32,7 +32,7 @@ class StreamCounts:
     ``overtaken`` and ``gone``: files that came too late to be read, or went before all of them was,
     which are among the ``dead``; ``replaced``: those that another of the name took the place of.
     ``unit``: that its times seem to be in; ``reasons``: of some dead letters; ``nulls``: messages
-    without a value.
+    without a value. ``behind``: which element made most others late, and how many.
     """
 
     elements: int = 0
@@ -46,6 +46,7 @@ class StreamCounts:
     unit: str = ""
     reasons: tuple[str, ...] = ()
     nulls: int = 0
+    behind: str = ""
 
 
 @frozen

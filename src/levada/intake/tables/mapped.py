@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from levada.intake.admission import Dead, Gate, Late, admit
+from levada.intake.admission import Dead, Gate, Late, admit, leading
 from levada.intake.elements import Elements
 from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.csv_rows import RawRows
@@ -79,7 +79,7 @@ def _mapped(
     ends = np.cumsum(texts.str.len_bytes().to_numpy().astype(np.int64))
     row = np.searchsorted(ends, triples.line, "right")
     times = ts[keep][row]
-    dead = dead_rows(rows, verdict)
+    dead = dead_rows(rows, verdict, gate)
     alone = rows.alone + len(triples.bad)
     for at, reason, text in triples.bad:
         source = int(rows.offset[keep[np.searchsorted(ends, at, "right")]])
@@ -99,6 +99,7 @@ def _mapped(
         alone=alone,
         unit=unit,
         blank=rows.blank,
+        lead=int(rows.offset[leading(ts, verdict)].sum()),
     )
 
 

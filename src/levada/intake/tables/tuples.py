@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from levada.frozen import frozen
 from levada.intake.admission import (
-    FUTURE,
     Dead,
     Gate,
     Late,
     Verdict,
     admit,
+    leading,
 )
 from levada.intake.tables.csv_rows import RawRows, csv_rows
 from levada.intake.tables.json_rows import json_rows
@@ -107,6 +107,7 @@ class Tuples:
     alone: int = 0
     unit: str = ""
     blank: int = 0
+    lead: int = 0
 
 
 def tuples_of(
@@ -143,7 +144,7 @@ def _tuples(rows: RawRows, config: StreamConfig, reference: Reference, gate: Gat
         ts=ts if len(keep) == len(ts) else ts[keep],
         columns={name: _column(values[name], kind, keep) for name, kind in config.schema},
         late=Late(rows.offset[late], ts[late], [rows.text(row) for row in late.tolist()]),
-        dead=dead_rows(rows, verdict),
+        dead=dead_rows(rows, verdict, gate),
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,
@@ -151,6 +152,7 @@ def _tuples(rows: RawRows, config: StreamConfig, reference: Reference, gate: Gat
         alone=rows.alone,
         unit=unit,
         blank=rows.blank,
+        lead=int(rows.offset[leading(ts, verdict)].sum()),
     )
 
 
@@ -178,9 +180,10 @@ def raw_rows(
     return json_rows(chunk.data, needed, reference, config.time_field)
 
 
-def dead_rows(rows: RawRows, verdict: Verdict) -> list[Dead]:
+def dead_rows(rows: RawRows, verdict: Verdict, gate: Gate) -> list[Dead]:
     """What goes to the dead letters, by place."""
-    fates = {**rows.wrong, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
+    future = np.flatnonzero(verdict.future).tolist()
+    fates = {**rows.wrong, **dict.fromkeys(future, gate.future)}
     return sorted(
         [
             *rows.dead,

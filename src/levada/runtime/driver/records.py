@@ -71,7 +71,7 @@ def records_of(
     for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
         before = last.streams.get(name, StreamRecord())
         own = [c for c in controls if c.stream == i]
-        record = before.add(own, intention.finished.get(name, []))
+        record = before.add(own, intention.finished.get(name, []), context.wall)
         _count_files(record, before, intention, name)
         record.missing = before.missing + _missing(name, intention, own)
         record.watermark, record.known = int(new[i]), int(complete[i])

@@ -90,6 +90,17 @@ class Held(msgspec.Struct):
     size: int
 
 
+class Lead(msgspec.Struct, frozen=True):
+    """An element that the watermark of a stream follows: where it stands, its time, the clock of
+    the epoch that read it (ms), and how many elements were ``late`` from then on, while it did.
+    """
+
+    place: str
+    ts: int
+    wall: int
+    late: int = 0
+
+
 class StreamRecord(msgspec.Struct):
     """A stream after an epoch: W, largest event times, counts since the start.
 
@@ -118,14 +129,17 @@ class StreamRecord(msgspec.Struct):
     reasons: list[str] = []  # of the first dead letters
     nulls: int = 0  # messages without a value: no elements
     known: int = MIN  # how far it is complete: beyond W where an epoch has stopped short of it
+    lead: Lead | None = None
+    costly: Lead | None = None  # of those before, the one that made most elements late
 
-    def add(self, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
+    def add(self, own: Sequence[Control], finished: Sequence[str], wall: int) -> StreamRecord:
         """The record with an epoch's controls of the stream added, without these partitions."""
         partitions = dict(self.partitions)
         for c in own:
             partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts, c.reaches)
         for name in finished:
             partitions.pop(name, None)
+        lead, costly = self._leads(own, partitions, wall)
         read = [c for c in own if c.elements + c.late + c.dead]
         new = [reason for c in own for reason in c.reasons]
         return StreamRecord(
@@ -142,7 +156,27 @@ class StreamRecord(msgspec.Struct):
             unit=read[-1].unit if read else self.unit,
             reasons=[*self.reasons, *new][:TOLD],
             nulls=self.nulls + sum(c.nulls for c in own),
+            lead=lead,
+            costly=costly,
         )
+
+    def _leads(
+        self, own: Sequence[Control], partitions: dict[str, int], wall: int
+    ) -> tuple[Lead | None, Lead | None]:
+        """What the watermark follows after an epoch, and which of the former made most late. It
+        follows the partition that is least far.
+        """
+        old, costly = self.lead, self.costly
+        if old is not None and (late := sum(c.late for c in own)):
+            old = msgspec.structs.replace(old, late=old.late + late)
+        slowest = min(partitions, key=lambda name: partitions[name], default="")
+        of_it = [c for c in own if c.partition == slowest and c.lead and not c.reports]
+        new = max(of_it, key=lambda c: c.max_ts, default=None)
+        if new is None or (old is not None and new.max_ts <= old.ts):
+            return old, costly
+        if old is not None and old.late > (costly.late if costly is not None else 0):
+            costly = old
+        return Lead(new.lead, new.max_ts, wall), costly
 
 
 class Lesson(msgspec.Struct):

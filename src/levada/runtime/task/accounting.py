@@ -11,7 +11,7 @@ of it: there as many may be missing as there are such lines.
 
 from __future__ import annotations
 
-from levada.intake.admission import FUTURE, Dead
+from levada.intake.admission import Dead, future
 from levada.intake.elements import Elements
 from levada.intake.tables.tuples import Tuples
 from levada.model.time import MIN
@@ -45,14 +45,14 @@ def accounted(
 
 
 def told_beside(
-    found: Elements | Tuples, messages: Messages | None, beside: Beside, latest: int
+    found: Elements | Tuples, messages: Messages | None, beside: Beside, *, wall: int, ahead: int
 ) -> int:
     """Offsets and headers that could not be read are among the dead from here on; how far the
-    producer says that it is (MIN: it does not), which is believed up to ``latest``.
+    producer says that it is (MIN: it does not), which is believed up to ``ahead`` of the clock.
     """
     for offset, reason in (*(messages.lost if messages is not None else ()), *beside.wrong):
         found.dead.append(Dead(offset, reason, ""))
-    if beside.complete > latest:
-        found.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {FUTURE}", ""))
+    if beside.complete > wall + ahead:
+        found.dead.append(Dead(beside.complete_at, f"Levada-Watermark: {future(ahead)}", ""))
         return MIN
     return beside.complete

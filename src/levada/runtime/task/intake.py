@@ -19,7 +19,13 @@ import msgspec
 import numpy as np
 
 from levada.errors import FileFault, LostError
-from levada.intake.admission import DAY, Dead, dead_records, late_records, some_reasons
+from levada.intake.admission import (
+    Dead,
+    dead_records,
+    late_records,
+    place_of,
+    some_reasons,
+)
 from levada.intake.descriptions import described
 from levada.intake.elements import Elements, elements_of
 from levada.intake.isolation import read_apart
@@ -139,12 +145,13 @@ class IntakeTask:
     def _reference(self, reference: AnyReference) -> None:
         stream = self.plan.streams.index(reference.stream)
         w = self.context.streams[stream].watermark
-        bounds = {"late_below": w, "future_above": self.context.wall + DAY}
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
             assert isinstance(reference, MadeReference), "a stream without configuration is made"
-            # windows may close far in the future
-            config, bounds["future_above"] = made_config(reference), MAX
+            config = made_config(reference)
+            bounds = {"late_below": w, "future_above": MAX}  # windows may close far in the future
+        else:
+            bounds = {"late_below": w, "future_above": self.context.wall + config.future_ms}
         try:
             control = (self._tuples if config.tabular else self._triples)(
                 config, reference, stream, bounds
@@ -214,6 +221,7 @@ class IntakeTask:
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
             reports=reports_told(given, found),
+            lead=_lead(reference, found, messages),
         )
 
     def _read(
@@ -294,6 +302,7 @@ class IntakeTask:
             some_reasons(reference, found.dead, messages=messages is not None),
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
+            lead=_lead(reference, found, messages),
         )
 
     def _complete(
@@ -307,7 +316,9 @@ class IntakeTask:
         if isinstance(given, MadeReference):
             return MIN
         beside = beside_of(given, config, messages)
-        complete = told_beside(found, messages, beside, self.context.wall + DAY)
+        complete = told_beside(
+            found, messages, beside, wall=self.context.wall, ahead=config.future_ms
+        )
         return complete + config.lateness if complete > MIN else MIN
 
     def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
@@ -398,6 +409,13 @@ class IntakeTask:
                 )
             )
         self.controls[0].side = names
+
+
+def _lead(reference: AnyReference, found: Elements | Tuples, messages: Messages | None) -> str:
+    """Where the element of the greatest time stands, which the watermark follows."""
+    if found.max_ts == MIN:
+        return ""
+    return place_of(reference, found.lead, messages=messages is not None)
 
 
 def _rows(

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from xxhash import xxh3_128_hexdigest
 
 from levada.errors import LevadaError
-from levada.intake.admission import DAY
+from levada.intake.admission import future
 from levada.model.clock import CLOCK
 from levada.model.time import MIN
 from levada.runtime.spool.push import PushLog, is_pushed
@@ -32,7 +32,7 @@ async def push_rows(request: Request) -> Response:
     """Rows for a stream: 202 when they are durable; with a mistake in one, none is taken."""
     own, config = served(request), _stream(request)
     form = format_of_body(config, request.headers.get("content-type", ""))
-    complete = _complete(request)
+    complete = _complete(request, config)
     key = request.headers.get("idempotency-key", "")
     if len(key) > LONGEST:
         raise Problem(400, f"An Idempotency-Key has at most {LONGEST} characters.")
@@ -79,7 +79,7 @@ def _judged(config: StreamConfig, data: bytes, form: str, key: str, *, complete:
     return Body(config, text, key, complete, rows_of(config, text))
 
 
-def _complete(request: Request) -> int:
+def _complete(request: Request, config: StreamConfig) -> int:
     """The time (ms) before which the client sends nothing more; MIN if it does not say. Raises
     ``Problem`` 400.
     """
@@ -87,9 +87,11 @@ def _complete(request: Request) -> int:
     if said is None:
         return MIN
     time = time_said(said.encode())
-    if time == MIN or time > CLOCK() + DAY:
-        wrong = "neither ms nor an xsd:dateTime" if time == MIN else "more than a day ahead"
-        raise Problem(400, f"The header Levada-Watermark is {wrong}: {said[:100]}.")
+    if time == MIN:
+        raise Problem(400, f"The header Levada-Watermark is no time: {said[:100]}.")
+    if time > CLOCK() + config.future_ms:
+        wrong = future(config.future_ms)
+        raise Problem(400, f"The header Levada-Watermark: {wrong}: {said[:100]}.")
     return time
 
 

@@ -40,7 +40,7 @@ from levada.streams.stream_config import StreamConfig
 
 OPTIONS = (
     "format", "time", "unit", "time_format", "zone", "lateness", "element", "schema", "sign",
-    "unique", "closed", "idle", "heartbeat", "ahead", "from", "to", "limit", "region",
+    "unique", "closed", "idle", "heartbeat", "max_future", "ahead", "from", "to", "limit", "region",
 )  # fmt: skip
 """The options of a stream that name no file."""
 LONGEST = 500  # of a name

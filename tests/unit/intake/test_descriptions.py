@@ -167,6 +167,32 @@ def test_a_dead_element_shows_its_own_lines() -> None:
     ])  # fmt: skip
 
 
+VALUES: st.SearchStrategy[str] = st.recursive(
+    st.integers(0, 9).map(str),
+    lambda inner: (
+        st.lists(st.tuples(st.integers(0, 3), inner), max_size=3).map(
+            lambda pairs: "[ " + " ; ".join(f"e:p{p} {o}" for p, o in pairs) + " ]"
+        )
+        | st.lists(inner, max_size=3).map(lambda items: f"( {' '.join(items)} )")
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(VALUES, max_size=3)), min_size=1, max_size=4))
+def test_what_a_parser_writes_as_lines_has_the_same_elements(subjects: Any) -> None:
+    text = "@prefix e: <http://e/> .\n"
+    for i, (named, values) in enumerate(subjects):
+        pairs = [f"e:q{k} {value}" for k, value in enumerate(values)]
+        text += f"{f'e:o{i}' if named else '[]'} {' ; '.join([*pairs, f'e:t {i}'])} .\n"
+    expected = shapes(*by_document(text.encode(), "ttl"))
+    for form, kind in (("ttl", ox.RdfFormat.TURTLE), ("jsonld", ox.RdfFormat.JSON_LD)):
+        written = text if form == "ttl" else ox.serialize(store(text), format=kind)
+        assert written is not None
+        lines = ox.serialize(ox.parse(written, format=kind), format=ox.RdfFormat.N_TRIPLES)
+        assert lines is not None and shapes(*by_lines(lines)) == expected
+
+
 class Graph:
     """What is needed of an RDFLib graph: N-Triples in any order."""
 

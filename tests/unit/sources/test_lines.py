@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levada.kernels.text.descriptions import PARTS
 from levada.kernels.text.lines import (
     GRAPH,
     SUBJECT,
@@ -100,7 +101,7 @@ def twin_key(line: str, element: int) -> str | None:
 
 
 class Part:
-    """An element as far as its lines are known, or the branch behind it."""
+    """An element as far as its lines are known, or what may belong to it behind that."""
 
     def __init__(self, at: int, iri: str | None = None) -> None:
         self.at, self.iri = at, iri
@@ -124,54 +125,51 @@ def twin_descriptions(text: str) -> list[int]:
     """The byte at which each element by subject begins."""
     starts: list[int] = []
     at, last = 0, None
-    element = Part(-1)
-    branch: Part | None = None
+    parts: list[Part] = []
+
+    def merge(into: int) -> None:
+        for part in parts[into + 1 :]:
+            parts[into].add(part)
+        del parts[into + 1 :]
+
+    def release(n: int) -> None:
+        starts.extend(part.at for part in parts[:n])
+        del parts[:n]
+
     for line in text.splitlines(keepends=True):
         s, o = twin_key(line, SUBJECT), twin_object(line)
-        parts = [part for part in (branch, element) if part is not None]
         if s is not None and s != last:
-            by_name = [part for part in parts if s in part.named]
-            by_object = [part for part in parts if o in part.described]
-            if s.startswith("<"):
-                joins = by_object[0] if by_object else None
-                if branch is not None and joins is branch:
-                    if element.iri == s:
-                        element.add(branch)
-                    else:
-                        starts.append(branch.at)
-                        element, element.iri = branch, s
-                elif element.iri == s and branch is None:
-                    pass
-                elif element.iri is None and joins is element:
-                    element.iri = s
-                    if branch is not None:
-                        element.add(branch)
-                else:
-                    starts += [part.at for part in (branch,) if part is not None] + [at]
-                    element = Part(at, s)
-                branch = None
-            else:
+            indices = range(len(parts) - 1, -1, -1)
+            named = next((i for i in indices if s in parts[i].named), -1)
+            inner = next((i for i in indices if o in parts[i].described), -1)
+            iri = parts[0].iri if parts else None
+            if s.startswith("_:"):
                 if any(o in part.referred for part in parts):
-                    by_object = []
-                home = next(iter(by_name or by_object), None)
-                if home is None and element.at < 0:
-                    element = Part(at)
-                    starts.append(at)
-                elif home is None:
-                    if branch is not None:
-                        starts.append(branch.at)
-                        element = branch
-                    branch = Part(at)
-                elif home is element and branch is not None:
-                    element.add(branch)
-                    branch = None
+                    inner = -1
+                home = named if named >= 0 else inner
+                if home >= 0:
+                    merge(home)
+                else:
+                    if len(parts) == PARTS:
+                        release(1)
+                    parts.append(Part(at))
+            elif s == iri and (inner > 0 or len(parts) == 1):
+                merge(0)
+            elif s != iri and (inner > 0 or (inner == 0 and iri is None)):
+                merge(inner)
+                release(inner)
+                parts[0].iri = s
+            else:
+                release(len(parts))
+                parts.append(Part(at, s))
         if s is not None:
-            part, last = branch or element, s
+            part, last = parts[-1], s
             part.described |= {s}
             part.named |= {s, o} - {""}
             part.referred |= {o} - {"", s}
         at += len(line.encode())
-    return starts + ([branch.at] if branch is not None else [])
+    release(len(parts))
+    return starts
 
 
 def twin_groups(text: str, element: int) -> list[int]:
@@ -265,7 +263,7 @@ def test_the_last_group_of_a_growing_file_is_held_back(text: Any, element: Any, 
     stop, elements = cut_groups(buffer(text), element, rows, False)
     whole, most = cut_groups(buffer(text), element, rows, True)
     again = cut_groups(buffer(text + "<next> <p> <o> <gn> .\n"), element, rows, False)
-    assert most - (1 if element == GRAPH else 2) <= elements <= most
+    assert most - (1 if element == GRAPH else PARTS) <= elements <= most
     assert again == ((whole, most) if most else (len(text), 0))
     assert stop <= whole
 
@@ -309,13 +307,16 @@ def test_a_malformed_line_does_not_split_an_element_unless_it_has_a_subject() ->
         ("_:a q _:b|_:b q _:a|<o> p _:a|<n> p _:a", "0001"),
         ("<o> p 1|_:z q 1|<o> p 2|_:y q 1", "0123"),
         ("_:a q 1|_:b q 1|<o> p _:a|<o> p _:b", "0000"),
+        ("<o> p 1|_:a q 1|_:b q 1|_:c q 1|_:b r _:c|_:a r _:b|<o> p _:a|<n> p 1", "00000001"),
+        ("<o> p 1|_:a q 1|_:b q 1|<n> p _:b", "0122"),
+        ("|".join(f"_:a{i} q 1" for i in range(12)), "0123456789"),
     ],
 )
 def test_blank_nodes_belong_to_the_subject_beside_them(text: str, numbers: str) -> None:
     lines = [re.sub(r" ([a-z]+)", r" <\1>", line) + " .\n" for line in text.split("|")]
     starts = np.cumsum([0, *map(len, lines[:-1])])
     found = number_elements(buffer("".join(lines)), starts.astype(np.int64), SUBJECT)
-    assert "".join(map(str, found)) == numbers
+    assert "".join(map(str, found))[:10] == numbers
 
 
 def test_labels_of_elements_that_are_over_take_no_room_for_good() -> None:

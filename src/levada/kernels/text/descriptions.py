@@ -1,21 +1,21 @@
 """Which lines describe one subject: those of its node, and of the blank nodes that belong to it
 (docs/semantics.md#elements-by-subject).
 
-A walk over lines, from the beginning of an element on. What it knows is the element, and perhaps a
-*branch* behind it: lines of blank nodes of which the element says nothing yet. By the next lines
+A walk over lines, from the beginning of an element on. What it knows are *parts*: the element, and
+behind it lines of blank nodes of which nothing before says whose they are. By the next line
 
-* a line goes on with the element (or the branch) if its subject is the last line's, or a blank node
-  that a line there names; or if its object is a blank node that a line there describes, none of
-  these lines refers to, and that belongs to no IRI yet: then the inner node was written first;
-* another blank node begins a branch; what was a branch before is an element of its own;
-* an IRI that refers to a node of the branch takes the branch: it is the element's end, or, if the
-  IRI is another one, the beginning of the next;
-* another IRI begins an element.
+* a line goes on with the last part if its subject is the last line's, or a blank node that a line
+  of a part names, or if its object is a blank node that a part describes and no line refers to, so
+  that the inner node was written first. Parts behind the one that is meant become one with it;
+* another blank node begins a part; of more than ``PARTS`` the first is an element of its own;
+* an IRI that refers to a node of a part takes it and those behind it: as more of the element, if it
+  is the element's, else as the beginning of the next one. What lies before is an element each;
+* another IRI begins an element, and what was a part is one of its own.
 
 So an element has one IRI at most, and the lines before it do not matter to it: wherever a text is
-cut between elements, they are the same. Generations tell in which element a label was seen last, so
-nothing is cleared between elements. Twin: in
-``tests/unit/sources/test_lines.py``. Cost: a few ns a line, and a hash for each blank node.
+cut between elements, they are the same. Generations tell in which part a label was seen last, so
+nothing is cleared between elements. Twin: in ``tests/unit/sources/test_lines.py``. Cost: a few ns a
+line, and a hash for each blank node.
 """
 
 from __future__ import annotations
@@ -27,19 +27,24 @@ import numpy as np
 from levada.kernels.text.bytes_ import View, W, as_int, byte, routine
 from levada.model.arrays import Longs, Words
 
-FIRST, BRANCH, LAST, KEY, KEY_END, IRI, IRI_END, BRANCH_AT, BEGAN_AT, USED, _STATE = range(11)
-NOTHING, BRANCH_BEGINS, LINE_BEGINS = 0, 1, 2
-"""What a line shows: nothing, that the branch begins an element, that the line does; or both."""
+LAST, KEY, KEY_END, IRI, IRI_END, USED, SIZE, MERGED, RELEASED, BEGUN, _STATE = range(11)
+"""What a line has changed: parts behind ``MERGED`` (-1: none) became one with it; then the first
+``RELEASED`` became elements; ``BEGUN``: a part begins with it.
+"""
+PARTS = 16
 
 _LEAST = 1024
 
 
 class Walk(NamedTuple):
-    """The state: numbers; labels by their hashes, with the generations in which each was last
-    named, described (as a subject) and referred to (as an object).
+    """The state: numbers; the first generation of each part, and where it begins; labels by their
+    hashes, with the generations in which each was last named, described (as a subject) and referred
+    to (as an object).
     """
 
     state: Longs
+    first: Longs
+    at: Longs
     label: Words
     named: Longs
     described: Longs
@@ -49,22 +54,25 @@ class Walk(NamedTuple):
 @routine
 def new_walk() -> Walk:
     """A walk that has seen nothing."""
-    none = np.zeros(_LEAST, np.int64)
+    none, parts = np.zeros(_LEAST, np.int64), np.zeros(PARTS + 2, np.int64)
+    labels = np.zeros(_LEAST, np.uint64)
     state = np.zeros(_STATE, np.int64)
-    state[FIRST] = state[LAST] = 1
-    return Walk(state, np.zeros(_LEAST, np.uint64), none, none.copy(), none.copy())
+    state[LAST] = parts[0] = 1
+    return Walk(state, parts, parts.copy(), labels, none, none.copy(), none.copy())
 
 
 @routine
 def grown(walk: Walk) -> Walk:
     """The walk with room for more labels: those of the element and the branch are kept."""
-    first = walk.state[FIRST]
+    first = walk.first[0]
     kept = int((walk.named >= first).sum())
     size = len(walk.label)
     while size < 4 * kept:
         size *= 2
     new = Walk(
         walk.state,
+        walk.first,
+        walk.at,
         np.zeros(size, np.uint64),
         np.zeros(size, np.int64),
         np.zeros(size, np.int64),
@@ -121,20 +129,19 @@ def _alike(view: View, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 
 @routine
-def step(walk: Walk, view: View, line: int, key: int, key_end: int, o: int, o_end: int) -> int:
-    """What the line at ``line`` shows, with its subject at ``key`` and the blank node that is its
-    object at ``o`` (or nothing there). ``state[BEGAN_AT]`` is where the branch before it began.
+def step(walk: Walk, view: View, line: int, key: int, key_end: int, o: int, o_end: int) -> None:
+    """Goes on by the line at ``line``, with its subject at ``key`` and the blank node that is its
+    object at ``o`` (or nothing there).
     """
     state = walk.state
-    state[BEGAN_AT] = state[BRANCH_AT]
+    state[MERGED], state[RELEASED], state[BEGUN] = -1, 0, 0
     object_ = _place(walk, view, o, o_end)
     subject = _place(walk, view, key, key_end)
-    shows = NOTHING
     if not _alike(view, state[KEY], state[KEY_END], key, key_end):
         if subject >= 0:
-            shows = _blank(walk, line, subject, object_)
+            _blank(walk, line, subject, object_)
         else:
-            shows = _iri(walk, view, key, key_end, object_)
+            _iri(walk, view, line, key, key_end, object_)
     state[KEY], state[KEY_END] = key, key_end
     if subject >= 0:
         walk.named[subject] = walk.described[subject] = state[LAST]
@@ -142,51 +149,85 @@ def step(walk: Walk, view: View, line: int, key: int, key_end: int, o: int, o_en
         walk.named[object_] = state[LAST]
         if object_ != subject:
             walk.referred[object_] = state[LAST]
-    return shows
 
 
 @routine
-def _blank(walk: Walk, line: int, subject: int, object_: int) -> int:
-    """What a line about another blank node shows."""
+def _part(walk: Walk, generation: int) -> int:
+    """The part of a generation; -1: none of these."""
+    part = int(walk.state[SIZE]) - 1
+    while part >= 0 and walk.first[part] > generation:
+        part -= 1
+    return part
+
+
+@routine
+def _merge(walk: Walk, part: int) -> None:
+    """Makes the parts behind one with it."""
+    if part < walk.state[SIZE] - 1:
+        walk.state[MERGED] = part
+        walk.state[SIZE] = part + 1
+
+
+@routine
+def _release(walk: Walk, parts: int) -> None:
+    """Makes elements of the first parts."""
     state = walk.state
-    first, branch = state[FIRST], state[BRANCH]
-    joined = -1
-    if walk.named[subject] >= first:
-        joined = walk.named[subject]
-    elif object_ >= 0 and walk.described[object_] >= first and walk.referred[object_] < first:
-        joined = walk.described[object_]
-    if joined >= 0:
-        if joined < branch:
-            state[BRANCH] = 0
-        return NOTHING
-    if state[KEY_END] == 0:
-        return LINE_BEGINS
-    shows = NOTHING
-    if branch:
-        shows = BRANCH_BEGINS
-        state[FIRST], state[IRI_END] = branch, 0
+    state[RELEASED] = parts
+    state[SIZE] -= parts
+    if parts:
+        state[IRI_END] = 0
+
+
+@routine
+def _begin(walk: Walk, line: int) -> None:
+    """Begins a part with this line; ``walk.at`` still has those that were released."""
+    state = walk.state
+    place = state[RELEASED] + state[SIZE]
     state[LAST] += 1
-    state[BRANCH], state[BRANCH_AT] = state[LAST], line
-    return shows
+    walk.first[place], walk.at[place] = state[LAST], line
+    state[SIZE] += 1
+    state[BEGUN] = 1
 
 
 @routine
-def _iri(walk: Walk, view: View, key: int, key_end: int, object_: int) -> int:
-    """What a line about another IRI than the line before shows."""
+def shift(walk: Walk) -> None:
+    """Forgets the parts that were released."""
+    parts = walk.state[RELEASED]
+    if parts:
+        for i in range(walk.state[SIZE]):
+            walk.first[i], walk.at[i] = walk.first[i + parts], walk.at[i + parts]
+
+
+@routine
+def _blank(walk: Walk, line: int, subject: int, object_: int) -> None:
+    """Goes on by a line about another blank node."""
+    first = walk.first[0]
+    part = _part(walk, walk.named[subject])
+    if part < 0 and object_ >= 0 and walk.referred[object_] < first:
+        part = _part(walk, walk.described[object_])
+    if part >= 0:
+        _merge(walk, part)
+        return
+    if walk.state[SIZE] == PARTS:
+        _release(walk, 1)
+    _begin(walk, line)
+
+
+@routine
+def _iri(walk: Walk, view: View, line: int, key: int, key_end: int, object_: int) -> None:
+    """Goes on by a line about another IRI than the line before."""
     state = walk.state
-    branch = state[BRANCH]
-    described = walk.described[object_] if object_ >= 0 else 0
-    refers = branch > 0 and described >= branch
-    state[BRANCH] = 0
-    if state[IRI_END] and _alike(view, state[IRI], state[IRI_END], key, key_end):
-        if not branch or refers:
-            return NOTHING
-    elif refers:
-        state[FIRST], state[IRI], state[IRI_END] = branch, key, key_end
-        return BRANCH_BEGINS
-    elif state[IRI_END] == 0 and described >= state[FIRST]:
+    part = _part(walk, walk.described[object_]) if object_ >= 0 else -1
+    own = state[IRI_END] > 0
+    if own and _alike(view, state[IRI], state[IRI_END], key, key_end):
+        if part > 0 or state[SIZE] == 1:
+            _merge(walk, 0)
+            return
+    elif part > 0 or (part == 0 and not own):
+        _merge(walk, part)
+        _release(walk, part)
         state[IRI], state[IRI_END] = key, key_end
-        return NOTHING
-    state[LAST] += 1
-    state[FIRST], state[IRI], state[IRI_END] = state[LAST], key, key_end
-    return LINE_BEGINS | (BRANCH_BEGINS if branch else 0)
+        return
+    _release(walk, state[SIZE])
+    _begin(walk, line)
+    state[IRI], state[IRI_END] = key, key_end

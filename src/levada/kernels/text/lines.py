@@ -23,16 +23,17 @@ import numpy.typing as npt
 from levada.kernels import FLAG, I64, INT, U8, inlined, kernel
 from levada.kernels.text.bytes_ import COUNTED, View, byte, equal, view_of, word
 from levada.kernels.text.descriptions import (
-    BEGAN_AT,
-    BRANCH,
-    BRANCH_AT,
-    BRANCH_BEGINS,
+    BEGUN,
     KEY,
     KEY_END,
-    LINE_BEGINS,
+    MERGED,
+    PARTS,
+    RELEASED,
+    SIZE,
     USED,
     grown,
     new_walk,
+    shift,
     step,
 )
 from levada.kernels.text.subjects import cut_subjects
@@ -310,20 +311,19 @@ def cut_descriptions(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
             if 2 * state[USED] > len(walk.label):
                 walk = grown(walk)
             o, o_end = _blank_object(buf, b, end)
-            shows = step(walk, view, at, a, b, o, o_end)
-            for which in (BRANCH_BEGINS, LINE_BEGINS):
-                if shows & which:
-                    place = state[BEGAN_AT] if which == BRANCH_BEGINS else at
-                    if begun == rows:
-                        return place, begun
-                    begun += 1
-                    boundary = place
+            step(walk, view, at, a, b, o, o_end)
+            for part in range(0 if begun == 0 else 1, state[RELEASED] + 1):
+                if begun == rows:
+                    return walk.at[part], begun
+                begun += 1
+                boundary = walk.at[part]
+            shift(walk)
         at = min(end + 1, n)
     if not last and begun > 0:
         return boundary, begun - 1
-    if state[BRANCH] > 0:
+    for part in range(1, state[SIZE]):
         if begun == rows:
-            return state[BRANCH_AT], begun
+            return walk.at[part], begun
         begun += 1
     return at, begun
 
@@ -402,7 +402,7 @@ def number_elements(buf: Bytes, line: Longs, element: int) -> npt.NDArray[np.int
     key = 0
     key_end = 0
     row = 0
-    branch = 0  # the first row of what may be an element of its own
+    first = np.zeros(PARTS + 2, np.int64)  # the first row of each part
     while at < len(buf) and row < len(line):
         end = _line_end(buf, words, at)
         a, b = _key(buf, at, end, element)
@@ -415,19 +415,18 @@ def number_elements(buf: Bytes, line: Longs, element: int) -> npt.NDArray[np.int
             if 2 * state[USED] > len(walk.label):
                 walk = grown(walk)
             o, o_end = _blank_object(buf, b, end)
-            before = state[BRANCH]
-            shows = step(walk, view, at, a, b, o, o_end)
-            if shows & BRANCH_BEGINS:
-                number += 1
-            elif before > 0 and state[BRANCH] == 0:
-                out[branch:row] = max(number, 0)
-            if shows & LINE_BEGINS:
-                number += 1
-            if state[BRANCH] != before:
-                branch = row
-        inside = number + int(state[BRANCH] > 0)
+            step(walk, view, at, a, b, o, o_end)
+            number = max(number, 0)
+            if state[MERGED] >= 0:
+                out[first[state[MERGED] + 1] : row] = number + state[MERGED]
+            released = state[RELEASED]
+            first[: PARTS + 2 - released] = first[released:].copy()
+            number += released
+            if state[BEGUN]:
+                first[state[SIZE] - 1] = row
+            shift(walk)
         while row < len(line) and line[row] <= end:
-            out[row] = max(inside, 0)
+            out[row] = max(number + max(state[SIZE] - 1, 0), 0)
             row += 1
         at = end + 1
     return out

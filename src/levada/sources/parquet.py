@@ -138,7 +138,9 @@ def _type_of(kind: pa.DataType) -> str:
 
 
 def _is_time(kind: pa.DataType) -> bool:
-    return bool(pt.is_timestamp(kind) or pt.is_date(kind)) or _type_of(kind) in (
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_null(kind)) or _type_of(
+        kind
+    ) in (
         "integer",
         "double",
         "string",

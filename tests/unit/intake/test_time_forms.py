@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from levada.errors import UsageError
 from levada.intake.admission import file_time
 from levada.intake.elements import elements_of
 from levada.intake.parse.ntriples import parse
@@ -224,6 +225,21 @@ def test_what_is_no_literal_of_a_time_is_refused(source: Callable[..., int | Non
         assert source(term) is None
 
 
+@pytest.mark.parametrize(
+    "value", [True, b"5", [5], datetime.time(1), datetime.timedelta(1)], ids=str
+)
+def test_a_type_that_is_no_time_is_refused_where_rows_come_from(value: object) -> None:
+    for rows in ([(1, value)], pl.DataFrame({"k": [1], "ts": [value]})):
+        with pytest.raises(UsageError, match="no event time"):
+            list(Shape(config("a.parquet", schema="k:integer")).batches(rows))
+
+
+def test_rows_without_a_time_are_dead_and_no_more() -> None:
+    assert by_row_of_a_tuple(None) is None
+    nothing = pa.table({"k": [1], "ts": pa.nulls(1)})
+    assert table(nothing, "s", "parquet") is None
+
+
 def test_values_of_typed_columns_are_the_times_of_their_texts() -> None:
     moment = datetime.datetime(2024, 3, 1, 0, 0, 0, 123_999)
     berlin = datetime.timezone(datetime.timedelta(hours=1))
@@ -235,5 +251,10 @@ def test_values_of_typed_columns_are_the_times_of_their_texts() -> None:
         assert by_row_of_statements(value) == by_row_of_a_tuple(value) == ms
         frame = pl.DataFrame({"s": ["<a:s>"], "p": ["<a:p>"], "o": ["<a:o>"], "ts": [value]})
         assert parsed("".join(statement_lines(frame, STATEMENT)), config()) == ms
+    mixed = [1_700_000_000, "2024-03-01", 1_700_000_000.5, None, moment]
+    (batch,) = Shape(config("a.parquet", schema="k:integer")).batches([(1, v) for v in mixed])
+    assert isinstance(batch, pl.DataFrame)
+    each = [table(batch[i].to_arrow(), "s", "parquet") for i in range(5)]
+    assert each == [1_700_000_000_000, DAY, 1_700_000_000_500, None, DAY + 123]
     exact = pa.array(["1700000000.1239"]).cast(pa.decimal128(20, 4))
     assert table(pa.table({"k": [1], "ts": exact}), "s", "parquet") == 1_700_000_000_123

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 import pyarrow as pa
@@ -37,6 +37,7 @@ _TYPES = {
     "string": pl.String(),
     "boolean": pl.Boolean(),
 }
+_TIMES = (pl.String, pl.Categorical, pl.Enum, pl.Datetime, pl.Date, pl.Null)
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -104,8 +105,10 @@ class Shape:
                     hint=near(name, frame.columns),
                 )
         time = self.columns[-1] if self.columns else self.config.time_field
-        if time is not None and (frame[time].dtype.is_temporal() or frame[time].dtype.is_integer()):
-            frame = frame.sort(time, maintain_order=True, nulls_last=True)
+        if time is not None:
+            self._check_time(frame[time].dtype)
+            if frame[time].dtype.is_numeric() or frame[time].dtype.is_temporal():
+                frame = frame.sort(time, maintain_order=True, nulls_last=True)
         if self.columns:
             return statement_lines(with_terms(frame, self.columns[:-1]), self.columns)
         return frame.select(
@@ -120,11 +123,21 @@ class Shape:
                 [pl.Series("line", [], pl.String), *(self._lines(part) for part in _alike(rows))]
             )
         names = list(self._types)
-        columns = {name: self._values(rows, i, name) for i, name in enumerate(names)}
+        columns: dict[str, Any] = {
+            name: self._values(rows, i, name) for i, name in enumerate(names)
+        }
+        time = self.config.time_field
+        if time is not None and self._types[time] is None:
+            columns[time] = _times(columns[time])
+            self._check_time(columns[time].dtype)
         try:
             return pl.DataFrame([pl.Series(n, columns[n], kind) for n, kind in self._types.items()])
         except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
             raise self._wrong(str(error).partition("\n")[0]) from error
+
+    def _check_time(self, kind: pl.DataType) -> None:
+        if not kind.is_numeric() and not isinstance(kind, _TIMES):
+            raise self._wrong(f"{kind} is no event time")
 
     def _values(self, rows: Sequence[Row], i: int, name: str) -> list[object]:
         width = len(self._types)
@@ -166,6 +179,14 @@ class Shape:
             f"A row of the stream {self.config.name} does not fit: {what}.",
             hint=f"A row has {said}.",
         )
+
+
+def _times(values: Sequence[object]) -> pl.Series:
+    """Event times of any types; where these differ, as texts."""
+    try:
+        return pl.Series(values)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series([time_text(value) for value in values], dtype=pl.String)
 
 
 def frame_of(rows: ArrowFrame) -> pl.DataFrame:

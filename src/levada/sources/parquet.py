@@ -138,13 +138,8 @@ def _type_of(kind: pa.DataType) -> str:
 
 
 def _is_time(kind: pa.DataType) -> bool:
-    return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_null(kind)) or _type_of(
-        kind
-    ) in (
-        "integer",
-        "double",
-        "string",
-    )
+    moment = pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_null(kind)
+    return bool(moment) or _type_of(kind) in ("integer", "double", "string")
 
 
 def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:

@@ -1,5 +1,6 @@
 """Elements by subject have all that their blank nodes reach, in every syntax."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from levada.intake.parse.documents import parse_document
 from levada.intake.parse.ntriples import Triples, parse
 from levada.model.time import MAX, MIN
 from levada.runtime.spool.rows import Shape
+from levada.sources.files import FileSource
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 
@@ -191,6 +193,30 @@ def test_what_a_parser_writes_as_lines_has_the_same_elements(subjects: Any) -> N
         assert written is not None
         lines = ox.serialize(ox.parse(written, format=kind), format=ox.RdfFormat.N_TRIPLES)
         assert lines is not None and shapes(*by_lines(lines)) == expected
+
+
+def test_elements_are_the_same_in_whatever_pieces_a_file_is_read(tmp_path: Path) -> None:
+    text = OBSERVATIONS + "".join(
+        f"e:n{i} e:result [ e:value {i} ; e:parts ( {i} [ e:value 1 ] ) ] ; e:t {5000 + i} .\n"
+        for i in range(50)
+    )
+    lines = ox.serialize(store(text), format=ox.RdfFormat.N_TRIPLES)
+    assert lines is not None
+    config = StreamConfig.of("s", tmp_path / "a.nt", time="predicate:http://e/t", element="subject")
+    expected = shapes(*by_document(text.encode(), "ttl"))
+    for size in (len(lines) // 3, len(lines) // 2):  # the file grows
+        source = FileSource(config, tmp_path)
+        found: list[tuple[int, list[str]]] = []
+        position: Any = {}
+        for there, final in ((size, False), (len(lines), True)):
+            (tmp_path / "a.nt").write_bytes(lines[:there])
+            source.discover(final=final, position=position)
+            while (taken := source.take(position, 1))[0]:
+                (reference,), position = taken
+                piece = shapes(*by_lines(lines[reference.start : reference.stop]))
+                assert len(piece) == reference.elements
+                found += piece
+        assert sorted(found) == expected
 
 
 class Graph:

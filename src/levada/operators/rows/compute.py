@@ -37,7 +37,13 @@ from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 
-_COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)
+_COMPARE = (
+    Function.LESS,
+    Function.LESS_EQUAL,
+    Function.EQUAL,
+    Function.GREATER,
+    Function.GREATER_EQUAL,
+)
 
 
 def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
@@ -251,6 +257,8 @@ def _passing(
                 np.zeros(len(values), np.int64),
                 np.searchsorted(bounds, values, side="right"),
             )
+        case Function.EQUAL:
+            low, high = (np.searchsorted(bounds, values, side=s) for s in ("left", "right"))
         case Function.LESS:
             low, high = np.searchsorted(bounds, values, side="right"), np.full(len(values), n)
         case _:

@@ -7,8 +7,9 @@ layout and members.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
 from levada.plan.sealed.plan import Consumer, FanOut, home_number
 
 Key = tuple[Words, Words]
+
+MAX_FANNED = 1 << 20
+"""Rows of a fan-out at once, some 100 bytes each, where the reader sees each row alone."""
 
 
 def zeros(n: int) -> Words:
@@ -83,6 +87,17 @@ def fan_out(
         return None, fan.members[first]
     rows = np.repeat(np.arange(len(op), dtype=np.int64), counts)
     return rows, fan.members[ranges(first, counts)]
+
+
+def in_pieces(frame: Frame, fan: FanOut) -> Iterator[Frame]:
+    """Cuts rows so that each piece fans out to some ``MAX_FANNED`` rows, or is one row."""
+    if fan.identity or not frame.n:
+        yield frame
+        return
+    counts = np.diff(fan.offsets)[frame["op"]].astype(np.int64)
+    starts = np.flatnonzero(np.diff((np.cumsum(counts) - counts) // MAX_FANNED, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), frame.n]):
+        yield frame.slice(start, stop)
 
 
 def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:

@@ -30,7 +30,7 @@ from levada.operators.group.panes import fold, of_one_group
 from levada.operators.group.sliced.kept import is_cut
 from levada.operators.group.slices import sliced
 from levada.operators.rows.compute import is_threshold, thresholds
-from levada.operators.rows.edges import along, once, placing
+from levada.operators.rows.edges import along, in_pieces, once, placing
 from levada.operators.rows.flows import Flows, Joining
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.alike import alike_of
@@ -142,11 +142,24 @@ class Exchange:
                 for after in target.consumers if passed.n else ():
                     yield from self._rows(target, passed, after)
                 return
+        yield from self._fanned(node, out, consumer)
+
+    def _fanned(
+        self, node: PlanNode, out: Frame, consumer: Consumer
+    ) -> Iterator[tuple[Consumer, Frame]]:
+        """The rows of each of the consumer's members. A filter of this stage, which sees each row
+        alone and lets few through, gets them piece by piece.
+        """
         alike = alike_of(self.plan, consumer.node)
         edge = consumer if alike is None else replace(consumer, fan=alike.fan)
         found = self.picking.reported(node, out, consumer)
-        rows = along(out, edge, node.layout) if found is None else found
-        yield consumer, self.picking.wanted(rows, consumer)
+        if found is not None:
+            yield consumer, self.picking.wanted(found, consumer)
+            return
+        filters = self.plan.nodes[consumer.node].of(s.Filter) is not None
+        whole = not filters or consumer.stage != self.stage
+        for part in (out,) if whole else in_pieces(out, edge.fan):
+            yield consumer, self.picking.wanted(along(part, edge, node.layout), consumer)
 
     def _is_for_all(self, consumer: Consumer) -> bool:
         """Whether rows are the same for all members: when numbers came, what several joins read."""

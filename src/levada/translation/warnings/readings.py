@@ -17,13 +17,15 @@ from levada.translation.warnings.unbound import groups_of
 @dataclass(slots=True)
 class Readings:
     """The windows and graphs by name, graphs with the first place; ``all_windows``: a variable goes
-    over them. ``default``: the place of the first pattern over the default graph.
+    over them. ``default``: the place of the first pattern over the default graph. ``matchers``: the
+    calls of REGEX and REPLACE.
     """
 
     windows: set[str] = field(default_factory=set)
     all_windows: bool = False
     graphs: dict[str, Span] = field(default_factory=dict)
     default: Span | None = None
+    matchers: list[ast.BuiltIn] = field(default_factory=list)
 
 
 def readings(unit: ast.QueryUnit) -> Readings:
@@ -79,5 +81,7 @@ def _expression(expression: ast.Expression, found: Readings, *, default: bool) -
     if isinstance(expression, ast.Exists):
         _group(expression.pattern, found, default=default)
     else:
+        if isinstance(expression, ast.BuiltIn) and expression.name in ("REGEX", "REPLACE"):
+            found.matchers.append(expression)
         for part in operands(expression):
             _expression(part, found, default=default)

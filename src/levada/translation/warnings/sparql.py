@@ -1,5 +1,6 @@
 """What is surely a slip in a SPARQL query with windows: what is declared and not read, read and not
-there, asked for and not bound; windows with gaps, and numbers that look like milliseconds.
+there, asked for and not bound; windows with gaps, numbers that look like milliseconds, and patterns
+that are not valid.
 
 Cost: linear in the query's tree; no data are looked at.
 """
@@ -11,6 +12,7 @@ from collections.abc import Collection, Iterator
 
 from levada.errors import Span, near
 from levada.model.durations import UNITS, shown_duration
+from levada.model.term import Literal
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.source import place_of
 from levada.translation.sparql.windows import READ_BY, iri, of_stream
@@ -18,6 +20,8 @@ from levada.translation.warnings.readings import Readings, readings
 from levada.translation.warnings.unbound import unbound
 from levada.translation.warnings.warning import QueryWarning
 
+MAX_PATTERN = 1000
+"""Characters of a regular expression up to which it is looked at for warnings."""
 _BARE = re.compile(r"\b(?:RANGE|SESSION)\s+(\d+)\s*(?:STEP|SLIDE|TUMBLING|\])", re.IGNORECASE)
 MINUTES = re.compile(r"\b(?i:RANGE|STEP|SLIDE|SESSION)\s+(\d+)\s*M\b")
 """A capital M behind a number: minutes in all dialects, months to who thinks of ISO 8601."""
@@ -47,6 +51,7 @@ def warnings_of(
         *_bare_numbers(unit, text),
         *_of_no_window(unit, read, streams, graphs),
         *_no_graphs(unit, read, streams, graphs),
+        *_invalid_patterns(read),
     ]
     return tuple(sorted(found, key=lambda w: (w.span.line, w.span.column)))
 
@@ -64,6 +69,31 @@ def _unread(unit: ast.QueryUnit, read: Readings) -> Iterator[QueryWarning]:
             clause.span,
             f"Read it by {word} <{name}> {{ .. }}, or leave it out.",
         )
+
+
+def _invalid_patterns(read: Readings) -> Iterator[QueryWarning]:
+    """REGEX and REPLACE whose constants make them an error in each row."""
+    if not read.matchers:
+        return
+    # Imported late: few queries have a pattern.
+    from levada.model.xpath_patterns import PatternError, translate
+
+    for call in read.matchers:
+        flags = call.args[2 if call.name == "REGEX" else 3 :]
+        texts = [
+            part.term.lexical
+            for part in (call.args[1], *flags)
+            if isinstance(part, ast.Constant) and isinstance(part.term, Literal)
+        ]
+        if len(texts) == 1 + len(flags) and len(texts[0]) <= MAX_PATTERN:
+            try:
+                translate(texts[0], "".join(texts[1:]))
+            except PatternError as error:
+                yield QueryWarning(
+                    f"{call.name} has no value, whatever the data are: it has {error}.",
+                    call.span,
+                    "Patterns and flags are those of XPath functions 3.1, 5.6.",
+                )
 
 
 def _gaps(clause: ast.WindowClause) -> Iterator[QueryWarning]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from levada.operators.expressions.scalar import regex, regex_syntax
+from levada.model.xpath_patterns import MAX_LENGTH
+from levada.operators.expressions.scalar import regex
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
 Case = tuple[str, str, str, bool | None]
@@ -525,4 +526,4 @@ def test_pattern_too_large_is_an_error(pattern: str) -> None:
 
 def test_pattern_whose_translation_is_too_long_is_an_error() -> None:
     assert finds("[à-豈]" * 100_000, "i", "a") is None
-    assert finds("." * (regex_syntax.MAX_LENGTH + 1), "q", "a") is None
+    assert finds("." * (MAX_LENGTH + 1), "q", "a") is None

@@ -53,6 +53,13 @@ def after(clause: str, advice: str, name: str = "n") -> str:
     return f"SELECT computes ?{name} after {clause}: {advice}"
 
 
+XPATH = "Patterns and flags are those of XPath functions 3.1, 5.6."
+
+
+def invalid(name: str, why: str) -> str:
+    return f"{name} has no value, whatever the data are: it has {why}."
+
+
 @pytest.mark.parametrize(
     ("text", "column", "message", "hint"),
     [
@@ -96,6 +103,12 @@ def after(clause: str, advice: str, name: str = "n") -> str:
          after("that", "put (.. AS ?n) first, or into a sub-query.")),
         (f"SELECT (COUNT(*) AS ?n) {W} {{ {READ} }} ORDER BY SUM(?n)", 121,
          unbound("n", "ORDER BY"), after("the aggregates", "compute it in a sub-query.")),
+        (f"SELECT ?s {W} {{ {READ} FILTER(REGEX(?o, '(?i)a')) }}", 99,
+         invalid("REGEX", "an invalid regular expression: a group that is not of XPath"), XPATH),
+        (f"SELECT ?s {W} {{ {READ} FILTER(!REGEX(?o, 'a', 'g')) }}", 100,
+         invalid("REGEX", "an unknown flag of a regular expression"), XPATH),
+        (f"SELECT (REPLACE(?o, '[', '') AS ?n) {W} {{ {READ} }}", 9,
+         invalid("REPLACE", "an invalid regular expression: an unexpected end"), XPATH),
         (f"CONSTRUCT {{ ?s <p> ?t }} {W} {{ {READ} }}", 20, unbound("t", "the template"), ""),
         (f"DESCRIBE ?t {W} {{ {READ} }}", 10, unbound("t", "DESCRIBE"), ""),
         (f"SELECT ?s {W} {{ {READ} FILTER EXISTS {{ ?s <q> ?x FILTER(?x > ?t) }} }}", 130,
@@ -155,6 +168,9 @@ def test_what_depends_on_the_data_that_are_there(
         f"SELECT ?s (COUNT(*) AS ?n) {W} {{ {READ} }} GROUP BY ?s ORDER BY DESC(?n)",
         f"SELECT ?t (COUNT(?t) AS ?n) {W} {{ {READ} }} GROUP BY (STR(?s) AS ?t) HAVING (?t > 'a')",
         f"SELECT (?o AS ?a) (?a AS ?b) {W} {{ {READ} }}",
+        f"SELECT ?s {W} {{ {READ} FILTER(REGEX(?o, '^[a-z-[b]]+$', 'smix') || REGEX(?o, ?s)) }}",
+        f"SELECT ?s {W} {{ {READ} FILTER(REGEX(REPLACE(?o, 'a', '['), 'a', ?s)) }}",
+        f"SELECT ?s {W} {{ {READ} FILTER(REGEX(?o, '[', 'q')) }}",
         f"SELECT * {W} {{ {READ} OPTIONAL {{ WINDOW <w> {{ ?s <q> ?x }} "
         f"FILTER(?x > ?o) }} FILTER(!BOUND(?x)) }}",
         f"SELECT ?s ?n {W} {{ {READ} {{ SELECT ?s (COUNT(*) AS ?n) {{ {READ} }} "

@@ -19,7 +19,7 @@ import regex as tries
 
 from levada.frozen import frozen
 from levada.model import limits
-from levada.operators.expressions.scalar import regex_syntax as syntax
+from levada.model import xpath_patterns as syntax
 from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.terms.spent import Account, nobody
 
@@ -145,7 +145,10 @@ def _sub(pattern: tries.Pattern[str], template: Sequence[str | int], text: str) 
 @lru_cache(maxsize=1024)
 def compile_(pattern: str, flags: str) -> Regex:
     """An XPath pattern and its flags; an error if one of them is not valid."""
-    made = syntax.translate(pattern, flags)
+    try:
+        made = syntax.translate(pattern, flags)
+    except syntax.PatternError as error:
+        raise ExpressionError(str(error)) from None
     linear = made.text if made.is_regular and _runs(made.text) else None
     if (linear is None or made.has_line_anchors) and made.size > syntax.MAX_SIZE:
         raise ExpressionError("a regular expression that is too large")

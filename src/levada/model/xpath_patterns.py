@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from levada.frozen import frozen
-from levada.operators.expressions.scalar.numbers import ExpressionError
 
 FLAGS = frozenset("smixq")
 LINE_START, LINE_END = "(?:(?m:^))", "(?:(?m:$))"
@@ -52,6 +51,10 @@ _CLASSES = {
 """The members of the classes that a letter names; those of the other case are their complements."""
 
 
+class PatternError(ValueError):
+    """A pattern or flags that are not valid."""
+
+
 @frozen
 class Translation:
     """A pattern as the engines read it, and its number of groups. ``size``: its characters, each
@@ -67,7 +70,8 @@ class Translation:
 
 
 def translate(pattern: str, flags: str) -> Translation:
-    """Translates an XPath pattern; an error if it or its flags are not valid.
+    """Translates an XPath pattern; raises ``PatternError`` if it or its
+    flags are not valid.
 
     >>> translate("^A+[b-z-[x]]$", "").text
     '(?:\\\\A)A+[[b-z]--x](?:\\\\z)'
@@ -75,7 +79,7 @@ def translate(pattern: str, flags: str) -> Translation:
     '[Kk\\\\U0000212a]'
     """
     if not set(flags) <= FLAGS:
-        raise ExpressionError("an unknown flag of a regular expression")
+        raise PatternError("an unknown flag of a regular expression")
     if "q" in flags:
         text = "".join(_members([(ord(c), ord(c))], "i" in flags, "[]") for c in pattern)
         return Translation(_bounded(text), 0, len(text), True, False)
@@ -273,8 +277,8 @@ class _Translator:
         return low, ord(high)
 
 
-def _invalid(reason: str) -> ExpressionError:
-    return ExpressionError(f"an invalid regular expression: {reason}")
+def _invalid(reason: str) -> PatternError:
+    return PatternError(f"an invalid regular expression: {reason}")
 
 
 def _bounded(text: str, length: int | None = None) -> str:

@@ -203,10 +203,8 @@ def cut_groups(n: int) -> Case:
     return _cut_elements(n, lambda buf, rows: lines.cut_groups(buf, lines.SUBJECT, rows, False))
 
 
-def cut_groups_exactly(n: int) -> Case:
-    return _cut_elements(
-        n, lambda buf, rows: lines.cut_groups_exactly(buf, lines.SUBJECT, rows, False)
-    )
+def cut_descriptions(n: int) -> Case:
+    return _cut_elements(n, lambda buf, rows: lines.cut_descriptions(buf, rows, False))
 
 
 def number_elements(n: int) -> Case:
@@ -296,7 +294,7 @@ def whole_instants(n: int) -> Case:
     def twin() -> Any:
         return [round(datetime.fromisoformat(t).timestamp() * 1000) for t in texts]
 
-    return Case(lambda: instants.instants(buf, at, size, 1), twin, n)
+    return Case(lambda: instants.instants(buf, at, size, 0), twin, n)
 
 
 def last_instants(n: int) -> Case:
@@ -305,7 +303,7 @@ def last_instants(n: int) -> Case:
     def twin() -> Any:
         return [round(datetime.fromisoformat(t[26:-2]).timestamp() * 1000) for t in texts]
 
-    return Case(lambda: instants.last_instants(buf, at, size, 1), twin, n)
+    return Case(lambda: instants.last_instants(buf, at, size, 0), twin, n)
 
 
 _BLANK = re.compile(rb'<[^>]*>|_:(\S+)|"[^"]*"')
@@ -361,7 +359,7 @@ TEXT_CASES: tuple[tuple[Callable[[int], Case], bool], ...] = (
     (cut_lines, False),
     (cut_some_lines, False),
     (cut_groups, True),
-    (cut_groups_exactly, True),
+    (cut_descriptions, True),
     (number_elements, True),
     (cut_blocks, False),
     (number_blocks, False),

@@ -201,7 +201,7 @@ def test_rdf_12_in_static_file_is_refused_with_its_place(tmp_path: Path) -> None
         check_sound(static_file(str(path)))
 
 
-@pytest.mark.parametrize("word", ["soon", "2020-01-01T00:00:00Z", "1e3", "1.5"])
+@pytest.mark.parametrize("word", ["soon", "2020-01-01T00:00:00Z", "1.5.2"])
 def test_word_that_is_no_time_is_named(word: str) -> None:
     (fault,) = line_faults(f"<a:a> <a:b> <a:c> {word} .".encode(), timed=True)
     assert fault == f"The event time {word} is no dateTime or integer within range."

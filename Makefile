@@ -26,12 +26,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
 SITE     := build/site
-PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml; pwd; } | cksum | tr -d ' ')
+PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml requirements.lock; pwd; } | cksum | tr -d ' ')
 FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check long lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
+.PHONY: help setup java demo test check counts long lint style types types-of-tests parts browser cluster chaos nightly fuzz soak sinks conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test: setup  ## all tests but the long ones
 	@$(PYTEST)
 
 check: setup lint test  ## what CI runs
+
+counts: setup  ## lower budgets in tests/counts where epochs do less
+	@$(PY) tests/counts/test_budgets.py
 
 long: setup  ## the long tests: what shorter ones nearly say, and hand-made cases in four ways
 	@$(PYTEST) -m long
@@ -110,13 +113,17 @@ clean:  ## removes what was made here, the virtual environment too
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv takes a quarter of pip's time to find and unpack them; where it cannot reach what pip can, pip does it
-$(PACKAGES): pyproject.toml
+# with the Python for which requirements.lock is, its versions are installed if they can be had; else the newest that fit
+$(PACKAGES): pyproject.toml requirements.lock
 	@test -n "$(PYTHON)" || { echo "Levada needs Python 3.11 or later: install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@echo "Installing Levada and its tools into $(VENV); the first time this takes minutes, since Spark is large."
-	@index=$${PIP_INDEX_URL:-$$($(PY) -m pip config get global.index-url 2>/dev/null)}; \
-	  $(PY) -m pip install --quiet uv 2>/dev/null && env $${index:+UV_DEFAULT_INDEX="$$index"} $(PY) -m uv pip install \
-	    --quiet --python $(PY) --editable '.[dev,demo,docs]' 2>/dev/null || $(PY) -m pip install --quiet --editable '.[dev,demo,docs]'
+	@lock= && ! grep -qx "# python==$$($(PY) -c 'import sys; print("%d.%d" % sys.version_info[:2])')" requirements.lock || lock='--constraint requirements.lock'; \
+	  index=$${PIP_INDEX_URL:-$$($(PY) -m pip config get global.index-url 2>/dev/null)}; \
+	  $(PY) -m pip install --quiet uv 2>/dev/null; for versions in "$$lock" ''; do \
+	    env $${index:+UV_DEFAULT_INDEX="$$index"} $(PY) -m uv pip install --quiet --python $(PY) --editable '.[dev,demo,docs]' $$versions 2>/dev/null && exit; \
+	    $(PY) -m pip install --quiet --editable '.[dev,demo,docs]' $$versions && exit; \
+	  done; exit 1
 	@rm -f $(VENV)/.packages-*
 	@touch $@
 

@@ -20,8 +20,11 @@ import pytest
 
 HERE = Path(__file__).parent
 BUDGETS = tomllib.loads((HERE / "budgets.toml").read_text())
-RELATIVE, ABSOLUTE = 0.01, 0.5
-"""How much more than its budget a count may be: calls differ by some per mille from run to run."""
+TOLERANCE = {"calls": 0.01, "msgspec calls": 0.1}
+"""By how much of its budget a count may be more: which runs of state are put together differs from
+run to run.
+"""
+ABSOLUTE = 0.9
 LOCKED = ("numpy", "polars", "pyarrow", "msgspec", "numba", "xxhash")
 
 
@@ -58,7 +61,7 @@ def test_an_epoch_does_no_more_than_its_budget(workload: str) -> None:
     more = {
         name: (count, budgets[name])
         for name, count in counts.items()
-        if count > budgets[name] * (1 + RELATIVE) + ABSOLUTE
+        if count > budgets[name] * (1 + TOLERANCE.get(name, 0)) + ABSOLUTE
     }
     assert not more, f"{workload}: more than its budget (count, budget): {more}"
     for name, count in counts.items():

@@ -75,10 +75,13 @@ def ran(root: Path, run: Run | None) -> tuple[Any, list[Manifest]]:
 
 
 def counted(manifest: Manifest) -> dict[str, Any]:
-    """What is counted in a manifest, but seconds, and bytes that follow from how these are written;
-    names of files are those of an attempt.
+    """What is counted in a manifest, but seconds, clocks, and bytes that follow from how these are
+    written; names of files are those of an attempt.
     """
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))
+    for record in found["streams"].values():
+        for element in filter(None, (record["lead"], record["costly"])):
+            del element["wall"]
     sent = found["sent"]["links"]
     links = {a: {b: [rows, blobs] for b, (rows, _, blobs) in to.items()} for a, to in sent.items()}
     side = [(kind, n) for kind, _, n in found["side"]]

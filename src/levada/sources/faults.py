@@ -29,15 +29,20 @@ _MARKS = {
 
 def encoding_fault(data: bytes) -> str:
     """A sentence if bytes that are no sound text look like UTF-16 or UTF-32: by a byte order mark,
-    or because a fifth of the first ones is zero. Else "".
+    or because of the first ones many are zero in the same places. Else "".
 
     >>> encoding_fault("<http://e/a>".encode("utf-16-le"))
     'It is UTF-16, and only UTF-8 is read.'
     """
     word = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "")
-    head = data[:200]
-    if not word and 5 * head.count(0) >= max(len(head), 1):
-        word = "UTF-32" if 3 * head.count(0) > 2 * len(head) else "UTF-16"
+    if not word:
+        head = data[: min(len(data), 200) // 4 * 4]
+        zeros = [head[place::4].count(0) / max(len(head) // 4, 1) for place in range(4)]
+        few, *_, many = sorted([zeros[0] + zeros[2], zeros[1] + zeros[3]])
+        if few < 0.2 and many > 0.8:
+            word = "UTF-16"
+        elif min(zeros) < 0.2 and sum(zeros) > 2.4:
+            word = "UTF-32"
     return f"It is {word}, and only UTF-8 is read." if word else ""
 
 

@@ -262,7 +262,7 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
     if file.header is None:
         return
     columns = file.header.columns
-    if fault := encoding_fault("".join(columns).replace("\ufffd", "").encode()):
+    if fault := encoding_fault(",".join(columns).replace("\ufffd", "").encode()):
         raise FileFault(f"The file {file.path} cannot be read. {fault}")
     needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
     there = set(columns)

@@ -248,7 +248,7 @@ def test_two_engines_on_one_checkpoint(folder: Any) -> None:
 def test_a_killed_jvm_is_a_sentence_and_the_next_run_goes_on(folder: Any) -> None:
     kept = ("--checkpoint", "ck", "--out", "out", "--epoch", "0")
     process = start(folder, *kept, LEVADA_JOBS_HERE="1")
-    until((folder / "ck" / "manifests" / "1").exists, process=process)
+    until(lambda: newest_epoch(folder / "ck") > 0, process=process)
     with (folder / "s.nt").open("a") as file:
         file.write('<http://e/a> <http://e/p> "20" 10000 .\n')
     await_line(process, THERE)

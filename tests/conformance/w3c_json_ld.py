@@ -41,7 +41,7 @@ WRONG = {
     "dot segments of @base stay in IRIs": "0122 0123 e062 e091",
     "a scoped context redefines a map within a type map": "c013",
 }
-"""What is not supported: of toRdf by number, of the expansion by the number of its test there."""
+"""Tests that are not supported: of toRdf by number, of the expansion by that of its test there."""
 
 
 def cases(name: str) -> list[dict[str, Any]]:

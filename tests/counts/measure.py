@@ -1,4 +1,4 @@
-"""What epochs of a workload do, counted: ``python measure.py WORKLOAD`` writes the means of 20
+"""Counts the work of epochs: ``python measure.py WORKLOAD`` writes the means of 20
 epochs, after 12, as JSON. No clock decides a count.
 
 Epochs run in this process, without Spark. Calls are those of Python's and C's functions in the

@@ -216,7 +216,7 @@ def _asking(asked: Asked, request: Request) -> Asking:
 async def _tell(
     request: Request, wish: Wish, asked: Asked | None = None
 ) -> tuple[Answer, dict[str, Any]]:
-    """What the engine answers, and the warnings about the text; it is asked when the text may be
+    """The engine's answer, and the warnings about the text; it is asked when the text may be
     planned, so that a mistake has its place. Raises ``Problem``, ``EngineError``.
     """
     own = served(request)

@@ -1,10 +1,10 @@
-"""What is known again of a file: its number on the disk, and hashes of what was read of it.
+"""The marks by which a file is known again: its number on the disk, and hashes of the bytes read.
 
 It is the same file if its first bytes and the last 64 to 128 KB before the place are as they
 were and, where its number on the disk is another, all that was read is: it may have been copied to
 another machine. So a file that grows costs a look at that much, however long it is; one that was
 replaced is read once more up to the place. A file that is shorter than what was read is another one
-if its number is another, else it was cut short (which reading it tells). What is rewritten in place
+if its number is another, else it was cut short (which reading it tells). A change in place
 long before the place is not noticed.
 
 ``read`` bytes of the unpacked text (of Parquet all of the file) are hashed by blocks: each hash

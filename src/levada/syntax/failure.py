@@ -229,7 +229,7 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
 
 
 def _of_rdf_12(text: str, offset: int) -> str:
-    """What of RDF 1.2 and SPARQL 1.2 stands at an offset; "" if it is something else."""
+    """The part of RDF 1.2 or SPARQL 1.2 at an offset; "" if it is something else."""
     if text.startswith("<<", offset) and text[offset:].find(">>") > 0:
         return "A triple as a term (RDF 1.2, << s p o >>)"
     if _DIRECTED.search(text, 0, offset) or _DIRECTED.search(text, 0, offset + 2):

@@ -220,7 +220,7 @@ def test_elements_are_the_same_in_whatever_pieces_a_file_is_read(tmp_path: Path)
 
 
 class Graph:
-    """What is needed of an RDFLib graph: N-Triples in any order."""
+    """The part of an RDFLib graph that is needed: N-Triples in any order."""
 
     def __init__(self, text: str) -> None:
         lines = ox.serialize(store(text), format=ox.RdfFormat.N_TRIPLES)

@@ -97,7 +97,7 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
 
 
 def beyond_rdf_11_in(text: bytes) -> str:
-    """What RDF 1.1 has not in N-Quads; "" if it has all."""
+    """The fault of the first term of N-Quads that RDF 1.1 does not have; "" if there is none."""
     if any(sign in text for sign in (b"--ltr", b"--rtl", b"<<(")):
         for quad in ox.parse(text, format=ox.RdfFormat.N_QUADS):
             if fault := beyond_rdf_11(quad.object):

@@ -1,7 +1,7 @@
 """Which lines describe one subject: those of its node, and of the blank nodes that belong to it
 (docs/semantics.md#elements-by-subject).
 
-A walk over lines, from the beginning of an element on. What it knows are *parts*: the element, and
+A walk over lines, from the beginning of an element on. It keeps *parts*: the element, and
 behind it lines of blank nodes of which nothing before says whose they are. By the next line
 
 * a line goes on with the last part if its subject is the last line's, or a blank node that a line
@@ -9,7 +9,7 @@ behind it lines of blank nodes of which nothing before says whose they are. By t
   that the inner node was written first. Parts behind the one that is meant become one with it;
 * another blank node begins a part; of more than ``PARTS`` the first is an element of its own;
 * an IRI that refers to a node of a part takes it and those behind it: as more of the element, if it
-  is the element's, else as the beginning of the next one. What lies before is an element each;
+  is the element's, else as the beginning of the next one. Parts before it are an element each;
 * another IRI begins an element, and what was a part is one of its own.
 
 So an element has one IRI at most, and the lines before it do not matter to it: wherever a text is
@@ -29,7 +29,7 @@ from levada.kernels.text.bytes_ import View, W, as_int, byte, routine
 from levada.model.arrays import Longs, Words
 
 LAST, KEY, KEY_END, IRI, IRI_END, USED, SIZE, MERGED, RELEASED, BEGUN, _STATE = range(11)
-"""What a line has changed: parts behind ``MERGED`` (-1: none) became one with it; then the first
+"""The change by a line: parts behind ``MERGED`` (-1: none) became one with it; then the first
 ``RELEASED`` became elements; ``BEGUN``: a part begins with it.
 """
 PARTS = 16

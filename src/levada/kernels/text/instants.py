@@ -5,8 +5,8 @@
     dateTime    ``T`` or a blank between day and time
     date        its beginning; so are a month (gYearMonth) and a year (gYear)
 
-What has no zone is UTC; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7). What is finer
-than a millisecond is cut off, towards the past, from the digits and not by way of a double.
+A time without zone is UTC; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7). Digits
+beyond the millisecond are cut off, towards the past, and not by way of a double.
 ``24:00:00`` is the next day's beginning. A text that is no such thing, or a time outside
 (MIN, MAX) of ``model.time``, gives MIN: "no time".
 

@@ -163,8 +163,8 @@ class StreamRecord(msgspec.Struct):
     def _leads(
         self, own: Sequence[Control], partitions: dict[str, int], wall: int
     ) -> tuple[Lead | None, Lead | None]:
-        """What the watermark follows after an epoch, and which of the former made most late. It
-        follows the partition that is least far.
+        """The element that the watermark follows after an epoch (of the partition that is least
+        far), and which of the former made most late.
         """
         old, costly = self.lead, self.costly
         if old is not None and (late := sum(c.late for c in own)):

@@ -50,7 +50,7 @@ class Columns:
 
 
 def suggest_column(name: str, columns: Iterable[str]) -> str:
-    """What a text could have said in place of ``name``, as it can be written in CQL.
+    """Names that a text could have in place of ``name``, as it can be written in CQL.
 
     >>> suggest_column("spora", ["spora-id", "spore"])
     'CQL cannot write the name spora-id: give it another one, or read the stream by a mapping.'

@@ -2,8 +2,8 @@
 value in any solution, whatever the data are.
 
 A FILTER sees its own group; in an OPTIONAL also what stands before it, in an EXISTS also the outer
-group. BIND sees what stands before it. What SELECT computes is seen by what follows in SELECT and
-by ORDER BY, not within aggregates (18.2.4). Cost: linear in the tree.
+group. BIND sees what stands before it. A variable that SELECT computes is seen
+by what follows in SELECT and by ORDER BY, not within aggregates (18.2.4). Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Walk:
                 self.asked.setdefault(name, (variable, clause, scope, self._hint(name, clause)))
 
     def _hint(self, name: str, clause: str) -> str:
-        """What to write in place of a variable that SELECT computes later."""
+        """The text to write in place of a variable that SELECT computes later."""
         expression = self._aliases.get(name)
         if expression is None:
             return ""

@@ -75,7 +75,7 @@ def ran(root: Path, run: Run | None) -> tuple[Any, list[Manifest]]:
 
 
 def counted(manifest: Manifest) -> dict[str, Any]:
-    """What is counted in a manifest, but seconds, clocks, and bytes that follow from how these are
+    """The counts of a manifest, but seconds, clocks, and bytes that follow from how these are
     written; names of files are those of an attempt.
     """
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))

@@ -4,7 +4,7 @@ The flags are s, m, i, x and q. Patterns run on Polars' engine, an automaton: a 
 its length times the pattern's, whatever the two are. What it cannot say (a back-reference, a
 pattern that is too large for it, ``^`` and ``$`` with the flag m in a text that ends with a
 newline) runs on an engine that tries one way after the other, for ``MOST_SECONDS`` a text at most:
-then that text is an error. What all texts of an operator take there is counted (``Account``).
+then that text is an error. The steps of all texts of an operator are counted (``Account``).
 """
 
 from __future__ import annotations

@@ -230,10 +230,11 @@ class Broker:
             self.process = None
 
     def topic(self, name: str, partitions: int = 1, **config: str) -> str:
-        """Makes a topic; its URL."""
+        """Makes a topic, and waits until the broker tells clients of it; its URL."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
         made = NewTopic(name, partitions, 1, config=settings)
         self.admin.create_topics([made])[name].result(PATIENCE)
+        until(lambda: name in self.admin.list_topics(timeout=PATIENCE).topics)
         return self.url(name)
 
     def set(self, topic: str, name: str, value: str) -> None:

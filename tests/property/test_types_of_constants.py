@@ -88,8 +88,8 @@ def together(texts: list[str], mode: str, later: int = 0) -> list[Reports]:
                 engine.register(text, name=f"q{first + i}") for i, text in enumerate(texts[first:])
             ]
             until(lambda: all(query._lifetime.query is not None for query in queries))
-            (folder / "s" / "1.new").write_text(lines(9)[len(lines(4)) :])
-            (folder / "s" / "1.new").rename(folder / "s" / "1.nt")
+            (folder / "1.nt").write_text(lines(9)[len(lines(4)) :])
+            (folder / "1.nt").rename(folder / "s" / "1.nt")
             until(lambda: sum(r.elements for r in engine._records().values()) == 108)
             engine.stop()
             return [

@@ -39,7 +39,7 @@ class Counts(Protocol):
 
     @property
     def behind(self) -> str:
-        """Which element made most others late."""
+        """The element that made most others late."""
 
     @property
     def reasons(self) -> tuple[str, ...]:

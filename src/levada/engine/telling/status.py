@@ -316,7 +316,7 @@ def counts_of(record: StreamRecord) -> StreamCounts:
 
 
 def behind(record: StreamRecord) -> str:
-    """Which element made most others late, since when, and how many; "" where none was."""
+    """The element that made most others late, since when, and how many; "" where none was."""
     leads = [lead for lead in (record.lead, record.costly) if lead is not None and lead.late]
     if not leads:
         return ""

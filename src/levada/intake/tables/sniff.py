@@ -273,7 +273,7 @@ def _json_type(values: Sequence[object]) -> str:
 
 
 def _types(texts: pl.DataFrame) -> dict[str, str]:
-    """Of each column the type that all of its texts fit. All columns are looked at together: a call
+    """The type of each column that all of its texts fit. All columns are looked at together: a call
     of Polars costs as much as some thousand texts.
     """
     every, whole = pl.all(), pl.all().str.strip_chars().cast(pl.Int64, strict=False)

@@ -1,4 +1,4 @@
-"""Which lines describe one subject: those of its node, and of the blank nodes that belong to it
+"""The lines that describe one subject: those of its node, and of the blank nodes that belong to it
 (docs/semantics.md#elements-by-subject).
 
 A walk over lines, from the beginning of an element on. It keeps *parts*: the element, and

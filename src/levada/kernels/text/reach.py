@@ -1,4 +1,4 @@
-"""Which rows the blank nodes of a document reach: the elements by subject of a whole text
+"""The rows that blank nodes of a document reach: the elements by subject of a whole text
 (docs/semantics.md#elements-by-subject).
 
 A node is a number, or -1 for what is no blank node. ``rows[starts[v]:starts[v + 1]]`` are the rows

@@ -34,7 +34,7 @@ from bench.result import Result, check_count
 from levada.engine.placing.measured import measured_by_group
 from levada.placement import placement as placements
 from levada.placement.placement import FINEST
-from levada.runtime.driver.task_count import SPREAD
+from levada.runtime.driver.costs.way import SPREAD
 
 NAMES = tuple(rowwise.HANDS)
 STEPS = ("rows", "frames", "jumbo", "levada", "placed")

@@ -28,7 +28,8 @@ from bench.mapped.works import EPOCHS, WARM, Work, Written
 from bench.measure import Cpu, Tree
 from bench.result import check_count
 from levada import Engine
-from levada.runtime.driver.task_count import SPREAD, Pace
+from levada.runtime.driver.costs.way import SPREAD
+from levada.runtime.driver.task_count import Pace
 from levada.runtime.local import Executor, Job, LocalExecutor
 from levada.runtime.spark.executor import SparkExecutor
 from levada.runtime.store.manifest import Choice, Manifest

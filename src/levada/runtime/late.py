@@ -137,6 +137,13 @@ def cores_of(executor: Executor) -> int:
     return 0 if homes is None else homes.told.cores
 
 
+def jvm_seconds(executor: Executor) -> float | None:
+    """The CPU time of Spark's JVM so far, s; None: there is none, or it is on other machines."""
+    found = executor.now if isinstance(executor, Late) else executor
+    seconds: Callable[[], float | None] = getattr(found, "jvm_seconds", lambda: None)
+    return seconds()
+
+
 def is_here(executor: Executor) -> bool:
     """Whether light jobs run on the thread that asks for them: their cost is its CPU time, and not
     what others let it wait.

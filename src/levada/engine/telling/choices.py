@@ -24,7 +24,9 @@ PART = ("part", "a ms", "b ns a row", "rows an element", "predicted ms", "measur
 class ChoiceStatus:
     """How an epoch of so many ``elements`` ran: ``way`` is here (in the driver's process), one (as
     one task) or spread; the tasks that read; ms that were ``predicted`` for each way ({}: nothing
-    was known yet), and ms that it ``took``.
+    was known yet), and ms that it ``took``; ms of CPU of its tasks, as ``expected`` and as it was
+    ``worked``; ms of CPU of all processes that were predicted for each way (``cpu``); ``why`` the
+    way was taken.
     """
 
     epoch: int
@@ -35,6 +37,8 @@ class ChoiceStatus:
     took: float
     expected: float = 0.0
     worked: float = 0.0
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""
 
 
 @frozen
@@ -94,13 +98,16 @@ class LessonStatus:
 def sentences(costs: CostsStatus) -> Iterator[str]:
     """What is told of the choices.
 
-    >>> last = ChoiceStatus(7, 5000, "one", 1, {"one": 31.2, "spread": 64.0}, 30.0)
+    >>> last = ChoiceStatus(7, 5000, "one", 1, {"one": 31.2, "spread": 64.0}, 30.0, why="it fits")
     >>> for sentence in sentences(CostsStatus(last, {"one": [5, 151.0, 150.0]}, {})):
     ...     print(sentence)
     Epoch 7, of 5,000 elements, ran as one task: 30.0 ms, predicted 31.2; spread over tasks 64.0.
+    It ran as one task because it fits.
     As one task: 5 epochs, 150 ms, predicted 151 (+0.7%).
     """
     yield _last(costs.last)
+    if costs.last.why and costs.last.way != "here":
+        yield f"It ran {WORDS[costs.last.way]} because {costs.last.why}."
     for way, (epochs, predicted, took) in sorted(costs.sums.items()):
         off = f" ({predicted / took - 1:+.1%})" if took else ""
         words = WORDS[way][0].upper() + WORDS[way][1:]

@@ -37,6 +37,7 @@ from levada.runtime.driver.costs.admission import Admission
 from levada.runtime.driver.costs.degree import Degrees
 from levada.runtime.driver.costs.flows import tell_counts
 from levada.runtime.driver.costs.room import TooLarge, smaller
+from levada.runtime.driver.costs.way import ONE, SPREAD, Pressure
 from levada.runtime.driver.limit import Limit
 from levada.runtime.driver.loading.load_static import StaticLoads
 from levada.runtime.driver.publishing.beside import Rest
@@ -54,10 +55,10 @@ from levada.runtime.driver.records import (
 )
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
-from levada.runtime.driver.task_count import ONE, bundles
+from levada.runtime.driver.task_count import bundles
 from levada.runtime.driver.unread_files import ended_twice, letters_of, without_deadly
 from levada.runtime.graph.placed import Placed
-from levada.runtime.late import is_here, runs_here
+from levada.runtime.late import homes_of, is_here, jvm_seconds, runs_here
 from levada.runtime.local import Executor, Job
 from levada.runtime.places import Tally
 from levada.runtime.store import state_files
@@ -69,6 +70,8 @@ from levada.runtime.task.failures import as_failure, raise_failure
 from levada.runtime.task.probe import rehearse
 
 Publish = Callable[[Manifest], Rest | None]
+MOVE = 5e-6 / 32
+"""ms for each byte of state that another executor has to read, over as many epochs as it stays."""
 
 
 class Epochs:
@@ -100,6 +103,7 @@ class Epochs:
         self.admission, self.limits = admission, limits
         self.wall, self.due, self.slices = wall, due, slices
         self.elapsed, self._decided = elapsed, (0, 0)  # the epoch decided last, and when
+        self._began_before = 0  # when the one before it was
         self.placed, self.tally, self.bound = placed, Tally(), bound
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
@@ -165,7 +169,7 @@ class Epochs:
         unread = derived_streams.unread(plan)
         if not (due or moves(states, self._shared(plan), unread)):
             return None
-        self._decided = last.epoch + 1, began
+        self._began_before, self._decided = self._decided[1], (last.epoch + 1, began)
         return Intention(
             last.epoch + 1,
             plan.version,
@@ -338,10 +342,24 @@ class Epochs:
         self.statics.sweep(files, self.checkpoint.reign.check)
         self.checkpoint.forget_setups(*setups, self.setup())
 
+    def _pressure(self, intention: Intention) -> Pressure:
+        """What presses on an epoch: the time in which its elements came, and the delay."""
+        decided = intention.epoch == self._decided[0] and not self._hurries(intention)
+        interval = float(self._decided[1] - self._began_before) if decided else 0.0
+        budget = max(self.admission.budget, 1.0) if self.admission.delay else 0.0
+        homes = homes_of(self.executor)
+        if homes is None or homes.told.executors < 2 or self.pace.choice.way != SPREAD:
+            return Pressure(interval, budget)
+        share = 1 - 1 / homes.told.executors
+        return Pressure(interval, budget, lambda: share * self.checkpoint.names.bytes * MOVE)
+
     def _outcomes(self, job: Job) -> list[bytes]:
         clock = time.thread_time if job.light and is_here(self.executor) else time.monotonic
-        here, began, outcomes = runs_here(self.executor, job), clock(), self.executor.run(job)
-        self.pace.took(clock() - began, here=here)
+        here, jvm, began = runs_here(self.executor, job), jvm_seconds(self.executor), clock()
+        outcomes = self.executor.run(job)
+        after = None if jvm is None or here else jvm_seconds(self.executor)
+        used = None if jvm is None or after is None else after - jvm
+        self.pace.took(clock() - began, here=here, jvm=used)
         if (work := note_here()) is not None:
             work.begin(READING)  # no operator is at work any more
         return outcomes
@@ -394,7 +412,8 @@ class Epochs:
     def _job(self, intention: Intention, context: Context) -> Job:
         stages, references = self.planned(intention.plan).stages, intention.references
         self.degrees.look()
-        choice = self.pace.decide(references, stages, context.partitions)
+        pressure = self._pressure(intention)
+        choice = self.pace.decide(references, stages, context.partitions, pressure)
         fused = choice.way == ONE
         light = fused and self.pace.is_light
         readers = choice.readers if self.placed is None else context.partitions

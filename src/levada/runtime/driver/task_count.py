@@ -1,13 +1,12 @@
 """One task or many: what an epoch's job is spread over (docs/decisions/0007-one-task-or-many.md).
 
-A job in one task costs Spark about 20 CPU-ms, one with a shuffle between two tasks a side about 45,
-and as much time; and tasks that share a memory bus get in each other's way. So what an epoch would
-take is predicted for each way, by the model ``epochs``: from what the operators have cost
-(``costs.work``), the time on the way that nothing shortens
+The time of an epoch is predicted for each way, by the model ``epochs``: from what the operators
+have cost (``costs.work``), the time on the way that nothing shortens
 (``placement.replicas.epoch_time``), and a line over it that follows what is measured
-(``costs.trend``). The faster way is taken. As long as nothing is known of the plan, an epoch of few
-elements is one task and one of many is spread. A way that was not tried for long, and would not be
-much slower, is tried again. All ways give the same outcomes.
+(``costs.trend``). So is its CPU time: that of the tasks, and that of Spark's JVM, which is measured
+where it runs on this machine. ``costs.way`` chooses by both. As long as nothing is known of the
+plan, an epoch is one task unless it is very large. A way that was not tried for long, and would be
+chosen if it were a little better, is tried again. All ways give the same outcomes.
 
 The same is predicted for other numbers of partitions and of tasks that read (``over``, ``intake``):
 what ``costs.by_model`` goes by.
@@ -18,7 +17,7 @@ its process (documents, Parquet): where the driver may run it itself, it does (`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -28,6 +27,7 @@ from levada.runtime.context import Done
 from levada.runtime.driver.costs.admission import Affine
 from levada.runtime.driver.costs.numbers import Fading, numbers
 from levada.runtime.driver.costs.trend import Trend
+from levada.runtime.driver.costs.way import ONE, SPREAD, Cost, Pressure, choose
 from levada.runtime.driver.costs.work import Work, measured, told
 from levada.runtime.graph.placed import Placed
 from levada.runtime.graph.task_graph import reader
@@ -38,8 +38,7 @@ from levada.streams.formats import LINES
 
 # bytes of references per intake task at most, read one after the other
 BUNDLE = register(f"{__name__}.BUNDLE", 64 << 20)
-SMALL = register(f"{__name__}.SMALL", 100_000)  # elements: one task, as long as nothing is known
-SMALL_BYTES = register(f"{__name__}.SMALL_BYTES", 16 << 20)
+SMALL = 100_000  # elements: by these and by none the lines of the ways are drawn
 MOST_BYTES = 512 << 20  # what one task is ever given
 # of the stage function (partitions times stages); with more, jobs are always spread
 CALLS = register(f"{__name__}.CALLS", 16)
@@ -47,16 +46,20 @@ MOST = 10**9  # elements, where nothing bounds them
 # elements, of these formats; the work of more outweighs a task's cost
 LIGHT = register(f"{__name__}.LIGHT", 1_000)
 LIGHT_FORMATS = frozenset((*LINES, "csv", "ndjson"))
-HERE, ONE, SPREAD = "here", "one", "spread"
+HERE = "here"
 TASK = 5.0  # ms that another task that reads has to be worth
 LAUNCH = 1.0  # ms of the driver for another task of a stage
-NEAR = 1.3  # how much slower a way may be predicted to be, and yet be tried
-TRY = 32  # epochs between trials, times how much slower
+NEAR = 1.1  # how much worse a way may be predicted to be, and yet be tried
+TRY = 32  # epochs between trials, times how much worse
+NEAR_UNKNOWN, SOON = 1.5, 8  # the same of a way whose guess has not been corrected yet
+JOB, SHUFFLE = 20.0, 60.0  # CPU-ms of Spark's JVM for a job and for each shuffle, as a guess
 MOST_OFF = 2.0  # times what was predicted: what an epoch counts at most
 FIRST_OFF = 5.0  # .. of the first ones of a way, which are forgotten soonest
 SURE = 2  # epochs
 FOLLOWS = 0.2  # how soon it is believed what work costs on a way
 MOST_PARTS = 64  # of a plan's work that are told
+TOO_MUCH = "it is more than one task is given"
+BACKLOG = Pressure()
 
 
 class Pace:
@@ -74,52 +77,90 @@ class Pace:
         self._waits = Fading()
         self.work = Work()
         self._trends = {HERE: Trend(3.0, 1.0), ONE: Trend(20.0, 1.0)}
+        self._jvm = {ONE: Trend(JOB, 0.0)}  # CPU time of Spark's JVM, by the work of tasks
         self._dear = {HERE: 1.0, ONE: 1.0, SPREAD: 1.0}  # CPU time of work, by what was predicted
-        self._since = {ONE: TRY, SPREAD: TRY}  # epochs since it was measured
+        self._since = {ONE: 0, SPREAD: 0}  # epochs since it was measured
+        self._jvm_took: float | None = None  # ms, in the last epoch
         self.choice = Choice()
         self.sums: dict[str, list[float]] = {}
 
-    def decide(self, references: Sequence[AnyReference], stages: int, partitions: int) -> Choice:
+    def decide(
+        self,
+        references: Sequence[AnyReference],
+        stages: int,
+        partitions: int,
+        pressure: Pressure = BACKLOG,
+    ) -> Choice:
         """How an epoch of these references runs, over so many stages and partitions."""
         elements, size = (
             sum(getattr(r, name) for r in references) for name in ("elements", "size")
         )
         if stages != self._stages:
-            self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.25)
+            self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.5)
+            self._jvm[SPREAD] = Trend(JOB + SHUFFLE * stages, 0.0)
             self._stages = stages
         self._partitions = partitions
         self._at_once = cores = self.cores or partitions
         self._light = elements <= LIGHT and all(map(_is_light, references))
         self._large, self._references = size > MOST_BYTES, len(references)
         self._load = load = self.work.load(elements)
-        readers = partitions if load is None else _readers(load, len(references), cores)
-        on_way = {} if load is None else _on_way(load, partitions, cores, readers)
+        if load is None:
+            self.choice = self._unknown(elements)
+            return self.choice
+        readers = _readers(load, len(references), cores)
+        on_way = _on_way(load, partitions, cores, readers)
         predicted = {way: self._trends[way].at(x) for way, x in on_way.items()}
-        spread = stages * partitions > CALLS or self._large
-        if not spread and predicted:
-            spread = self._faster(predicted[ONE], predicted[SPREAD]) == SPREAD
-        elif not spread:
-            spread = elements > SMALL or size > SMALL_BYTES
-        way = SPREAD if spread else ONE
-        cpu = 0.0 if load is None else alone(load, partitions) * self._dear[way]
-        self.choice = Choice(0, elements, way, readers, predicted, expected=cpu)
+        work = alone(load, partitions)
+        cpu = {way: work * self._dear[way] + self._jvm[way].at(work) for way in (ONE, SPREAD)}
+        way, why = self._way(predicted, cpu, pressure)
+        expected = work * self._dear[way]
+        self.choice = Choice(0, elements, way, readers, predicted, 0.0, expected, 0.0, cpu, why)
         return self.choice
 
-    def _faster(self, one: float, spread: float) -> str:
-        """The way that is predicted to be faster; or the other, if it is due to be tried."""
-        best, other = (ONE, SPREAD) if one <= spread else (SPREAD, ONE)
-        slower = max(one, spread) / max(min(one, spread), 1e-9)
-        due = slower < NEAR and self._since[other] >= TRY * slower
-        return other if due else best
+    def _unknown(self, elements: int) -> Choice:
+        """How an epoch runs as long as nothing is known of what it costs."""
+        if self._must_spread(self._partitions):
+            return Choice(0, elements, SPREAD, self._partitions, why=TOO_MUCH)
+        return Choice(0, elements, ONE, self._partitions, why="it is not known what it costs")
+
+    def _must_spread(self, partitions: int) -> bool:
+        return self._large or self._stages * partitions > CALLS
+
+    def _way(
+        self, took: Mapping[str, float], cpu: Mapping[str, float], pressure: Pressure
+    ) -> tuple[str, str]:
+        """The way and why it is taken; now and then the other, if it would be hardly worse."""
+        if self._must_spread(self._partitions):
+            return SPREAD, TOO_MUCH
+        one, spread = (Cost(took[w], self._trends[w].line()[0], cpu[w]) for w in (ONE, SPREAD))
+        best = choose(one, spread, pressure)
+        other = SPREAD if best.way == ONE else ONE
+        if self._is_due(other, best.worse):
+            return other, "it is tried, since it may be as good"
+        return best.way, best.why
+
+    def _is_due(self, way: str, worse: float) -> bool:
+        """Whether a way that is predicted to be so many times worse is to be tried. The first trial
+        of a way loads kernels into further processes, so it says little: there is a second.
+        """
+        epochs, measured = self._since[way], self._trends[way].measured
+        if measured == 1:
+            return epochs >= TRY
+        if measured == 0:
+            return worse < NEAR_UNKNOWN and epochs >= SOON
+        return worse < NEAR and epochs >= TRY * worse
 
     @property
     def is_light(self) -> bool:
         """Whether the epoch that was decided last is light if it is one task."""
         return self._light
 
-    def took(self, seconds: float, *, here: bool) -> None:
-        """How long the epoch took; ``here``: in the driver's process."""
+    def took(self, seconds: float, *, here: bool, jvm: float | None = None) -> None:
+        """How long the epoch took; ``here``: in the driver's process; ``jvm``: seconds of CPU of
+        Spark's JVM (None: it runs elsewhere).
+        """
         way = HERE if here else self.choice.way
+        self._jvm_took = None if here or jvm is None else jvm * 1e3
         self.choice = msgspec.structs.replace(self.choice, way=way, took=seconds * 1e3)
         for known in self._since:
             self._since[known] = 0 if known == way else self._since[known] + 1
@@ -142,6 +183,9 @@ class Pace:
             # one that was held up by something else says little: what lasts shows soon enough
             most = MOST_OFF if trend.measured >= SURE else FIRST_OFF
             trend.learn(x, min(choice.took, most * max(trend.at(x), 1.0)))
+            if self._jvm_took is not None:
+                jvm = self._jvm[choice.way]
+                jvm.learn(alone_, min(self._jvm_took, most * max(jvm.at(alone_), 1.0)))
             epochs, guessed, took = self.sums.get(choice.way, [0, 0.0, 0.0])
             guessed += choice.predicted[choice.way]
             self.sums[choice.way] = [epochs + 1, guessed, took + choice.took]
@@ -204,7 +248,7 @@ class Pace:
         """The ways that an epoch like the last one may go over so many partitions."""
         if self.here:
             return (HERE,)
-        if self._large or self._stages * parts > CALLS:
+        if self._must_spread(parts):
             return (SPREAD,)
         return (HERE,) if self._light and self.light_here else (ONE, SPREAD)
 

@@ -24,6 +24,7 @@ import itertools
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -84,6 +85,7 @@ class SparkExecutor:
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
         self.homes: Homes | None = None if local else Homes()
+        self._clock = cpu_clock(jvm.java.lang.ProcessHandle.current().pid()) if local else None
         self.sight: Sight | None = None  # told before each epoch which executors there are
         # who does not let executors of one host read each other's files has them stand for hosts
         shared = str(self._context.getConf().get(BESIDE, "true")) == "true"
@@ -126,6 +128,13 @@ class SparkExecutor:
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def jvm_seconds(self) -> float | None:
+        """The CPU time of the JVM so far, s; None where executors have others."""
+        try:
+            return None if self._clock is None else time.clock_gettime(self._clock)
+        except OSError:  # this system has no such clocks, or the JVM is gone
+            return None
 
     def missed(self) -> tuple[int, int]:
         """How many jobs since this was asked last have not found a file of another executor of the
@@ -250,6 +259,15 @@ class SparkExecutor:
             # a disk or a network of one host may have failed: the epoch is run again
             raise LostTaskError(f"A task failed with {type(error).__name__}: {error}") from error
         raise error
+
+
+def cpu_clock(pid: int) -> int:
+    """The clock of a process's CPU time, as Linux numbers it (``clock_getcpuclockid``).
+
+    >>> time.clock_gettime(cpu_clock(os.getpid())) > 0
+    True
+    """
+    return (~pid << 3) | 2
 
 
 def spark_error(error: Exception) -> EngineError:

@@ -242,7 +242,8 @@ class Choice(msgspec.Struct):
     """How an epoch ran and what was expected: of so many ``elements``, ``way`` is here (in the
     driver's process), one (as one task) or spread, with so many tasks that read; ms that were
     ``predicted`` for each way ({}: nothing was known yet), and ms that it ``took``; the ms of CPU
-    of its tasks, as ``expected`` (0: nothing was known) and as it was ``worked``.
+    of its tasks, as ``expected`` (0: nothing was known) and as it was ``worked``; the ms of CPU of
+    all processes that were predicted for each way (``cpu``), and ``why`` the way was taken.
     """
 
     epoch: int = 0
@@ -253,6 +254,8 @@ class Choice(msgspec.Struct):
     took: float = 0.0
     expected: float = 0.0
     worked: float = 0.0
+    cpu: dict[str, float] = {}
+    why: str = ""
 
 
 class Delayed(msgspec.Struct):

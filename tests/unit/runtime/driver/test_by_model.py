@@ -13,7 +13,8 @@ from calls import calls
 from levada.runtime.context import Done
 from levada.runtime.driver.costs import by_model
 from levada.runtime.driver.costs.by_model import ByModel, Seen, followed
-from levada.runtime.driver.task_count import ONE, SPREAD, Pace
+from levada.runtime.driver.costs.way import ONE, SPREAD
+from levada.runtime.driver.task_count import Pace
 from levada.runtime.store.manifest import Resized
 from levada.sources.reference import Reference
 

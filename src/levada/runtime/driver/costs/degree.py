@@ -24,7 +24,8 @@ from levada.runtime.balance.degree import spread
 from levada.runtime.balance.following import Following
 from levada.runtime.context import Done
 from levada.runtime.driver.costs.by_model import ByModel, Seen, followed
-from levada.runtime.driver.task_count import SPREAD, Pace
+from levada.runtime.driver.costs.way import SPREAD
+from levada.runtime.driver.task_count import Pace
 from levada.runtime.late import all_here, cores_of, is_here, is_starting
 from levada.runtime.local import Executor
 from levada.runtime.store.manifest import (

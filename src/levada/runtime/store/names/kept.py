@@ -20,6 +20,7 @@ often and late they run; what is left of them is an orphan (``reign.leavings``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import field
@@ -121,6 +122,15 @@ class Names:
     def of_last_two(self) -> set[str]:
         """All files that the last manifest names, or the one before it."""
         return {*self._many, *self._left, *filter(None, [self._since.inventory])}
+
+    @property
+    def bytes(self) -> int:
+        """The size of these files. Cost: a look at each."""
+        size = 0
+        for name in self.all:
+            with suppress(OSError):
+                size += os.stat(self._root / name).st_size
+        return size
 
     def follow(self, manifest: Manifest, done: Sequence[Done], beside: Set[str]) -> None:
         """Has the manifest of the next epoch say what it names, from what its stage tasks tell;

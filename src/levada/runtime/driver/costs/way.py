@@ -1,0 +1,84 @@
+"""The way of an epoch by its cost: as one task, or spread over tasks.
+
+One task is used while it keeps up with the input and with the delay that is promised. Otherwise the
+epoch is spread if that is clearly faster (``FASTER``), and if it costs less: the time that it takes
+and the CPU time of all processes, the JVM's too, count alike. A shuffle costs Spark's JVM as much
+CPU as hundreds of thousands of rows cost a task, and tasks of one host share its memory bus.
+
+On several executors the state of one task lies where that task runs; to bring together the state
+of tasks that were spread has a price, too (``Pressure.move``). Times are in ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ONE, SPREAD = "one", "spread"
+FASTER = 1.5
+"""How many times as fast spread tasks must be to be worth more CPU."""
+BUSY = 0.8
+"""The share of the time between epochs that the work of one task may fill."""
+
+
+def _free() -> float:
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """What presses on an epoch: its elements came within ``interval`` ms (0: there is more to read
+    than it reads, so no interval is long enough); it may take ``budget`` ms (0: any time).
+    ``move`` gives the ms that one task would wait for state that lies elsewhere.
+    """
+
+    interval: float = 0.0
+    budget: float = 0.0
+    move: Callable[[], float] = _free
+
+
+class Cost(NamedTuple):
+    """Of a way: ms that an epoch takes, of these ms that any epoch does, ms of CPU."""
+
+    took: float
+    fixed: float
+    cpu: float
+
+
+class Verdict(NamedTuple):
+    """The ``way``, why it was chosen, and how many times worse the other is."""
+
+    way: str
+    why: str
+    worse: float
+
+
+def choose(one: Cost, spread: Cost, pressure: Pressure) -> Verdict:
+    """The way of an epoch.
+
+    >>> one, spread = Cost(408.0, 20.0, 467.0), Cost(308.0, 60.0, 573.0)
+    >>> choose(one, spread, Pressure(interval=1000.0)).why
+    'one task keeps up with the input'
+    >>> choose(one, spread, Pressure())[:2]
+    ('one', 'spread over tasks it would be 1.3 times as fast, for 1.2 times the CPU')
+    >>> choose(one, spread, Pressure(interval=1000.0, budget=350.0)).why
+    'one task would take longer than the delay allows'
+    >>> choose(Cost(408.0, 20.0, 467.0), Cost(90.0, 60.0, 573.0), Pressure())[:2]
+    ('spread', 'it is 4.5 times as fast as one task, for 1.2 times the CPU')
+    """
+    ratio, cpu = one.took / max(spread.took, 1e-9), spread.cpu / max(one.cpu, 1e-9)
+    if pressure.budget and spread.took < one.took and one.took > pressure.budget:
+        return Verdict(SPREAD, "one task would take longer than the delay allows", ratio)
+    moved = pressure.move()
+    cost_one, cost_spread = one.took + one.cpu + moved, spread.took + spread.cpu
+    if moved and cost_one > cost_spread:
+        return Verdict(SPREAD, "its state lies on several executors", cost_one / cost_spread)
+    if one.took - one.fixed <= BUSY * pressure.interval:
+        return Verdict(ONE, "one task keeps up with the input", FASTER * max(1 / ratio, 1.0))
+    gain = min(ratio / FASTER, cost_one / max(cost_spread, 1e-9))
+    if gain > 1.0:
+        why = f"it is {ratio:.1f} times as fast as one task, for {cpu:.1f} times the CPU"
+        return Verdict(SPREAD, why, gain)
+    why = f"spread over tasks it would be {ratio:.1f} times as fast, for {cpu:.1f} times the CPU"
+    return Verdict(ONE, why, 1 / max(gain, 1e-9))

@@ -56,7 +56,7 @@ def create(path: Path, kind: Literal["wb", "ab"] = "wb") -> BufferedWriter:
     return BufferedWriter(FileIO(os.open(path, flags, file_mode(path.parent)), kind))
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Makes the names in a folder durable. Raises ``OSError``."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -62,7 +62,7 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def solutions(self) -> int:
         """Those of all queries."""
-        return int(self._longs("n").sum())
+        return int(self._longs("n").sum()) if self.op else 0
 
     def frame(self) -> Frame:
         """The columns ``node``, ``op`` and those of the counts."""
@@ -180,6 +180,8 @@ class Sums:
 
     def add(self, told: Reported) -> None:
         """Of one more epoch."""
+        if not told.op:
+            return
         for node, rows in by_node(told.frame()):
             own = self._reaching(node, int(rows["op"][-1]))
             own[0, rows["op"]] += rows["n"]
@@ -233,4 +235,4 @@ def _packed(values: npt.NDArray[np.integer[Any]]) -> bytes:
 
 
 def _spread(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    return values if len(values) == size else np.broadcast_to(values, size)
+    return values if len(values) == size else values.repeat(size)

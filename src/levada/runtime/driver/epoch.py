@@ -114,7 +114,7 @@ class Epochs:
         self.statics = statics
         self._saved: Setup | None = None
         self._setup, self._swept, self.loads = "", ("", ""), StaticLoads(checkpoint)
-        self._passing = list[str]()
+        self._passing, self._file = list[str](), (-1, "")
         self._sharing: tuple[int, list[list[int]]] = (-1, [])
 
     @property
@@ -372,21 +372,21 @@ class Epochs:
         return Context(
             intention.epoch,
             str(self.checkpoint.root),
-            str(self.checkpoint.plan_path(intention.plan)),
+            self._plan_file(intention.plan),
             self.checkpoint.facts.seed,
             intention.wall,
             tables.load(intention.groups).partitions,
-            str(tables.path(intention.groups)),
+            tables.file(intention.groups),
             intention.streams,
             names.state,
-            str(self.checkpoint.root / intention.setup),
+            f"{self.checkpoint.root}/{intention.setup}",
             self._shared(plan),
             intention.static,
             self._located(intention.replacement),
             intention.until,
             self.limits.all,
             intention.slicing.groups,
-            str(tables.path(last.groups)) if moved else "",
+            tables.file(last.groups) if moved else "",
             self.balancing.measures if self.balancing is not None else 0,
             dict(self.limits.own),
             self.placed is not None,
@@ -394,6 +394,12 @@ class Epochs:
             names.whole,
             names.going,
         )
+
+    def _plan_file(self, version: int) -> str:
+        """Where a version of the plan is; looked up once a version."""
+        if self._file[0] != version:
+            self._file = version, str(self.checkpoint.plan_path(version))
+        return self._file[1]
 
     def _located(self, replacement: Replacement | None) -> Replacement | None:
         """A replacement with the whole path of what was before, for tasks."""

@@ -226,7 +226,7 @@ def _stamp(path: str) -> Stamp:
 
 def _copy(source: Path, folder: Path) -> Path:
     """A durable copy of a file, named by its content, with its endings."""
-    temporary = hidden(folder / "copy")
+    temporary = Path(hidden(str(folder / "copy")))
     digest = xxhash.xxh3_128()
     with source.open("rb") as file, create(temporary) as out:
         while block := file.read(BLOCK):

@@ -227,10 +227,9 @@ class Checkpoint:
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Raises ``OvertakenError``: another engine is at work."""
         before, manifest.indexed = self.last, self.indexed
-        beside = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
         self._sync(self.names.folders(manifest))
         try:
-            self.reign.commit(manifest, lambda: self.names.needed(manifest, *beside))
+            self.reign.commit(manifest, lambda: self._needed(manifest))
         finally:
             if self.last is manifest:  # also if something fails behind the commit
                 self.names.take(manifest)
@@ -240,11 +239,15 @@ class Checkpoint:
             self.has_orphans = False
             self.unlink(orphans(self.root, manifest, self.names.of_last_two))
 
+    def _needed(self, manifest: Manifest) -> set[str]:
+        plan, groups = self.plan_path(manifest.plan), self.tables.path(manifest.groups)
+        return self.names.needed(manifest, plan, groups)
+
     def _sync(self, folders: Iterable[str]) -> None:
         """Makes the names of what tasks have made durable, as their content is."""
         try:
             for folder in folders:
-                sync_folder(self.root / folder)
+                sync_folder(f"{self.root}/{folder}")
         except OSError as error:
             raise self.reign.overtaken() or unwritable(self.root, error) from error
 
@@ -259,7 +262,7 @@ class Checkpoint:
     def forget_before(self, manifest: Manifest) -> None:
         """Deletes the manifest before the last two, unless a reader needs it (``names.kept``)."""
         if not self._is_kept(manifest.epoch - 2):
-            delete(self.root / "manifests" / str(manifest.epoch - 2))
+            delete(f"{self.root}/manifests/{manifest.epoch - 2}")
 
     def _is_kept(self, epoch: int) -> bool:
         return self.kept_from is not None and epoch >= self.kept_from
@@ -267,7 +270,7 @@ class Checkpoint:
     def unlink(self, files: Iterable[str | Path]) -> None:
         """Deletes files of the checkpoint."""
         for name in files:
-            delete(self.root / name)
+            delete(f"{self.root}/{name}" if isinstance(name, str) else name)
 
     def forget_plans(self, before: int) -> None:
         """Deletes the versions before this one, which nothing to be run or published names, and on

@@ -11,29 +11,31 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from levada.errors import CheckpointError
-from levada.model.files import create, sync_folder
+from levada.model.files import file_mode, sync_folder
 
 HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")
 """The names of what is being written."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def hidden(path: Path) -> Path:
+def hidden(path: str) -> str:
     """A name of its own for what will be at a path; sorts before it."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    folder, slash, name = path.rpartition(os.sep)
+    return f"{folder}{slash}.{name}.{secrets.token_hex(8)}"
 
 
-def write_once(path: Path, data: bytes) -> bool:
+def write_once(path: Path | str, data: bytes) -> bool:
     """Creates a file with this content, durably, only if it is absent; else False."""
     try:
-        _place(path, data, _link)
+        _place(str(path), data, _link)
     except FileExistsError:
         return False
     except OSError as error:
-        raise unwritable(path.parent.parent, error) from error
+        raise unwritable(Path(path).parent.parent, error) from error
     return True
 
 
@@ -41,7 +43,7 @@ def replace_file(path: Path, data: bytes) -> None:
     """Gives a file this content, durably; readers see the old one or the new one whole."""
     try:
         make_folder(path.parent)
-        _place(path, data, os.replace)
+        _place(str(path), data, os.replace)
     except OSError as error:
         raise unwritable(path.parent.parent, error) from error
 
@@ -66,43 +68,55 @@ def make_alike(path: Path) -> None:
         path.chmod(mode)  # the umask has taken some of it
 
 
-def delete(path: Path) -> None:
+def delete(path: Path | str) -> None:
     """Deletes a file of a folder of the checkpoint, if it is there. Raises ``CheckpointError``."""
     try:
-        path.unlink(missing_ok=True)
+        os.unlink(path)
+    except FileNotFoundError:
+        return
     except OSError as error:
-        raise unwritable(path.parent.parent, error) from error
+        raise unwritable(Path(path).parent.parent, error) from error
 
 
-def _place(path: Path, data: bytes, place: Callable[[Path, Path], None]) -> None:
+def _place(path: str, data: bytes, place: Callable[[str, str], None]) -> None:
     """Writes a hidden file and places it. One that is gone by then was taken for what an engine of
     before has left, by one that has just begun: it is written again.
     """
+    folder = path.rpartition(os.sep)[0] or os.curdir
     for last in (False, False, True):
         temporary = hidden(path)
         try:
-            _write(temporary, data)
+            _write(temporary, data, file_mode(folder))
             place(temporary, path)
             break
         except FileNotFoundError:
-            if last or not path.parent.is_dir():
+            if last or not os.path.isdir(folder):
                 raise
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            _unlink(temporary)
             raise
-    sync_folder(path.parent)
+    sync_folder(folder)
 
 
-def _link(temporary: Path, path: Path) -> None:
+def _link(temporary: str, path: str) -> None:
     os.link(temporary, path)
-    temporary.unlink(missing_ok=True)
+    _unlink(temporary)
 
 
-def _write(path: Path, data: bytes) -> None:
-    with create(path) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _write(path: str, data: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        view = memoryview(data)
+        while view := view[os.write(descriptor, view) :]:
+            pass  # a signal or a full disk may cut a write short
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def unwritable(root: str | Path, error: OSError) -> CheckpointError:

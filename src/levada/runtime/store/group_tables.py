@@ -42,11 +42,15 @@ class GroupTables:
 
     def path(self, version: int) -> Path:
         """The file of a table."""
-        return self._root / name_of(self._id, version)
+        return Path(self.file(version))
+
+    def file(self, version: int) -> str:
+        """The same as a text."""
+        return f"{self._root}/{name_of(self._id, version)}"
 
     def load(self, version: int) -> GroupTable:
         """A table. Raises ``CheckpointError``."""
-        return load_groups(str(self.path(version)))
+        return load_groups(self.file(version))
 
     def deal(self, partitions: int) -> None:
         """Has the next epochs go over so many partitions, round robin unless they do already."""

@@ -7,16 +7,21 @@ A driver knows the last number of the sequence, and its next commit is the numbe
 takes over takes that number first: so the driver before it can commit nothing more, wherever it
 stands, and the last manifest is the one that the taker has found. No lock and no clock is asked.
 
-Numbers of long ago are deleted, and a driver that slept meanwhile may create one anew. So who has
-created a number looks whether there is a higher one: then it was overtaken, and what it has created
-means nothing, or is what the other one goes on from. The newest number, the last manifest and the
-last takeover are never deleted; nobody looks at others.
+Numbers of long ago are deleted, and a driver that slept meanwhile may create one anew. So a driver
+that has created a number looks whether it was overtaken: then its number means nothing, or is the
+one from which the other driver goes on. The newest number, the last manifest and the last takeover
+are never deleted; nobody looks at others.
+
+Each driver keeps its own takeover open. The next driver deletes that file before any later number,
+so a driver whose takeover still has its name has not been overtaken by one that has deleted a
+number. Cost: one call of ``fstat``, where a list of the folder took one for each number.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import weakref
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,13 +87,15 @@ class Reign:
     ) -> None:
         self._mirror, self._by, self._behind = mirror, "", behind
         self._root = root.absolute()
-        self._folder = self._root / FOLDER
-        make_folder(self._folder)
+        make_folder(self._root / FOLDER)
+        self._folder, self._shown = f"{self._root}/{FOLDER}", f"{self._root}/manifests"
         self.number = self._at = self._began = self._of_last = 0
         self._there = list[int]()
         self.last: Manifest | None = None
         while not self._take_over(driver):
             pass
+        self._own = os.open(f"{self._folder}/{self._began}", os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._own)
         epoch = 0 if self.last is None else self.last.epoch
         try:
             check_newest(self._root, epoch)
@@ -112,6 +119,9 @@ class Reign:
         mine = Takeover(reign + 1, epoch, of, driver.host, driver.pid, driver.wall, drawn)
         if not self._create(at + 1, seal(msgspec.json.encode(mine))):
             return False
+        self._there = sorted(_numbers(self._root))
+        if self._there[-1:] != [at + 1]:
+            return False
         self.number, self._at, self._began, self._of_last = reign + 1, at + 1, at + 1, of
         self.last = entry if isinstance(entry, Manifest) else self._read_last()
         return True
@@ -132,26 +142,32 @@ class Reign:
         ``OvertakenError``: nothing of it counts.
         """
         manifest.reign = self.number
-        if not self._create(self._at + 1, encode_manifest(manifest), needed):
+        created = self._create(self._at + 1, encode_manifest(manifest), needed)
+        if not created or (self._is_deleted() and newest_number(self._root) != self._at + 1):
             self._by = "" if self._mirror is None else self._mirror.newer()
             raise self.overtaken() or CheckpointError(
                 f"Epoch {manifest.epoch} of the checkpoint {self._root} cannot be committed: its "
                 f"number {self._at + 1} is taken."
             )
         self._at = self._of_last = self._at + 1
+        self._there.append(self._at)
         self.last = manifest
         self.show()
         self._forget()
 
     def _create(self, number: int, data: bytes, needed: Needed = frozenset) -> bool:
-        """Creates a number; False if it is not the next one."""
+        """Creates a number; False if it is there already."""
         if self._mirror is not None and not self._mirror.create(number, data, needed()):
             return False
-        path = self._folder / str(number)
-        if not write_once(path, data) and not _holds(path, data):
-            return False
-        self._there = _numbers(self._root)
-        return max(self._there, default=0) == number
+        path = f"{self._folder}/{number}"
+        return write_once(path, data) or _holds(path, data)
+
+    def _is_deleted(self) -> bool:
+        """Whether another driver has deleted the takeover of this one."""
+        try:
+            return os.fstat(self._own).st_nlink == 0
+        except OSError:  # a file system of another host says so in this way
+            return True
 
     def show(self) -> None:
         """Has the last manifest stand under its epoch for readers. It need not be durable: the
@@ -159,9 +175,8 @@ class Reign:
         """
         if self.last is None:
             return
-        path = self._root / "manifests" / str(self.last.epoch)
         try:
-            os.link(self._folder / str(self._of_last), path)
+            os.link(f"{self._folder}/{self._of_last}", f"{self._shown}/{self.last.epoch}")
         except FileExistsError:
             pass
         except OSError as error:
@@ -187,16 +202,17 @@ class Reign:
         )
 
     def check(self) -> None:
-        """Raises ``OvertakenError`` if another driver has taken over."""
-        if (error := self.overtaken()) is not None:
+        """Raises ``OvertakenError`` if another driver has taken over and begun to delete."""
+        if (self._by or self._is_deleted()) and (error := self.overtaken()) is not None:
             raise error
 
     def _forget(self) -> None:
         """Deletes the numbers that nobody looks at any more."""
-        kept = {self._at, self._began, self._of_last}
-        for number in self._there:  # as it was when the last one was created
+        kept = sorted({self._began, self._of_last, self._at} - {0})
+        for number in self._there:  # ascending: the takeover of the driver before goes first
             if number < self._at and number not in kept:
-                delete(self._folder / str(number))
+                delete(f"{self._folder}/{number}")
+        self._there = kept
 
 
 def newest(root: Path) -> tuple[int, Manifest | Takeover] | None:
@@ -254,12 +270,12 @@ def _numbers(root: Path) -> list[int]:
         return []
 
 
-def _holds(path: Path, data: bytes) -> bool:
+def _holds(path: str, data: bytes) -> bool:
     """Whether the file is ours: a server may say that it is there already, of what it has just
     created for us.
     """
     try:
-        return path.read_bytes() == data
+        return Path(path).read_bytes() == data
     except OSError:
         return False
 

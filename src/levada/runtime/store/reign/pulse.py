@@ -141,7 +141,7 @@ def waiting(root: Path) -> dict[Path, Waiting]:
 
 def put(path: Path, data: bytes) -> None:
     """Gives a file this content at once; a power cut may take it. Raises ``OSError``."""
-    temporary = hidden(path)
+    temporary = Path(hidden(str(path)))
     try:
         with create(temporary) as file:
             file.write(data)

@@ -1,0 +1,81 @@
+"""A driver learns from its own takeover that it was overtaken, without a list of the commits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from levada.errors import OvertakenError
+from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.reign.commits import FOLDER, Driver, Reign
+
+
+def begin(root: Path, pid: int) -> Reign:
+    (root / "manifests").mkdir(parents=True, exist_ok=True)
+    return Reign(root, Driver("host", pid, 1_000))
+
+
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders that are listed from now on."""
+    found: list[str] = []
+    original = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        found.append(str(path))
+        return original(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    return found
+
+
+def test_a_number_that_was_forgotten_and_is_created_anew_is_no_commit(tmp_path: Path) -> None:
+    first = begin(tmp_path, 1)
+    first.commit(Manifest(1, 1))
+    begin(tmp_path, 2)
+    third = begin(tmp_path, 3)
+    third.commit(Manifest(2, 1))
+    assert not (tmp_path / FOLDER / "3").exists(), "the number behind the first driver's last"
+    with pytest.raises(OvertakenError):
+        first.commit(Manifest(2, 1))
+
+
+def test_a_driver_that_has_been_overtaken_sees_it_before_it_deletes(tmp_path: Path) -> None:
+    first = begin(tmp_path, 1)
+    first.commit(Manifest(1, 1))
+    first.check()
+    second = begin(tmp_path, 2)
+    with pytest.raises(OvertakenError):
+        first.check()
+    second.check()
+
+
+def test_the_takeover_of_the_driver_before_is_deleted_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = begin(tmp_path, 1)
+    for epoch in range(1, 12):
+        first.commit(Manifest(epoch, 1))
+    gone: list[str] = []
+    original = os.unlink
+
+    def unlink(path: str) -> None:
+        gone.append(os.path.basename(path))
+        original(path)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    begin(tmp_path, 2)
+    numbers = [int(name) for name in gone if name.isdigit()]
+    assert numbers == sorted(numbers) and numbers[0] == 1
+
+
+def test_an_epoch_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only = begin(tmp_path, 1)
+    only.commit(Manifest(1, 1))
+    found = listed(monkeypatch)
+    for epoch in range(2, 6):
+        only.check()
+        only.commit(Manifest(epoch, 1))
+    assert not found
+    assert sorted(os.listdir(tmp_path / FOLDER)) == ["1", "6"]

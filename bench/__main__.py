@@ -32,6 +32,7 @@ class Name(StrEnum):
     PLANNING = "planning"
     START = "start"
     LATENCY = "latency"
+    KAFKA_LATENCY = "kafka_latency"
     KATTS = "katts"
     RLAS = "rlas"
     SHARING = "sharing"

@@ -124,9 +124,10 @@ class QuerySource:
 class Options:
     """What holds for the whole application.
 
-    ``epoch``: the least time between the starts of two epochs in ms (None: a second, with a delay a
-    quarter of it; 0: at once). ``epoch_rows``: the most elements in one. ``delay``: within which
-    results are to come, ms. ``max_rows``: of an operator in one; ``limits``: of one query.
+    ``epoch``: the least time between the starts of two epochs in ms (None: by the cost of epochs,
+    a second with files as output, a quarter of a delay; 0: at once).
+    ``epoch_rows``: the most elements in one. ``delay``: within which results are to come, ms.
+    ``max_rows``: of an operator in one; ``limits``: of one query.
     ``max_future``: how far ahead of the clock event times may be, ms, of streams that do not say.
     ``memory``: of a task. ``partitions``: a number, .. ``slice``: in which sending is counted.
     ``sharing``: off, .. ``join``: binary, .. ``regions``: names, or a machine file;

@@ -38,8 +38,8 @@ from levada.sinks.files import FileSink, Roll, claimed
 from levada.sinks.letters import Letter
 
 POLL = 0.2
-EPOCH = 1000
-"""ms between the starts of two epochs, unless something else is said."""
+EPOCH_WITH_FILES = 1000
+"""ms between the starts of two epochs by default, where each epoch writes files of its own."""
 LETTERS = "levada-dead-letters.ndjson"
 
 
@@ -127,12 +127,20 @@ def _waits(app: App, root: Path) -> bool:
     return bool(app.streams) or again or bool(read_ledger(root).streams)
 
 
+def _epoch(app: App) -> int | None:
+    """The least time between the starts of two epochs; None: by their cost."""
+    options = app.options
+    if options.epoch is not None or options.delay or options.out == STDOUT:
+        return options.epoch
+    return EPOCH_WITH_FILES
+
+
 def _engine(app: App, sink: Sink | None, master: str, spark: Any, keep: str, *, end: End) -> Engine:
     """An engine with the application's options, which has been told nothing yet."""
     return Engine(
         spark=spark,
         checkpoint=app.options.checkpoint,
-        epoch=EPOCH if app.options.epoch is None and not app.options.delay else app.options.epoch,
+        epoch=_epoch(app),
         epoch_rows=app.options.epoch_rows,
         delay=app.options.delay,
         max_rows=app.options.max_rows,

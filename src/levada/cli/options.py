@@ -260,8 +260,8 @@ Epoch = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="Least time between the starts of two epochs, 0: at once (default 1s, with --delay a "
-        "quarter of it).",
+        help="Least time between the starts of two epochs, 0: at once (default: by their cost; 1s "
+        "with --out DIR, a quarter of --delay).",
         rich_help_panel=RUNNING,
     ),
 ]

@@ -275,7 +275,9 @@ class Driver:
             return None
         now = time.monotonic() * 1000
         hurries = self._tempo.once or self._full or self.last.behind or self._is_plan_awaited
-        if not hurries and now - self._last_start < self._tempo.interval:
+        due = self._last_start + self.epochs.pace.interval.ms
+        if not hurries and now < due:
+            self.loop.wait_until(due / 1000)
             return None
         intention = self._intend()
         if intention is None:
@@ -576,9 +578,10 @@ class Driver:
     def _run_noted(self, intention: Intention, before: Manifest) -> bool | Rest:
         """``_run``, while the operators at work are noted."""
         self._awaits = STATIC if intention.static and self._statics.files else ""
-        rest, suspended = None, False
+        rest, suspended, began = None, False, time.process_time()
         try:
             rest = self.epochs.run(intention)
+            self.epochs.pace.spent(time.process_time() - began)
             self._check_totals()
             self._collected.after(len(self._registry.queries))
         except AwayError as error:  # decided anew when it answers

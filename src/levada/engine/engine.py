@@ -83,7 +83,8 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
     this process without Spark, as the master ``none`` says too. One of our own starts beside the
     first epochs, which are run in this process until it is there; what hinders it ends the engine.
     ``checkpoint``: a folder that survives, or ``s3://BUCKET/PREFIX``; None for a temporary one.
-    ``epoch``: the least time between the starts of two epochs (ms, or "1s"; else at once).
+    ``epoch``: the least time between the starts of two epochs (ms, or "1s"); None: as short as
+    keeps the fixed cost of epochs below half a core; 0: at once.
     ``epoch_rows``: the most elements in one. ``delay``: within which results are to come ("250ms"):
     epochs have no more elements than lets them, and begin a quarter of it apart.
     ``sink``: where results are published beside the Python readers.
@@ -151,7 +152,7 @@ class Engine(NamesStreams, Told, Awaited, Delivers, RegistersMany):
         (self._address, self.root), self._mode = located(checkpoint), parse_mode(checkpoint_mode)
         self._memory, self._wish = Memory.of(memory), wish_of(place, master)
         self._slices = check_slices(slices, learned=isinstance(self._wish, Learning))
-        self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval)
+        self._balancing = balancing_of(balance, self._wish, partitions, master, self._interval or 0)
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._kept = Keep.of(keep) if keep else None  # for others
         self._limits = limits_of(limits, max_rows, self._kept, planning.sharing)

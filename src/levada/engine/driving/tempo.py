@@ -13,6 +13,7 @@ from levada.model.limits import Memory, QueryLimits
 from levada.runtime.balance.balancing import Balancing
 from levada.runtime.driver.costs.admission import ASKED, Admission
 from levada.runtime.driver.costs.degree import GIVEN, Degrees, chosen_of
+from levada.runtime.driver.costs.interval import Interval
 from levada.runtime.driver.costs.room import Room
 from levada.runtime.graph.placed import Placed
 from levada.runtime.local import Executor
@@ -24,7 +25,8 @@ SHARE = 4
 
 @frozen
 class Tempo:
-    """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
+    """How epochs follow each other. ``interval``: the least time between the starts of two, ms
+    (None: by their cost, ``costs.interval``);
     ``epoch_rows``: the most elements in one; ``delay``: within which results are to come, ms (0:
     whenever). ``once``: what is there is read and the streams end,
     unless they are to be kept open. ``limits``: of one query.
@@ -36,7 +38,7 @@ class Tempo:
     ``accept_changes``: options of streams may change the meaning of what windows hold.
     """
 
-    interval: int
+    interval: int | None
     epoch_rows: int
     once: bool = False
     keep_open: bool = False
@@ -54,26 +56,28 @@ class Tempo:
 
     def admission(self) -> Admission:
         """What decides how many elements an epoch has."""
-        return Admission(self.epoch_rows, self.delay, self.interval, Room(self.memory))
+        return Admission(self.epoch_rows, self.delay, self.interval or 0, Room(self.memory))
 
     def degrees(self, executor: Executor, last: Manifest | None) -> Degrees:
         """What decides how many partitions there are, after the last epoch of the run before."""
         known, own = chosen_of(last), self.balancing
-        return Degrees(self.degree, self.cores, executor, elapsed, balancing=own, known=known)
+        degrees = Degrees(self.degree, self.cores, executor, elapsed, balancing=own, known=known)
+        degrees.pace.interval = Interval(self.interval)
+        return degrees
 
 
-def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int, int]:
-    """The least time between the starts of two epochs and the delay, ms: an interval that nobody
-    says is a quarter of the delay, so that few elements do not cost an epoch each. Raises
-    ``UsageError`` if no result could come within the delay.
+def paced(epoch: int | str | None, delay: int | str | None) -> tuple[int | None, int]:
+    """The least time between the starts of two epochs (None: by their cost) and the delay, ms.
+    With a delay and no interval, a quarter of the delay, so that few elements do not cost an epoch
+    each. Raises ``UsageError`` if no result could come within the delay.
 
-    >>> paced(None, "250ms"), paced("100ms", 250), paced(None, None)
-    ((62, 250), (100, 250), (0, 0))
+    >>> paced(None, "250ms"), paced("100ms", 250), paced(None, None), paced(0, None)
+    ((62, 250), (100, 250), (None, 0), (0, 0))
     """
-    within = 0 if delay is None else parse_duration(delay)
-    interval = within // SHARE if epoch is None else parse_duration(epoch)
     if delay is None:
-        return interval, 0
+        return None if epoch is None else parse_duration(epoch), 0
+    within = parse_duration(delay)
+    interval = within // SHARE if epoch is None else parse_duration(epoch)
     if within <= ASKED:
         raise UsageError(
             f"The delay is {within} ms, and no result comes that soon: what is new is looked for "

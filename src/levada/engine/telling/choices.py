@@ -60,7 +60,8 @@ class CostsStatus:
     call), b (ns a row), rows for each element, ms as predicted for the last epoch and as measured;
     ms that it would take over other numbers of ``partitions`` than those that it went ``over``, and
     spread, with other numbers of tasks that read (``intake``); the ``delay`` that is kept; who
-    chooses how many partitions there are (``degree``).
+    chooses how many partitions there are (``degree``); the least time between the starts of two
+    epochs (``interval``, ms), and the CPU-ms of one without elements (``fixed``).
     """
 
     last: ChoiceStatus
@@ -71,6 +72,8 @@ class CostsStatus:
     over: int = 1
     intake: Mapping[int, float] = field(default_factory=dict)
     degree: DegreeStatus | None = None
+    interval: float = 0.0
+    fixed: float = 0.0
 
 
 @frozen
@@ -112,6 +115,11 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
         off = f" ({predicted / took - 1:+.1%})" if took else ""
         words = WORDS[way][0].upper() + WORDS[way][1:]
         yield f"{words}: {epochs:,.0f} epochs, {took:,.0f} ms, predicted {predicted:,.0f}{off}."
+    if costs.interval:
+        yield (
+            f"Epochs begin at least {costs.interval:,.0f} ms apart: one takes "
+            f"{costs.fixed:,.1f} ms of CPU time, whatever it reads."
+        )
     if costs.partitions:
         yield _over(costs.partitions, costs.over)
     if costs.degree is not None:
@@ -159,8 +167,9 @@ def named(costs: Costs, plan: Plan) -> CostsStatus:
     delay = None if costs.delay is None else DelayStatus(**msgspec.structs.asdict(costs.delay))
     degree = degree_status(costs.degree)
     return CostsStatus(
-        last, costs.sums, parts, costs.partitions, delay, costs.over, costs.intake, degree
-    )
+        last, costs.sums, parts, costs.partitions, delay, costs.over, costs.intake, degree,
+        costs.interval, costs.fixed,
+    )  # fmt: skip
 
 
 def rows(costs: CostsStatus) -> list[tuple[str, ...]]:

@@ -86,6 +86,7 @@ class Loop:
         self._may_run, self._examine, self._overtaken = may_run, examine, overtaken
         self._lost, self._again = lost, again
         self._ask_every = self._wait = ask_every
+        self._due = 0.0
         self._stopping, self._ended, self._woken = (
             threading.Event(),
             threading.Event(),
@@ -100,6 +101,10 @@ class Loop:
     def start(self) -> None:
         """Starts; an epoch that did not end before runs first."""
         self._thread.start()
+
+    def wait_until(self, instant: float) -> None:
+        """Asks no later than at this instant of ``time.monotonic``."""
+        self._due = instant
 
     def wake(self) -> None:
         """Asks ``next_intention`` at once."""
@@ -280,7 +285,8 @@ class Loop:
         for a silent stream costs no more than before.
         """
         self._beside.look()
-        self._woken.wait(self._wait)
+        left = self._due - time.monotonic()
+        self._woken.wait(min(self._wait, left) if left > 0 else self._wait)
         self._woken.clear()
         self._wait = min(2 * self._wait, self._ask_every)
 

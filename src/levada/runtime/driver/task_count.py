@@ -25,6 +25,7 @@ from levada.model.sizes import register
 from levada.placement.replicas.epoch_time import Load, alone, apart, over
 from levada.runtime.context import Done
 from levada.runtime.driver.costs.admission import Affine
+from levada.runtime.driver.costs.interval import Interval
 from levada.runtime.driver.costs.numbers import Fading, numbers
 from levada.runtime.driver.costs.trend import Trend
 from levada.runtime.driver.costs.way import ONE, SPREAD, Cost, Pressure, choose
@@ -80,6 +81,7 @@ class Pace:
         self._jvm = {ONE: Trend(JOB, 0.0)}  # CPU time of Spark's JVM, by the work of tasks
         self._dear = {HERE: 1.0, ONE: 1.0, SPREAD: 1.0}  # CPU time of work, by what was predicted
         self._since = {ONE: 0, SPREAD: 0}  # epochs since it was measured
+        self.interval = Interval(None)
         self._jvm_took: float | None = None  # ms, in the last epoch
         self.choice = Choice()
         self.sums: dict[str, list[float]] = {}
@@ -165,6 +167,11 @@ class Pace:
         for known in self._since:
             self._since[known] = 0 if known == way else self._since[known] + 1
 
+    def spent(self, seconds: float) -> None:
+        """The CPU time of this process in the epoch, to its publication."""
+        apart = 0.0 if self.choice.way == HERE else self.choice.worked + (self._jvm_took or 0.0)
+        self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
+
     def learn(self, done: Sequence[Done]) -> None:
         """What the tasks of the epoch have told."""
         choice = self.choice
@@ -218,8 +225,9 @@ class Pace:
         dearest = {n: parts[n] for n in sorted(parts, key=lambda n: -parts[n][-1])[:MOST_PARTS]}
         now = self._partitions
         return Costs(
-            last, dict(self.sums), dearest, self.over(), delay, over=now, intake=self.intake()
-        )
+            last, dict(self.sums), dearest, self.over(), delay, over=now, intake=self.intake(),
+            interval=round(self.interval.ms, 1), fixed=round(self.interval.cost, 1),
+        )  # fmt: skip
 
     def over(self) -> dict[int, float]:
         """What an epoch like the last one would take over other numbers of partitions, ms: of these

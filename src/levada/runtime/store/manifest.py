@@ -289,7 +289,9 @@ class Costs(msgspec.Struct):
     dearest parts of the work a (ms a call), b (ns a row), rows for each element, ms as predicted
     for the last epoch and as measured; what an epoch like the last one would take over other
     numbers of ``partitions`` than it went ``over``, ms, and spread with other numbers of tasks that
-    read (``intake``); the ``delay`` that is kept; ``degree``: who chooses how many partitions.
+    read (``intake``); the ``delay`` that is kept; ``degree``: who chooses how many partitions;
+    ``interval``: the least time between the starts of two epochs, ms, and ``fixed``: CPU-ms of an
+    epoch without elements.
     """
 
     last: Choice
@@ -300,6 +302,8 @@ class Costs(msgspec.Struct):
     over: int = 1
     intake: dict[int, float] = {}
     degree: Degree | None = None
+    interval: float = 0.0
+    fixed: float = 0.0
 
 
 class Manifest(msgspec.Struct):

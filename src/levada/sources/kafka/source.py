@@ -12,7 +12,8 @@ behind them.
 
 A broker that does not answer is waited for: ``away`` says so, and nothing is there meanwhile. At
 the first look it is asked again for ``PATIENCE``, and then that is a ``SourceError``. Cost: a
-request for all ends each ``EVERY`` at most, two more each ``REFRESH``.
+request for all ends each ``EVERY`` at most while messages come, each ``IDLE_EVERY`` otherwise, and
+two more each ``REFRESH``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from levada.streams.kafka import KafkaConfig
 from levada.streams.stream_config import StreamConfig
 
 PATIENCE = 30.0  # s, at the first look
-EVERY = 0.05  # s
+EVERY = 0.01  # s, while a message has come within ``BUSY`` s
+IDLE_EVERY = 0.05  # s
+BUSY = 1.0
 REFRESH = 5.0  # s
 SHORT = 0.3  # s that a look waits for an answer once the engine runs
 ANEW = 2.0  # s between clients while a broker is away
@@ -68,7 +71,7 @@ class KafkaSource:
         self._ends: dict[int, int] = {}
         self._starts: dict[int, int] = {}
         self._asked: Asked = {}
-        self._since = self._looked = self._refreshed = float("-inf")
+        self._since = self._looked = self._refreshed = self._changed = float("-inf")
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
         """Looks how far the partitions go; at times also which there are, and where they begin."""
@@ -81,7 +84,7 @@ class KafkaSource:
         elif final:
             self._refresh(PATIENCE)
             self._take_ends(PATIENCE)
-        elif now - self._looked >= EVERY:
+        elif now - self._looked >= (EVERY if now - self._changed < BUSY else IDLE_EVERY):
             if now - self._refreshed >= REFRESH and not self.away:
                 self._refresh(SHORT)
             self._take_ends(SHORT / 10 if self.away else SHORT)
@@ -324,7 +327,10 @@ class KafkaSource:
             return
         asked, self._asked = self._asked, {}
         try:
-            self._ends |= _answers(asked, 0)
+            ends = _answers(asked, 0)
+            if ends.items() - self._ends.items():
+                self._ends |= ends
+                self._changed = time.monotonic()
         except (self._library.KafkaException, TimeoutError) as error:
             self._is_away(error, first=first)
             return

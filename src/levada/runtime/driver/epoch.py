@@ -108,6 +108,7 @@ class Epochs:
         self.degrees, self.balancing, self.pace = degrees, degrees.balancing, degrees.pace
         if degrees.decides:
             checkpoint.tables.dealing = degrees.deal
+        degrees.always = degrees.always or bool(admission.delay)
         self.limit = Limit()
         self.plan: Plan | None = None
         self.plan_is_new = self.again = False

@@ -66,11 +66,12 @@ BACKLOG = Pressure()
 class Pace:
     """Decides for one engine on so many ``cores``, epoch after epoch: ``decide`` before each,
     ``took`` and ``learn`` after it. ``here``, ``light_here``: whether all jobs, and light ones,
-    would run in the driver's process.
+    would run in the driver's process. ``samples``: whether an epoch that runs there is predicted
+    and measured, too; nothing is to choose for it, so some of them are enough.
     """
 
     def __init__(self, cores: int = 0) -> None:
-        self.cores, self.here, self.light_here = cores, False, False
+        self.cores, self.here, self.light_here, self.samples = cores, False, False, True
         self._stages = 0
         self._partitions = self._at_once = 1
         self._light, self._large, self._references = False, False, 0
@@ -94,9 +95,7 @@ class Pace:
         pressure: Pressure = BACKLOG,
     ) -> Choice:
         """How an epoch of these references runs, over so many stages and partitions."""
-        elements, size = (
-            sum(getattr(r, name) for r in references) for name in ("elements", "size")
-        )
+        elements, size = sum([r.elements for r in references]), sum([r.size for r in references])
         if stages != self._stages:
             self._trends[SPREAD] = Trend(15.0 + 15.0 * stages, 1.5)
             self._jvm[SPREAD] = Trend(JOB + SHUFFLE * stages, 0.0)
@@ -105,6 +104,9 @@ class Pace:
         self._at_once = cores = self.cores or partitions
         self._light = elements <= LIGHT and all(map(_is_light, references))
         self._large, self._references = size > MOST_BYTES, len(references)
+        if not self.samples and self._is_here() and not self._must_spread(partitions):
+            self.choice = Choice(0, elements, ONE, partitions, why="it runs in the driver")
+            return self.choice
         self._load = load = self.work.load(elements)
         if load is None:
             self.choice = self._unknown(elements)
@@ -124,6 +126,10 @@ class Pace:
         if self._must_spread(self._partitions):
             return Choice(0, elements, SPREAD, self._partitions, why=TOO_MUCH)
         return Choice(0, elements, ONE, self._partitions, why="it is not known what it costs")
+
+    def _is_here(self) -> bool:
+        """Whether the epoch would run in the driver's process in any case."""
+        return self.here or (self._light and self.light_here)
 
     def _must_spread(self, partitions: int) -> bool:
         return self._large or self._stages * partitions > CALLS
@@ -173,8 +179,10 @@ class Pace:
         self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
 
     def learn(self, done: Sequence[Done]) -> None:
-        """What the tasks of the epoch have told."""
+        """What the tasks of the epoch have told, if it was predicted."""
         choice = self.choice
+        if not self.samples and not choice.predicted:
+            return
         if waits := [max(told.seconds - told.cpu, 0.0) * 1e3 for told in done if told.stage]:
             self._waits.add(sum(waits) / len(waits))
         alone_, apart_ = measured(done, self._at_once, choice.readers)

@@ -6,7 +6,8 @@ nobody, since a user gave a number or a placement has the groups.
     --balance on                 the load (``balance.degree``); with ``degree=model`` the model,
                                  when there is a reorganization, and groups go by their weights
 
-What the model would say is measured and told in all of these. It is asked before each epoch; what
+What the model would say is measured and told in all of these, by samples of epochs unless the
+model decides. It is asked before each epoch; what
 it says stands in the intention, so an epoch that is run again goes the same way. What is known
 stays in this process: a run that begins anew measures anew, and the table is as it was left.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from levada.plan.sealed.group_table import GroupTable, given
@@ -38,6 +40,8 @@ from levada.runtime.store.manifest import (
 )
 
 MODEL, CORES, LOAD, GIVEN, PLACEMENT = "model", "cores", "load", "given", "placement"
+FIRST, EACH = 16, 8
+"""The first epochs of a run are samples, whose costs are measured, and later each so many-th."""
 
 
 def chosen_of(last: Manifest | None) -> int:
@@ -57,6 +61,9 @@ class Degrees:
         balancing: Balancing | None = None, known: int = 0,
     ) -> None:  # fmt: skip
         self.by, self.pace, self.balancing = by, Pace(cores), balancing
+        self.always = by == MODEL or balancing is not None
+        """Whether each epoch is a sample."""
+        self._epochs = 0
         self.news: Resized | None = None
         """What the next intention is to tell; None: nothing."""
         self._model, self._own, self._executor = ByModel(), cores, executor
@@ -100,8 +107,10 @@ class Degrees:
         return found.partitions, found.why
 
     def look(self) -> None:
-        """Where jobs would run now, and on how many cores."""
+        """Where jobs would run now, and on how many cores; whether the next epoch is a sample."""
         pace, executor = self.pace, self._executor
+        self._epochs += 1
+        pace.samples = self.always or self._epochs <= FIRST or self._epochs % EACH == 0
         pace.cores = self.most
         pace.here, pace.light_here = all_here(executor), is_here(executor)
 
@@ -111,9 +120,12 @@ class Degrees:
         """An epoch is over: what it cost, and what is told of the number of partitions."""
         if self.balancing is not None:
             self.balancing.look(cores_of(self._executor))
-        usual = not intention.static and intention.replacement is None
+        usual, known = not intention.static and intention.replacement is None, last.costs
         if usual:
             self.pace.learn(done)
+        if not self.pace.samples and known is not None and intention.resized is None:
+            choice = msgspec.structs.replace(self.pace.choice, epoch=intention.epoch)
+            return msgspec.structs.replace(known, last=choice, delay=delay)
         costs, self.news = self.pace.told(intention.epoch, delay), None
         if usual and not is_starting(self._executor):
             self._see(costs)

@@ -41,6 +41,7 @@ from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.requests import (
+    FOLDER,
     Added,
     Answer,
     Given,
@@ -55,6 +56,7 @@ from levada.runtime.store.requests import (
     write_ledger,
 )
 from levada.runtime.store.sealed import read_sealed
+from levada.runtime.store.watched_folder import WatchedFolder
 
 LOOK = 0.1  # s between two looks
 MOST_OVER = 1000  # queries that came while the engine ran and have ended, that are remembered
@@ -75,6 +77,7 @@ class Requests:
         self._found = tuple(self._ledger.added)  # by this start
         self._taken: list[str] = []
         self._looked = 0.0
+        self._folder, self._are_waiting = WatchedFolder(f"{self._root}/{FOLDER}"), False
 
     # -- at the start --
 
@@ -182,7 +185,10 @@ class Requests:
         with self._registry.lock:  # the program's threads write of streams
             self._keep_given([g for g in self._ledger.given if statics.names(g.graph) == [g.copy]])
             self._settle(last)
+            if not self._folder.may_have_changed(now) and not self._are_waiting:
+                return []
             self._taken = waiting(self._root)
+            self._are_waiting = bool(self._taken)
             new = [name for name in self._taken if name not in self._ledger.done]
             requests = {name: read_request(self._root, name) for name in new}
             there = self._registry.queries

@@ -8,8 +8,7 @@ on are kept (``Kept``), as long as its reader gives signs of life, and up to ``M
 ``MOST_EPOCHS`` in all: a reader that is slower misses epochs, and sees by their numbers that it
 does. A file is there before its reader looks for the newest manifest: so none after that one goes.
 
-Without a reader this costs one call of ``stat`` an epoch: the folder is listed only if its time has
-changed, or had changed less than ``SETTLED`` s before.
+Without a reader this costs one call of ``stat`` an epoch (``watched_folder``).
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ from levada.model.files import create
 from levada.runtime.store.durable import make_folder
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.sealed import seal, unsealed
+from levada.runtime.store.watched_folder import WatchedFolder
 
 FOLDER = "tails"
 ALIVE = 30.0  # s without a sign after which a reader is given up
 SIGN = 5.0  # s between two signs of a reader that waits
-SETTLED = 2.0
-"""s: the finest time of a change that any file system gives."""
 MOST_BYTES = 256 << 20
 MOST_EPOCHS = 10_000
 
@@ -55,9 +53,10 @@ class Kept:
     _epochs: deque[KeptEpoch] = field(default_factory=deque)
     _signs: dict[str, tuple[tuple[int, str], float]] = field(default_factory=dict)
     _begun: bool = False
-    _time: int = -2  # of the last change of the folder (-1: there is none)
-    _since: float = 0.0  # when it was seen first
-    _sure: bool = False  # the folder was listed long enough after that
+    _folder: WatchedFolder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._folder = WatchedFolder(f"{self.root}/{FOLDER}")
 
     def follow(self, manifest: Manifest) -> KeptEpoch | None:
         """The oldest epoch that is kept, now that this one is there; None: no reader needs any.
@@ -98,7 +97,7 @@ class Kept:
     def _least(self) -> int | None:
         """The first epoch that a living reader needs."""
         now = self.clock()
-        if not self._signs and self._is_settled(now):
+        if not self._folder.may_have_changed(now) and not self._signs:
             return None
         found = readers(self.root)
         if not found and not self._signs:
@@ -113,18 +112,6 @@ class Kept:
                 self._signs[name] = sign, since
         needed = [int(text) for (_, text), _ in self._signs.values() if text.isdigit()]
         return min(needed, default=None)
-
-    def _is_settled(self, now: float) -> bool:
-        """Whether no reader can have come since the folder was listed last."""
-        try:
-            time = os.stat(f"{self.root}/{FOLDER}").st_mtime_ns
-        except OSError:
-            time = -1  # nobody has read yet
-        if time != self._time:
-            self._time, self._since, self._sure = time, now, False
-        settled = self._sure or time == -1
-        self._sure = now - self._since > SETTLED
-        return settled
 
 
 def readers(root: Path) -> dict[str, tuple[int, str]]:

@@ -1,0 +1,40 @@
+"""A folder that other processes write into, and that is listed only when it may have changed.
+
+A folder's time changes with each name that comes or goes. File systems keep it in steps of up to
+``STEP`` s, so a second change within a step does not show: a list counts only if it was made that
+long after the time was seen first. Cost: one call of ``stat``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+STEP = 2.0
+"""s: the coarsest steps in which a file system keeps times."""
+_UNKNOWN, _ABSENT = -2, -1
+
+
+@dataclass
+class WatchedFolder:
+    """The folder at ``path``; the caller lists it whenever ``may_have_changed`` says so."""
+
+    path: str
+    _time: int = _UNKNOWN
+    _since: float = 0.0
+    _listed: bool = False
+
+    def may_have_changed(self, now: float) -> bool:
+        """Whether names may have come or gone since the last list; ``now``: seconds of a clock that
+        only goes forward.
+        """
+        try:
+            time = os.stat(self.path).st_mtime_ns
+        except OSError:
+            time = _ABSENT
+        if time != self._time:
+            self._time, self._since, self._listed = time, now, False
+        if self._listed or time == _ABSENT:
+            return False
+        self._listed = now - self._since > STEP
+        return True

@@ -14,7 +14,7 @@ from levada.runtime.driver.costs.trend import Trend
 
 SHARE = 0.5
 """The part of a core that the fixed cost of epochs may take."""
-SHORTEST, LONGEST = 10.0, 1000.0
+SHORTEST, LONGEST = 20.0, 1000.0
 FIXED, EACH = 10.0, 0.001
 """The guess: of an epoch, and of an element."""
 MAX_RATIO = 3.0

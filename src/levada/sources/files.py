@@ -87,12 +87,14 @@ class FileSource:
         self._frontier = ""
         self._position: Position = {}
         self._peeked: dict[str, tuple[tuple[int, int, bool], bool]] = {}
+        self._backlog: tuple[Position, bool] | None = None  # at a position, as files are now
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
         """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a missing path.
 
         ``position``: how far the stream has been read, before which a new file comes too late.
         """
+        self._backlog = None
         if self.frozen:
             return
         self._position = position or {}
@@ -123,33 +125,21 @@ class FileSource:
 
     def freeze(self) -> None:
         """Fixes the files and sizes as found: each file is finished, later growth is not read."""
-        self.frozen = True
+        self.frozen, self._backlog = True, None
         for file in self._files.values():
             file.finished = True
 
     def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
         """The references of the next elements, at most ``rows``, and the position behind them."""
-        assert rows > 0, "an epoch takes at least one element"
-        self._frontier = max(self._frontier, position.get("file", ""))
-        self._remember(position)
-        rows = self._allowed(position, rows)
-        if rows <= 0:
-            return [], position
-        old, position = position, self._prints.current(position, self._files)
-        one = self.config.counted_late
-        sequence = self.config.files == "sequence"
-        taken, moved = (
-            self._take_sequence(position, rows, one)
-            if sequence
-            else self._take_parallel(position, rows)
-        )
+        old = position
+        taken, position, moved = self._take(position, rows)
         if not taken:
             return [], old
         prints = self._prints.of(taken, position)
         after = {**moved, **self._prints.after(prints, position)}
         after["taken"] = position.get("taken", 0) + sum(found.elements for _, found in taken)
         if self.config.mapping is not None:
-            after |= rows_behind(taken, position, parallel=not sequence)
+            after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
         return references_of(taken, position, self._cutter, prints), after
 
     def begun(self, position: Position) -> Position:
@@ -162,8 +152,10 @@ class FileSource:
         return files
 
     def backlog(self, position: Position) -> bool:
-        """Whether a take would give anything."""
-        return bool(self.take(position, 1)[0])
+        """Whether a take would give anything; files are read once for each position."""
+        if self._backlog is None or self._backlog[0] != position:
+            self._backlog = dict(position), bool(self._take(position, 1)[0])
+        return self._backlog[1]
 
     def ended(self, position: Position) -> bool:
         """Whether everything is read and nothing more will come."""
@@ -244,6 +236,7 @@ class FileSource:
         return False
 
     def _drop(self, name: str) -> None:
+        self._backlog = None
         self._files.pop(name, None)
         self._growing.discard(name)
 
@@ -275,6 +268,20 @@ class FileSource:
         return self._cutter.held(file) > at
 
     # -- taking --
+
+    def _take(self, position: Position, rows: int) -> tuple[list[Taken], Position, Position]:
+        """The next ranges; the position as it is now that files may have been replaced, and the one
+        behind the ranges.
+        """
+        assert rows > 0, "an epoch takes at least one element"
+        self._frontier = max(self._frontier, position.get("file", ""))
+        self._remember(position)
+        rows = self._allowed(position, rows)
+        if rows <= 0:
+            return [], position, position
+        position = self._prints.current(position, self._files)
+        take = self._take_sequence if self.config.files == "sequence" else self._take_parallel
+        return take(position, rows)
 
     def _allowed(self, position: Position, rows: int) -> int:
         """``rows``, or what the limit leaves of them; what only tasks count is for them to cut."""
@@ -322,7 +329,7 @@ class FileSource:
         """A broken file holds nothing, and is told of once; the first one raises."""
         if self._single or (file.name == self._names[0] and not self._begun):
             raise fault
-        file.fault = str(fault)
+        file.fault, self._backlog = str(fault), None
         if file.name not in self._told:
             self.broken[file.name] = file.fault
 
@@ -334,8 +341,9 @@ class FileSource:
             del self.broken[name]
 
     def _take_sequence(
-        self, position: Position, rows: int, one: bool
-    ) -> tuple[list[Taken], Position]:
+        self, position: Position, rows: int
+    ) -> tuple[list[Taken], Position, Position]:
+        one = self.config.counted_late
         taken: list[Taken] = []
         before = current = position.get("file", "")
         for name in self._names[bisect_left(self._names, current) :]:
@@ -350,11 +358,13 @@ class FileSource:
             if rows <= 0 or not file.finished or (one and taken):
                 break
         if not taken:
-            return [], position
+            return [], position, position
         file, found = taken[-1]
-        return taken, {**position, "file": file.name, "at": found.stop}
+        return taken, position, {**position, "file": file.name, "at": found.stop}
 
-    def _take_parallel(self, position: Position, rows: int) -> tuple[list[Taken], Position]:
+    def _take_parallel(
+        self, position: Position, rows: int
+    ) -> tuple[list[Taken], Position, Position]:
         """Shares ``rows`` among the files with data, in rounds, from that after the last served."""
         ats: dict[str, int] = dict(position.get("files", {}))
         first = bisect_left(self._names, position.get("after", "") + "\0")
@@ -379,7 +389,7 @@ class FileSource:
                     break
             active = lively
         after = taken[-1][0].name if taken else ""
-        return taken, {**position, "files": ats, "after": after}
+        return taken, position, {**position, "files": ats, "after": after}
 
     def _has_unread(self, file: SourceFile, at: int) -> bool:
         """Whether a whole element lies behind ``at``; what was found at the beginning of a file is

@@ -25,8 +25,8 @@ just read them, and in a task one ``stat`` (docs/decisions/0050-state-that-moves
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import xxhash
@@ -57,11 +57,12 @@ class Fingerprint(NamedTuple):
         """The fingerprint of the file of ``size`` bytes whose text lies at ``path``, of which
         ``read`` are read; ``before``: that of the same file when less of it was.
         """
-        head = _part(path, 0, min(size, HEAD))
         old = cls.parse(before) if before else None
         start = old if old is not None and old.number == number and old.read <= read else None
-        blocks = _blocks(path, start, _edge(read))
-        rest = xxhash.xxh3_64_hexdigest(_part(path, _edge(read), read))
+        with opened(path) as file:
+            head = _part(file, 0, min(size, HEAD))
+            blocks = _blocks(file, start, _edge(read))
+            rest = xxhash.xxh3_64_hexdigest(_part(file, _edge(read), read))
         return cls(number, len(head), xxhash.xxh3_64_hexdigest(head), whole, read, blocks, rest)
 
     @classmethod
@@ -79,24 +80,24 @@ class Fingerprint(NamedTuple):
         """The fingerprint as positions hold it."""
         return ".".join(map(str, self))
 
-    def begins(self, path: str, number: int, size: int) -> bool:
-        """Whether the file whose text of ``size`` bytes lies at ``path`` begins as the one of
-        before; one that is too short for that is it by its number.
+    def begins(self, file: int, number: int, size: int) -> bool:
+        """Whether the open file of ``size`` bytes begins as the one of before; a file that is too
+        short for that is it by its number.
         """
         if size < self.head:
             return number == self.number
-        return xxhash.xxh3_64_hexdigest(_part(path, 0, self.head)) == self.digest
+        return xxhash.xxh3_64_hexdigest(_part(file, 0, self.head)) == self.digest
 
-    def is_of(self, path: str, number: int, size: int) -> bool:
-        """Whether that file is the one of before."""
+    def is_of(self, file: int, number: int, size: int) -> bool:
+        """Whether the open file is the one of before."""
         if size < max(self.head, self.read):
             return number == self.number
-        if not self.begins(path, number, size):
+        if not self.begins(file, number, size):
             return False
         edge = _edge(self.read)
-        if self.rest and xxhash.xxh3_64_hexdigest(_part(path, edge, self.read)) != self.rest:
+        if self.rest and xxhash.xxh3_64_hexdigest(_part(file, edge, self.read)) != self.rest:
             return False
-        return number == self.number or _blocks(path, None, edge) == self.blocks
+        return number == self.number or _blocks(file, None, edge) == self.blocks
 
 
 def _edge(read: int) -> int:
@@ -104,14 +105,13 @@ def _edge(read: int) -> int:
     return max(read // BLOCK - 1, 0) * BLOCK
 
 
-def _blocks(path: str, start: Fingerprint | None, stop: int) -> str:
+def _blocks(file: int, start: Fingerprint | None, stop: int) -> str:
     """The hash of the blocks up to ``stop``; those of ``start`` are known."""
     known, at = (start.blocks, _edge(start.read)) if start is not None else ("", 0)
-    if at < stop:
-        with suppress(OSError), open(path, "rb", buffering=0) as file:
-            for begin in range(at, stop, BLOCK):
-                block = xxhash.xxh3_64_digest(os.pread(file.fileno(), BLOCK, begin))
-                known = xxhash.xxh3_64_hexdigest(known.encode() + block)
+    with suppress(OSError):
+        for begin in range(at, stop, BLOCK):
+            block = xxhash.xxh3_64_digest(os.pread(file, BLOCK, begin))
+            known = xxhash.xxh3_64_hexdigest(known.encode() + block)
     return known
 
 
@@ -140,13 +140,25 @@ def altered(pieces: Sequence[Piece], start: int, data: Bytes) -> Piece | None:
     return None
 
 
-def _part(path: str, start: int, stop: int) -> bytes:
-    """These bytes of a file; fewer, if there are fewer."""
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """The descriptor of a file, for ``os.pread``; -1 if the file cannot be opened."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return os.pread(file.fileno(), stop - start, start)
-    except OSError:
-        return b""  # it has just gone, which reading it tells
+        file = os.open(path, os.O_RDONLY)
+    except OSError:  # it has just gone, which reading it tells
+        file = -1
+    try:
+        yield file
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _part(file: int, start: int, stop: int) -> bytes:
+    """These bytes of an open file; fewer, if there are fewer."""
+    with suppress(OSError):
+        return os.pread(file, stop - start, start)
+    return b""
 
 
 def changed(reference: Reference, how: str) -> LevadaError:
@@ -172,14 +184,15 @@ def check_same(reference: Reference, data: Bytes | None) -> None:
         return
     if not reference.fingerprint or (found.st_size, found.st_mtime_ns) == reference.seen:
         return
-    known = Fingerprint.parse(reference.fingerprint)
-    where = path, found.st_ino, found.st_size
-    if not known.begins(*where):
-        raise changed(reference, "was replaced by another")
-    if (how := _rewritten(reference, found.st_size, data)) is not None:
-        raise changed(reference, f"was rewritten ({how})")
-    if reference.seen and known.number != found.st_ino and not known.is_of(*where):
-        raise changed(reference, "was replaced by another")
+    known, size = Fingerprint.parse(reference.fingerprint), found.st_size
+    with opened(path) as file:
+        if not known.begins(file, found.st_ino, size):
+            raise changed(reference, "was replaced by another")
+        if (how := _rewritten(reference, size, data)) is not None:
+            raise changed(reference, f"was rewritten ({how})")
+        copied = reference.seen and known.number != found.st_ino
+        if copied and not known.is_of(file, found.st_ino, size):
+            raise changed(reference, "was replaced by another")
 
 
 def _rewritten(reference: Reference, size: int, data: Bytes | None) -> str | None:

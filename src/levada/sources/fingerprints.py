@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from levada.errors import FileFault
-from levada.sources.fingerprint import Fingerprint
+from levada.sources.fingerprint import Fingerprint, opened
 from levada.sources.inflate import is_packed
 from levada.sources.ranges import Cutter, SourceFile
 from levada.sources.references import Position, Taken
@@ -88,7 +88,8 @@ class Fingerprints:
             path, size = self._text(file)
         except FileFault:  # which is told when it is read
             return True
-        return found.is_of(path, file.number, size)
+        with opened(path) as text:
+            return found.is_of(text, file.number, size)
 
     def _of(self, file: SourceFile, at: int, before: str) -> str:
         """The fingerprint of a file that is read up to ``at``."""

@@ -18,9 +18,9 @@ from levada.sources.feed.log import read_log
 from levada.sources.kafka.reader import KafkaReader
 from levada.sources.messages.beside import Beside, complete_at_end
 from levada.sources.messages.texts import Messages
-from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_tuples
+from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_lines, read_tuples
 from levada.sources.reference import KafkaReference, Reference
-from levada.streams.formats import TABLES
+from levada.streams.formats import LINES, TABLES
 from levada.streams.stream_config import StreamConfig
 
 _R = TypeVar("_R", contravariant=True)
@@ -28,14 +28,15 @@ _R = TypeVar("_R", contravariant=True)
 
 @frozen
 class Read:
-    """What was read: the text of RDF, or the rows of a table; the reference to it; and which
-    messages it is made of (None: it is one text).
+    """What was read: the text of RDF, or the rows of a table; the reference to it; which messages
+    it is made of (None: it is one text); and the line ends of a text, if they were counted.
     """
 
     text: Bytes | None
     rows: CsvChunk | JsonChunk | pa.Table | None
     reference: Reference
     messages: Messages | None = None
+    line_ends: int | None = None
 
 
 class Reader(Protocol[_R]):
@@ -52,8 +53,11 @@ class FileReader:
         """The bytes or rows of a range."""
         if config.format in TABLES:
             return Read(None, read_tuples(reference, config), reference)
-        text = read_bytes(reference, document=config.whole_files, spooled=config.settled)
-        return Read(text, None, reference)
+        how = {"document": config.whole_files, "spooled": config.settled}
+        if reference.format not in LINES:
+            return Read(read_bytes(reference, **how), None, reference)
+        text, counts = read_lines(reference, **how)
+        return Read(text, None, reference, line_ends=counts.newlines + counts.returns)
 
 
 class TopicReader:

@@ -150,13 +150,15 @@ def parse(
     seed: int,
     document: int,
     unit_power: int = 0,
+    line_ends: int | None = None,
 ) -> Triples:
     """The statements of a chunk of N-Triples or N-Quads lines; the last line may lack its line end.
 
     ``timed``: each line has a further term before its dot, its event time: a number of units of
     ``10**unit_power`` ms, bare or quoted, or another literal (``kernels.text.instants``).
     ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that tells this
-    document's blank nodes from others'.
+    document's blank nodes from others'. ``line_ends``: how many newlines and carriage returns the
+    chunk has, if they are counted.
 
     >>> line = b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .'
     >>> found = parse(line, quads=False, timed=True, seed=1, document=1)
@@ -167,8 +169,10 @@ def parse(
     assert 0 <= document < 2**64, "a document's number has 64 bits"
     assert source.size < _LARGEST // 2, "a chunk is at most a gigabyte"
     setting = _Setting(quads, timed, seed, document, unit_power)
-    run = _run_nothing if COLD.allows(source.size) else _run_kernel
-    buffer, columns, memo = run(source, setting)
+    if COLD.allows(source.size):
+        buffer, columns, memo = _run_nothing(source, setting)
+    else:
+        buffer, columns, memo = _run_kernel(source, setting, line_ends)
     n, size = int(memo[state.ROW]), source.size
     used = int(memo[state.SIDE])
     if memo[state.PENDINGS]:
@@ -181,11 +185,15 @@ def parse(
     return triples if keep is None else triples.take(keep)
 
 
-def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Longs]:
+def _run_kernel(
+    source: Bytes, setting: _Setting, line_ends: int | None
+) -> tuple[Bytes, _Columns, Longs]:
     """The kernel over the whole chunk; the side area grows as often as it asks."""
     size = source.size
     buffer = _room_behind(source)
-    columns = _new_columns(int(kernel.count_line_ends(buffer, size)) + 1)
+    if line_ends is None:
+        line_ends = int(kernel.count_line_ends(buffer, size))
+    columns = _new_columns(line_ends + 1)
     memo = state.new_memo(size + PAD)
     secret, plain = schedule(setting.seed), schedule(0)
     power = setting.unit_power if setting.timed else kernel.NO_TIME

@@ -17,6 +17,8 @@ bytes at a time (16 and 4 GB a CPU-second); keys are read by eight bytes, too (1
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -155,34 +157,36 @@ def _alike(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 
 @kernel((U8, INT, INT))
-def _plain_lines(buf: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """How many lines end in ``at:stop``, and where the next begins; (-1, at) if one of those after
-    the first may be no element.
+def scan_ends(buf: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
+    """Newlines of ``buf[at:stop]``, those of them behind which a line may be no element, carriage
+    returns, and where the line behind the last newline begins (``at``: there is none).
 
-    ``stop < len(buf)``. It is vectorised (see ``COUNTED``) over slices; as a part of a larger
+    ``stop < len(buf)``. The loop is vectorised (see ``COUNTED``) over slices; as a part of a larger
     kernel it is not.
     """
     here, behind = buf[at:stop], buf[at + 1 : stop + 1]
     whole = len(here) - len(here) % COUNTED
-    total = odd = 0
+    total = odd = returns = 0
     for block in range(0, whole, COUNTED):
         count = np.uint8(0)
         other = np.uint8(0)
+        other_ends = np.uint8(0)
         for i in range(COUNTED):
             ends = np.uint8(here[block + i] == 10)
             count = np.uint8(count + ends)
             other = np.uint8(other + (ends & np.uint8(behind[block + i] <= 35)))
+            other_ends = np.uint8(other_ends + np.uint8(here[block + i] == 13))
         total += int(count)
         odd += int(other)
+        returns += int(other_ends)
     for i in range(whole, len(here)):
         ends = np.uint8(here[i] == 10)
         total += int(ends)
         odd += int(ends & np.uint8(behind[i] <= 35))
-    if odd != 0 or total == 0:
-        return -1, at
-    while buf[stop - 1] != 10:
+        returns += int(here[i] == 13)
+    while stop > at and buf[stop - 1] != 10:
         stop -= 1
-    return total, stop
+    return total, odd, returns, stop
 
 
 @kernel((U8, INT, INT, INT, FLAG))
@@ -216,15 +220,51 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     more = len(buf) > 0
     while more:
         stop = min(at + LEAP, len(buf))
-        lines, behind = (
-            _plain_lines(buf, at, stop) if stop < len(buf) and buf[at] > 35 else (-1, at)
-        )
-        if 0 < lines <= rows - elements:
+        lines = odd = 0
+        if stop < len(buf) and buf[at] > 35:
+            lines, odd, _, behind = scan_ends(buf, at, stop)
+        if not odd and 0 < lines <= rows - elements:
             at, elements = behind, elements + lines
         else:
             at, found, more = _line_by_line(buf, at, stop, rows - elements, last)
             elements += found
     return at, elements
+
+
+@kernel((U8, INT, INT))
+def _count_elements(buf: Bytes, at: int, stop: int) -> int:
+    """How many lines behind newlines of ``buf[at:stop]``, and at the beginning, are elements."""
+    elements = int(at == 0 and _begins_element(buf, 0, len(buf)))
+    for i in range(at, stop):
+        elements += int(buf[i] == 10 and _begins_element(buf, i + 1, len(buf)))
+    return elements
+
+
+class LineCounts(NamedTuple):
+    """How many lines of a text are elements; its newlines and carriage returns."""
+
+    elements: int
+    newlines: int
+    returns: int
+
+
+def count_lines(buf: Bytes) -> LineCounts:
+    r"""Counts lines in one pass over the text; elements as ``cut_lines`` does, ``last``.
+
+    >>> count_lines(np.frombuffer(b"<a> .\n# b\r\n\n<c> .", np.uint8))
+    LineCounts(elements=2, newlines=3, returns=1)
+    """
+    n = len(buf)
+    elements = newlines = returns = 0
+    for at in range(0, n, LEAP):
+        stop = min(at + LEAP, n - 1)
+        ends, odd, others, _ = scan_ends(buf, at, stop)
+        plain = not odd and (at > 0 or buf[0] > 35)
+        elements += ends + (at == 0) if plain else _count_elements(buf, at, stop)
+        newlines += ends
+        returns += others
+    last = buf[n - 1] if n else 0
+    return LineCounts(int(elements), int(newlines + (last == 10)), int(returns + (last == 13)))
 
 
 def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:

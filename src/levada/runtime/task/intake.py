@@ -246,7 +246,7 @@ class IntakeTask:
             return *mapped, reference, messages
         assert found.text is not None, "RDF is text"
         if messages is None:
-            triples, reference = self._parsed(config, found.text, reference)
+            triples, reference = self._parsed(config, found.text, reference, found.line_ends)
         else:
             triples, reference, messages = parse_messages(
                 found.text, messages, reference, config, seed
@@ -260,14 +260,14 @@ class IntakeTask:
         return triples, elements, reference, messages
 
     def _parsed(
-        self, config: StreamConfig, data: Bytes, reference: Reference
+        self, config: StreamConfig, data: Bytes, reference: Reference, line_ends: int | None
     ) -> tuple[Triples, Reference]:
         """The statements of a text, and the reference to the lines in which they stand."""
         if config.documents:
             return parse_document(data, reference, self.context.seed)
         triples = parse(
             data, quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
-            document=reference.document, unit_power=config.unit_power,
+            document=reference.document, unit_power=config.unit_power, line_ends=line_ends,
         )  # fmt: skip
         return triples, reference
 

@@ -31,6 +31,7 @@ from levada.plan.sealed.group_table import GroupTable
 from levada.plan.sealed.plan import Plan
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import FINEST
+from levada.sources.reference import Measured
 from levada.streams.feed import FeedConfig
 from levada.streams.kafka import KafkaConfig
 from levada.streams.mapping import Part, RowMapping
@@ -131,7 +132,9 @@ class Control(msgspec.Struct, array_like=True):
     what became of them. ``reaches``: the time that the partition's watermark follows, where it is
     beyond ``max_ts``, because its producer has said how far it is. ``other``: the host on which its
     file is gone, or another one than was found. ``reports``: of a made stream that several tasks
-    read, the times of its elements. ``lead``: where the element of ``max_ts`` stands.
+    read, the times of its elements. ``lead``: where the element of ``max_ts`` stands. ``digest``:
+    the hash of what was read, and ``measured`` what else was found, where the driver has not read
+    it.
     """
 
     stream: int
@@ -154,10 +157,19 @@ class Control(msgspec.Struct, array_like=True):
     other: str = ""
     reports: str = ""
     lead: str = ""
+    digest: str = ""
+    measured: Measured | None = None
 
 
 _USUAL: list[Any] = msgspec.to_builtins(Control(0, "", 0))
-_FOUND: dict[str, Any] = {"hits": {}, "side": [], "reasons": [], "reports": "", "lead": ""}
+_FOUND: dict[str, Any] = {
+    "hits": {},
+    "side": [],
+    "reasons": [],
+    "reports": "",
+    "lead": "",
+    "measured": None,
+}
 
 
 def heads_of(controls: Sequence[Control], *, whole: bool) -> list[list[Any]]:

@@ -16,6 +16,7 @@ Its keys:
     after      files=parallel: the file after which the next round begins
     taken      elements given out so far, well-formed or not (those within a document: guessed by
                its size)
+    each       the bytes of an element, as the last elements had them that tasks have counted
     passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or
                elements are parts of documents): elements that passed. One reference is given at a
                time with ``limit_left`` on it, and the CALLER adds what the task counted before it
@@ -36,14 +37,15 @@ too late: ``overtaken``, until it is told), or a partition each. A file of a fol
 read (damaged, without the columns, with a name that is not UTF-8) is passed over, and is in
 ``broken`` until it is told; the first of all, before anything was read, raises what is wrong, as a
 single file does: it is a wrong use. Cost: a look at the directory a discovery (``listing``) and a
-``stat`` of each file that may grow; an ``open`` and one pass over the bytes at some GB/s a take.
+``stat`` of each file that may grow; a take reads what it gives, or where that is much (and
+``boundaries.cuts_by_size``) some kilobytes for each 4 MB.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,7 +54,7 @@ from levada.sources.faults import shown
 from levada.sources.fingerprints import Fingerprints
 from levada.sources.listing import Listing, is_glob
 from levada.sources.ranges import Cutter, FileRange, SourceFile
-from levada.sources.reference import Reference
+from levada.sources.reference import Measured, Reference
 from levada.sources.references import Position, Taken, references_of, rows_behind
 from levada.sources.spooled import is_next
 from levada.streams.stream_config import StreamConfig
@@ -141,6 +143,22 @@ class FileSource:
         if self.config.mapping is not None:
             after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
         return references_of(taken, position, self._cutter, prints), after
+
+    def complete(
+        self, position: Position, references: Sequence[Reference], measured: Sequence[Measured]
+    ) -> None:
+        """Adds to the position behind these references what tasks have measured of them."""
+        prints: dict[str, str] = position.get("fingerprints", {})
+        for name, text in prints.items():
+            own = [r for r in references if r.name == name]
+            found = {m.start: m.blocks for m in measured if m.name == name}
+            digests = "".join(found.get(r.start, "") for r in own)
+            prints[name] = self._prints.complete(name, text, own, digests)
+        guessed = [r for r in references if not r.counted]
+        if guessed:
+            elements = sum(m.elements for m in measured)
+            position["taken"] += elements - sum(r.elements for r in guessed)
+            position["each"] = round(sum(r.size for r in guessed) / max(elements, 1), 3)
 
     def begun(self, position: Position) -> Position:
         """A position: files are read from their beginnings."""
@@ -280,6 +298,7 @@ class FileSource:
         if rows <= 0:
             return [], position, position
         position = self._prints.current(position, self._files)
+        self._cutter.each = position.get("each", 0.0)
         take = self._take_sequence if self.config.files == "sequence" else self._take_parallel
         return take(position, rows)
 
@@ -297,7 +316,9 @@ class FileSource:
         """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is,
         or no more data).
         """
-        while rows > 0 and (found := self._next(file, at, rows)) is not None:
+        by_size = False
+        while rows > 0 and (found := self._next(file, at, rows, by_size)) is not None:
+            by_size = not found.counted
             if found.elements or (self.config.settled and file.speaks_at(found.stop)):
                 yield found
                 if one:
@@ -305,8 +326,8 @@ class FileSource:
             at = found.stop
             rows -= found.elements
 
-    def _next(self, file: SourceFile, at: int, rows: int) -> FileRange | None:
-        return self._watch(file, lambda: self._cutter.next(file, at, rows), None)
+    def _next(self, file: SourceFile, at: int, rows: int, by_size: bool) -> FileRange | None:
+        return self._watch(file, lambda: self._cutter.next(file, at, rows, by_size=by_size), None)
 
     def _size(self, file: SourceFile) -> int:
         return self._watch(file, lambda: self._cutter.content(file)[1], 0)

@@ -13,13 +13,17 @@ is one of the hash before and of a block (``blocks``), but for the last block an
 which a packed file was read to its end (-1: it was not): it need not be unpacked to know that.
 
 A fingerprint is a text in positions and references: ``number.bytes.hash.whole.read.blocks.rest``
-(of former versions the first four).
+(of former versions the first four). Where the driver has not read what it has taken, tasks hash the
+blocks. Until they have, ``blocks`` is the hash before and how far it reaches: ``hash+bytes``.
 
-The driver reads a text to cut it, a task reads it again: later, in another process, after a crash
-on another day. Where the file's size or time is another by then, somebody has written to it; behind
-the range, as is the rule with files that grow, or into it. A hash of each piece that was cut tells
-these apart. It is compared only then, so it costs a pass over the bytes in the driver, which has
-just read them, and in a task one ``stat`` (docs/decisions/0050-state-that-moves.md).
+The driver looks at a text to cut it, a task reads it: later, in another process, after a crash on
+another day. Where the file's size or time is another by then, somebody has written to it; behind
+the range, as is the rule with files that grow, or into it. A hash of each piece that the driver has
+read tells these apart. It is compared only then, so it costs a pass over the bytes in the driver,
+which has just read them, and in a task one ``stat`` (docs/decisions/0050-state-that-moves.md). Of a
+range that is cut by size the driver has read the bytes at its ends. A task hashes all of it, and
+the manifest keeps that hash for whoever reads the range again
+(docs/decisions/0127-tasks-read-first.md).
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ from levada.sources.reference import Piece, Reference
 
 HEAD = 4096
 BLOCK = 64 << 10
+_DIGEST = 16  # characters of a hash
 
 
 class Fingerprint(NamedTuple):
@@ -52,16 +57,23 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def of(
-        cls, path: str, number: int, size: int, *, whole: int, read: int, before: str = ""
-    ) -> Fingerprint:
-        """The fingerprint of the file of ``size`` bytes whose text lies at ``path``, of which
-        ``read`` are read; ``before``: that of the same file when less of it was.
+        cls, path: str, state: tuple[int, int], *, whole: int, read: int, before: str = "",
+        taken_from: int | None = None,
+    ) -> Fingerprint:  # fmt: skip
+        """The fingerprint of the file of a number and a size whose text lies at ``path``, of which
+        ``read`` bytes are read; ``before``: that of the same file when less of it was.
+        ``taken_from``: what lies behind there is read, and hashed, by tasks.
         """
+        number, size = state
         old = cls.parse(before) if before else None
-        start = old if old is not None and old.number == number and old.read <= read else None
+        same = old is not None and old.number == number and old.read <= read
+        known = old.hashed if same and old is not None else ("", 0)
         with opened(path) as file:
             head = _part(file, 0, min(size, HEAD))
-            blocks = _blocks(file, start, _edge(read))
+            if taken_from is not None and known[1] >= taken_from - 2 * BLOCK:
+                blocks = "{}+{}".format(*known)
+            else:
+                blocks = _blocks(file, known, _edge(read))
             rest = xxhash.xxh3_64_hexdigest(_part(file, _edge(read), read))
         return cls(number, len(head), xxhash.xxh3_64_hexdigest(head), whole, read, blocks, rest)
 
@@ -80,6 +92,31 @@ class Fingerprint(NamedTuple):
         """The fingerprint as positions hold it."""
         return ".".join(map(str, self))
 
+    @property
+    def hashed(self) -> tuple[str, int]:
+        """The hash of blocks, and how far it reaches."""
+        known, waits, at = self.blocks.partition("+")
+        return known, int(at) if waits else _edge(self.read)
+
+    @property
+    def missing(self) -> tuple[int, int]:
+        """From where to where the blocks are still to be hashed."""
+        return self.hashed[1], _edge(self.read)
+
+    def completed(self, path: str, digests: str) -> Fingerprint:
+        """The fingerprint with the blocks that were missing, by their hashes; of those that are not
+        there, the file at ``path`` is read.
+        """
+        (known, at), stop = self.hashed, _edge(self.read)
+        if len(digests) == _DIGEST * ((stop - at) // BLOCK):
+            raw = bytes.fromhex(digests)
+            for i in range(0, len(raw), _DIGEST // 2):
+                known = _chained(known, raw[i : i + _DIGEST // 2])
+        else:
+            with opened(path) as file:
+                known = _blocks(file, (known, at), stop)
+        return self._replace(blocks=known)
+
     def begins(self, file: int, number: int, size: int) -> bool:
         """Whether the open file of ``size`` bytes begins as the one of before; a file that is too
         short for that is it by its number.
@@ -97,7 +134,8 @@ class Fingerprint(NamedTuple):
         edge = _edge(self.read)
         if self.rest and xxhash.xxh3_64_hexdigest(_part(file, edge, self.read)) != self.rest:
             return False
-        return number == self.number or _blocks(file, None, edge) == self.blocks
+        known, stop = self.hashed
+        return number == self.number or _blocks(file, ("", 0), stop) == known
 
 
 def _edge(read: int) -> int:
@@ -105,14 +143,70 @@ def _edge(read: int) -> int:
     return max(read // BLOCK - 1, 0) * BLOCK
 
 
-def _blocks(file: int, start: Fingerprint | None, stop: int) -> str:
-    """The hash of the blocks up to ``stop``; those of ``start`` are known."""
-    known, at = (start.blocks, _edge(start.read)) if start is not None else ("", 0)
+def _blocks(file: int, hashed: tuple[str, int], stop: int) -> str:
+    """The hash of the blocks up to ``stop``, some of which are ``hashed``."""
+    known, at = hashed
     with suppress(OSError):
         for begin in range(at, stop, BLOCK):
-            block = xxhash.xxh3_64_digest(os.pread(file, BLOCK, begin))
-            known = xxhash.xxh3_64_hexdigest(known.encode() + block)
+            known = _chained(known, xxhash.xxh3_64_digest(os.pread(file, BLOCK, begin)))
     return known
+
+
+def _chained(known: str, digest: bytes) -> str:
+    """The hash of blocks with one more, by its hash."""
+    return xxhash.xxh3_64_hexdigest(known.encode() + digest)
+
+
+def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
+    """Which blocks are hashed with each of the ranges that end at these places, so that those that
+    are missing in a fingerprint are.
+
+    >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
+    >>> hashed_ranges(made.text(), [100_000, 390_000, 400_000])
+    [(0, 131072), (131072, 327680), (327680, 327680)]
+    """
+    at, edge = Fingerprint.parse(text).missing if text else (0, 0)
+    found = []
+    for stop in stops:
+        end = max(min(-(-stop // BLOCK) * BLOCK, edge), at)
+        found.append((at, end))
+        at = end
+    return found
+
+
+def last_piece(text: str, start: int) -> tuple[Piece, ...]:
+    """The bytes before the place up to which a file is read, as its fingerprint knows them, if they
+    are behind ``start``.
+
+    >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
+    >>> last_piece(made.text(), 200_000), last_piece(made.text(), 390_000)
+    (((327680, 400000, '0f'),), ())
+    """
+    known = Fingerprint.parse(text)
+    edge = _edge(known.read)
+    return ((edge, known.read, known.rest),) if start <= edge < known.read else ()
+
+
+def hash_blocks(reference: Reference, data: Bytes) -> str:
+    """The hashes of the blocks that a reference names; those at its ends, which are not all in its
+    ``data``, are read.
+    """
+    begin, end = reference.hashed
+    if begin == end:
+        return ""
+    whole, start = data.data, reference.start
+    first = min(max(-(-start // BLOCK) * BLOCK, begin), end)
+    last = max(min(reference.stop // BLOCK * BLOCK, end), first)
+    inside = [
+        xxhash.xxh3_64_hexdigest(whole[at : at + BLOCK])
+        for at in range(first - start, last - start, BLOCK)
+    ]
+    with opened(reference.path) as file:
+        before, behind = (
+            [xxhash.xxh3_64_hexdigest(_part(file, at, at + BLOCK)) for at in range(*ends, BLOCK)]
+            for ends in ((begin, first), (last, end))
+        )
+    return "".join([*before, *inside, *behind])
 
 
 def piece(at: int, data: Bytes) -> Piece:

@@ -6,12 +6,13 @@ Cost: 132 KB at most when a file is read further or has changed, and what is rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from levada.errors import FileFault
 from levada.sources.fingerprint import Fingerprint, opened
 from levada.sources.inflate import is_packed
 from levada.sources.ranges import Cutter, SourceFile
+from levada.sources.reference import Reference
 from levada.sources.references import Position, Taken
 
 
@@ -47,9 +48,11 @@ class Fingerprints:
         """The fingerprints of the files of which something is taken at a position, by name."""
         if self.config.settled:
             return {}
-        last = {file.name: (file, found.stop) for file, found in taken}
+        by_file: dict[str, list[Taken]] = {}
+        for one in taken:
+            by_file.setdefault(one[0].name, []).append(one)
         before: dict[str, str] = position.get("fingerprints", {})
-        return {name: self._of(file, at, before.get(name, "")) for name, (file, at) in last.items()}
+        return {name: self._of(own, before.get(name, "")) for name, own in by_file.items()}
 
     def after(self, made: dict[str, str], position: Position) -> Position:
         """The fingerprints that a take leaves: in a sequence that of the last file."""
@@ -91,14 +94,36 @@ class Fingerprints:
         with opened(path) as text:
             return found.is_of(text, file.number, size)
 
-    def _of(self, file: SourceFile, at: int, before: str) -> str:
-        """The fingerprint of a file that is read up to ``at``."""
+    def complete(self, name: str, text: str, own: Sequence[Reference], digests: str) -> str:
+        """A fingerprint for which tasks have hashed blocks, with these; ``own``: the references to
+        the file.
+        """
+        waiting = Fingerprint.parse(text)
+        if waiting.missing[0] == waiting.missing[1] or not own:
+            return text
+        done = waiting.completed(own[0].path, digests).text()
+        known = self._compared.get(name)
+        if known is not None and known[0] == text:
+            self._compared[name] = (done, *known[1:])
+        return done
+
+    def _of(self, taken: Sequence[Taken], before: str) -> str:
+        """The fingerprint of a file of which this is taken."""
+        file, at = taken[0][0], taken[-1][1].stop
+        by_tasks = not all(found.counted for _, found in taken)
         path, size = self._text(file)
         whole = -1
         if is_packed(file.name) and at == self._cutter.content(file)[1]:
             whole = file.size
         read = size if self.config.format == "parquet" else at
-        made = Fingerprint.of(path, file.number, size, whole=whole, read=read, before=before)
+        made = Fingerprint.of(
+            path,
+            (file.number, size),
+            whole=whole,
+            read=read,
+            before=before,
+            taken_from=taken[0][1].start if by_tasks else None,
+        )
         text = made.text()
         self._compared[file.name] = (text, (file.number, file.size), True)
         return text

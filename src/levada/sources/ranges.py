@@ -2,8 +2,12 @@
 
 A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
 finished. A range never ends inside an element. The last element of a file that is not finished is
-held back until another begins, a last line until its newline is there. Text is looked at in windows
-of at most ``WINDOW`` bytes, so a range is what one task parses.
+held back until another begins, a last line until its newline is there. A range has at most
+``WINDOW`` bytes: it is what one task parses.
+
+Much of a text is cut by size (``boundaries``): the driver reads the bytes at the cut, and guesses
+the elements by what those before had. So an epoch has about as many as it is to have. Little of a
+text, and what cannot be cut so, is looked at in windows, and its elements are counted.
 """
 
 from __future__ import annotations
@@ -14,11 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.errors import FileFault, SourceError, near
-from levada.kernels.text.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
+from levada.kernels.text.lines import cut_elements
 from levada.kernels.text.records import cut_records
 from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
+from levada.model.sizes import register
 from levada.model.time import MIN
+from levada.sources.boundaries import LOOKS, boundary, cuts_by_size
 from levada.sources.faults import encoding_fault, faults_of, shown
 from levada.sources.fingerprint import piece
 from levada.sources.inflate import inflate, is_packed
@@ -40,25 +46,29 @@ from levada.streams.options import SEPARATORS
 from levada.streams.stream_config import StreamConfig
 
 WINDOW = 4 << 20
+READ = register(f"{__name__}.READ", 512 << 10)
+"""Bytes of a light epoch, which the driver cuts by what it reads; see ``cuts_by_size``."""
 _LEAST_WINDOW = 64 << 10
 _BYTES_A_ROW = 256
-_GROUPS = {"subject": SUBJECT, "graph": GRAPH}
 
 
 class FileRange(NamedTuple):
     """A range of whole elements: bytes of the text, or rows of Parquet; ``pieces``: what was seen
-    of it, if that was looked at.
+    of it, if that was looked at. ``counted``: whether all of it was read, else ``elements`` is
+    guessed.
     """
 
     start: int
     stop: int
     elements: int
     pieces: tuple[Piece, ...] = ()
+    counted: bool = True
 
     def with_(self, other: FileRange) -> FileRange:
         """Together with the one behind."""
         elements, pieces = self.elements + other.elements, self.pieces + other.pieces
-        return FileRange(self.start, other.stop, elements, pieces)
+        counted = self.counted and other.counted
+        return FileRange(self.start, other.stop, elements, pieces, counted)
 
 
 @dataclass(slots=True)
@@ -97,6 +107,8 @@ class Cutter:
     def __init__(self, config: StreamConfig, scratch: Path) -> None:
         self.config = config
         self.scratch = scratch
+        self.by_size = cuts_by_size(config)
+        self.each = 0.0  # the bytes of an element, as a position guesses them; 0: not known
         self._copies: dict[str, set[str]] = {}  # of packed files, by name
         self._spooled: tuple[str, Bytes | None] = ("", None)  # the file that was checked last
 
@@ -173,14 +185,16 @@ class Cutter:
         mixed = own in RDF if self.config.documents else (self.config.format, own) == ("nt", "nq")
         return own if mixed and own is not None else self.config.format
 
-    def next(self, file: SourceFile, at: int, rows: int) -> FileRange | None:
+    def next(
+        self, file: SourceFile, at: int, rows: int, *, by_size: bool = False
+    ) -> FileRange | None:
         """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there.
-        Raises ``FileFault``.
+        ``by_size``: the piece before was cut by size, and so is a short one. Raises ``FileFault``.
         """
         with faults_of(shown(file.path), self.config.name):
-            return self._next(file, at, rows)
+            return self._next(file, at, rows, by_size=by_size)
 
-    def _next(self, file: SourceFile, at: int, rows: int) -> FileRange | None:
+    def _next(self, file: SourceFile, at: int, rows: int, *, by_size: bool) -> FileRange | None:
         path, size = self.content(file)
         if at > size and not file.fault:
             raise SourceError(
@@ -204,6 +218,8 @@ class Cutter:
             if file.header is None or file.header.end == size:
                 return None
             at = file.header.end
+        if self.by_size and (found := self._by_size(file, at, rows, following=by_size)) is not None:
+            return found
         return self._text_range(path, at, size, rows, file.finished)
 
     def _header(self, path: str, size: int, *, finished: bool) -> Header | None:
@@ -211,6 +227,44 @@ class Cutter:
         if data is not None:
             return first_record(path, data, self.config.separator)
         return read_header(path, size, self.config.separator, whole=finished)
+
+    def _by_size(
+        self, file: SourceFile, at: int, rows: int, *, following: bool
+    ) -> FileRange | None:
+        """A piece of about ``rows`` elements that nobody has read; None where they are few, or no
+        place to cut is found.
+        """
+        path, size = self.content(file)
+        if size - at <= READ:
+            return None
+        at, each = self._sample(file, at, rows)
+        wanted = int(rows * each)
+        if not each or (wanted <= READ and not following):
+            return None
+        if file.finished and size - at <= min(wanted, WINDOW):
+            return FileRange(at, size, min(rows, max(int((size - at) / each), 1)), (), False)
+        length = min(wanted, WINDOW - max(LOOKS))
+        target = at + length if file.finished else min(at + length, size - max(LOOKS))
+        found = boundary(path, target, size, self.config.element) if target > at else None
+        if found is None:
+            return None
+        is_last = target == at + wanted
+        elements = rows if is_last else min(rows, max(int((found[0] - at) / each), 1))
+        return FileRange(at, found[0], elements, (found[1],), False)
+
+    def _sample(self, file: SourceFile, at: int, rows: int) -> tuple[int, float]:
+        """Where the elements at ``at`` begin, and the bytes of one; 0.0 where so many are few."""
+        if at > 0 and self.each:
+            return at, self.each
+        path, size = self.content(file)
+        data = self._read(path, at, min(at + _LEAST_WINDOW, size))
+        if at == 0 and data[:3].tobytes() == BOM_UTF8:
+            at, data = 3, data[3:]
+        length, elements = self._cut(data, rows, False)
+        if not 0 < elements < rows:
+            return at, 0.0
+        self.each = self.each or length / elements
+        return at, self.each
 
     def _text_range(
         self, path: str, at: int, size: int, rows: int, finished: bool
@@ -250,11 +304,7 @@ class Cutter:
             return cut_records(data, rows, last, ord(self.config.separator))
         if count_byte(data, len(data), 13):
             data = end_lines(data.copy())  # what was read is still to be hashed
-        if self.config.element == "line":
-            return cut_lines(data, rows, last)
-        if self.config.element == "blankline":
-            return cut_blocks(data, rows, last)
-        return cut_groups(data, _GROUPS[self.config.element], rows, last)
+        return cut_elements(data, self.config.element, rows, last)
 
 
 def _check_columns(config: StreamConfig, file: SourceFile) -> None:

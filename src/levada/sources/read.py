@@ -14,21 +14,23 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from levada.errors import FileFault, SourceError
 from levada.frozen import frozen
 from levada.kernels.text.bytes_ import parsing_room
-from levada.kernels.text.lines import LineCounts, count_lines
+from levada.kernels.text.lines import LineCounts, count_lines, cut_elements
 from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
 from levada.kernels.text.subjects import count_byte
 from levada.model.arrays import Bytes
-from levada.sources.fingerprint import altered, changed, check_same
+from levada.sources.fingerprint import altered, changed, check_same, hash_blocks
 from levada.sources.inflate import is_packed
 from levada.sources.json_lines import NOT_LINES, file_spans_lines
 from levada.sources.parquet import read_rows
-from levada.sources.reference import Reference
+from levada.sources.reference import Measured, Reference
 from levada.sources.spooled import damaged, read_spooled
 from levada.streams.column_names import number_names
 from levada.streams.stream_config import StreamConfig
@@ -125,15 +127,32 @@ def read_bytes(reference: Reference, *, document: bool = False, spooled: bool = 
     return data
 
 
-def read_lines(
-    reference: Reference, *, document: bool = False, spooled: bool = False
-) -> tuple[Bytes, LineCounts]:
+def read_lines(reference: Reference, config: StreamConfig) -> tuple[Bytes, LineCounts, Reference]:
     """The text of a reference to a format of lines, as ``read_bytes``, in which newlines end lines;
-    and its counts.
+    its counts; and the reference with what the driver has not counted.
     """
-    data = read_bytes(reference, document=document, spooled=spooled)
+    data = read_bytes(reference, document=config.whole_files, spooled=config.settled)
+    is_read_first = not reference.counted or reference.hashed[0] < reference.hashed[1]
+    digest = xxhash.xxh3_64_hexdigest(data.data) if is_read_first else ""
+    blocks = hash_blocks(reference, data)
     counts = count_lines(data)
-    return data, count_lines(data) if counts.returns and _end_lone(data) else counts
+    if counts.returns and _end_lone(data):
+        counts = count_lines(data)
+    if not is_read_first:
+        return data, counts, reference
+    elements = 0
+    if not reference.counted:
+        elements = counts.elements
+        if config.element != "line":
+            elements = cut_elements(data, config.element, len(data) + 1, True)[1]
+    measured = Measured(reference.name, reference.start, elements, digest, blocks)
+    return (
+        data,
+        counts,
+        msgspec.structs.replace(
+            reference, elements=elements or reference.elements, measured=measured
+        ),
+    )
 
 
 @contextmanager
@@ -228,17 +247,21 @@ def _is_open(header: Bytes, separator: str) -> bool:
     return int(scan_records(header, ord(separator)).fault[0]) == OPEN_QUOTE
 
 
-def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonChunk | pa.Table:
-    """The rows of a reference to a tuple format: CSV and JSON as bytes, Parquet as a table."""
+def read_json(reference: Reference, config: StreamConfig) -> tuple[JsonChunk, Reference]:
+    """The lines of a reference to NDJSON, and the reference, as of ``read_lines``."""
+    if not config.settled:
+        _check_lines(reference)
+    data, _, reference = read_lines(reference, config)
+    return JsonChunk(data), reference
+
+
+def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | pa.Table:
+    """The rows of a reference to a table: CSV as bytes, Parquet as a table."""
     if reference.format == "parquet":
         with _there(reference):
             rows = read_rows(reference.path, reference.start, reference.stop, config)
         check_same(reference, None)
         return rows
-    if reference.format == "ndjson":
-        if not config.settled:
-            _check_lines(reference)
-        return JsonChunk(read_lines(reference, spooled=config.settled)[0])
     if config.header:
         data = read_bytes(reference, spooled=config.settled)
         return CsvChunk(config.header, data, config.separator)

@@ -18,7 +18,7 @@ from levada.sources.feed.log import read_log
 from levada.sources.kafka.reader import KafkaReader
 from levada.sources.messages.beside import Beside, complete_at_end
 from levada.sources.messages.texts import Messages
-from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_lines, read_tuples
+from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_json, read_lines, read_tuples
 from levada.sources.reference import KafkaReference, Reference
 from levada.streams.formats import LINES, TABLES
 from levada.streams.stream_config import StreamConfig
@@ -28,8 +28,9 @@ _R = TypeVar("_R", contravariant=True)
 
 @frozen
 class Read:
-    """What was read: the text of RDF, or the rows of a table; the reference to it; which messages
-    it is made of (None: it is one text); and the line ends of a text, if they were counted.
+    """What was read: the text of RDF, or the rows of a table; the reference to it, with what is
+    known of it now; which messages it is made of (None: it is one text); and the line ends of a
+    text, if they were counted.
     """
 
     text: Bytes | None
@@ -51,12 +52,14 @@ class FileReader:
 
     def read(self, reference: Reference, config: StreamConfig) -> Read:
         """The bytes or rows of a range."""
+        if config.format == "ndjson":
+            return Read(None, *read_json(reference, config))
         if config.format in TABLES:
             return Read(None, read_tuples(reference, config), reference)
-        how = {"document": config.whole_files, "spooled": config.settled}
         if reference.format not in LINES:
-            return Read(read_bytes(reference, **how), None, reference)
-        text, counts = read_lines(reference, **how)
+            text = read_bytes(reference, document=config.whole_files, spooled=config.settled)
+            return Read(text, None, reference)
+        text, counts, reference = read_lines(reference, config)
         return Read(text, None, reference, line_ends=counts.newlines + counts.returns)
 
 

@@ -17,6 +17,19 @@ Piece = tuple[int, int, str]
 """Bytes of a text from .. to (exclusive), and the hash of what they were."""
 
 
+class Measured(msgspec.Struct, array_like=True, frozen=True):
+    """What a task has measured of a range: of which file (its name) and where it begins, how many
+    ``elements`` it has (0: the driver has counted them), the hash of its bytes, and those of its
+    ``blocks`` of the file (``Reference.hashed``), 16 characters each.
+    """
+
+    name: str
+    start: int
+    elements: int
+    digest: str = ""
+    blocks: str = ""
+
+
 class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     """A range of whole elements of one file.
 
@@ -33,6 +46,9 @@ class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     has come in its place is read; "" where none can. ``seen``: its size (bytes) and time (ns) when
     it was cut, () where it is unpacked; ``pieces``: what was found in it, if that was looked at.
     ``sure``: what came of it is published, so if the file is another one the epoch fails.
+    ``counted``: whether the driver has read the range; else it was cut by size, and ``elements`` is
+    guessed. ``hashed``: from where to where a task hashes blocks of the file, for its fingerprint.
+    ``measured``: what a task has found in the range, once it has read it.
     """
 
     stream: str
@@ -52,6 +68,9 @@ class Reference(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     seen: tuple[int, ...] = ()
     pieces: tuple[Piece, ...] = ()
     sure: bool = False
+    counted: bool = True
+    hashed: tuple[int, int] = (0, 0)
+    measured: Measured | None = None
 
     @property
     def size(self) -> int:

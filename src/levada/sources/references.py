@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from levada.sources.fingerprint import hashed_ranges, last_piece
 from levada.sources.inflate import is_packed
 from levada.sources.ranges import WINDOW, Cutter, FileRange, SourceFile
-from levada.sources.reference import Reference, document_id
+from levada.sources.reference import Piece, Reference, document_id
 
 Position = dict[str, Any]
 Taken = tuple[SourceFile, FileRange]
@@ -31,7 +33,9 @@ def references_of(
     rows: dict[str, int] = dict(position.get("rows", {}))
     lives: dict[str, int] = position.get("lives", {})
     references = []
-    for file, found in _merge(taken, by_bytes=config.format != "parquet"):
+    merged = _merge(taken, by_bytes=config.format != "parquet")
+    hashed = _hashed(merged, prints)
+    for (file, found), blocks in zip(merged, hashed, strict=True):
         partition = config.name if config.files == "sequence" else file.name
         index = counts[partition] = counts.get(partition, -1) + 1
         references.append(
@@ -51,12 +55,28 @@ def references_of(
                 row=rows.get(file.name, 0),
                 fingerprint=prints.get(file.name, ""),
                 seen=() if is_packed(file.name) else (file.size, file.time),
-                pieces=found.pieces,
+                pieces=found.pieces + _read_behind(found, prints.get(file.name, "")),
+                counted=found.counted,
+                hashed=blocks,
                 base=Path(file.path).absolute().as_uri() if config.documents else "",
             )
         )
         rows[file.name] = rows.get(file.name, 0) + found.elements
     return references
+
+
+def _read_behind(found: FileRange, text: str) -> tuple[Piece, ...]:
+    """What a fingerprint knows of the end of a range that nobody has read."""
+    pieces = () if found.counted or not text else last_piece(text, found.start)
+    return tuple(piece for piece in pieces if piece[1] == found.stop)
+
+
+def _hashed(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Which blocks of its file are hashed with each range, each file's ranges together."""
+    found = []
+    for name, own in groupby(taken, key=lambda one: one[0].name):
+        found += hashed_ranges(prints.get(name, ""), [one.stop for _, one in own])
+    return found
 
 
 def rows_behind(taken: list[Taken], position: Position, *, parallel: bool) -> Position:

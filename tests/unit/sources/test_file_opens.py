@@ -88,7 +88,7 @@ def test_comparing_a_file_with_its_fingerprint_opens_it_once(
     size = path.stat().st_size
     assert size > 3 * BLOCK
     opens.clear()
-    made = Fingerprint.of(str(path), 1, size, whole=-1, read=size)
+    made = Fingerprint.of(str(path), (1, size), whole=-1, read=size)
     assert opens == {"a.nt": 1}
     with opened(str(path)) as file:
         assert made.is_of(file, 2, size)  # a copy: all that was read of it is compared
@@ -97,7 +97,7 @@ def test_comparing_a_file_with_its_fingerprint_opens_it_once(
 
 
 def test_file_that_is_gone_has_the_fingerprint_of_an_empty_one(tmp_path: Path) -> None:
-    gone = Fingerprint.of(str(tmp_path / "gone"), 1, 100, whole=-1, read=100)
+    gone = Fingerprint.of(str(tmp_path / "gone"), (1, 100), whole=-1, read=100)
     (tmp_path / "empty").touch()
-    empty = Fingerprint.of(str(tmp_path / "empty"), 1, 100, whole=-1, read=100)
+    empty = Fingerprint.of(str(tmp_path / "empty"), (1, 100), whole=-1, read=100)
     assert gone == empty and Fingerprint.parse(gone.text()) == gone

@@ -1,8 +1,8 @@
 """Boundaries of elements in raw bytes: where a stream may be cut, which element a line is of.
 
-The driver cuts byte ranges for tasks and tasks number the elements of a range. Both ask the
-functions here, so the place of a cut never shows in a result: an element is decided by bytes, not
-by what a parser makes of them.
+The driver cuts byte ranges for tasks, and tasks count and number the elements of a range. Both ask
+the functions here, so the place of a cut never shows in a result: an element is decided by bytes,
+not by what a parser makes of them.
 
 * a *line* is an element unless it is blank or a comment;
 * consecutive lines whose *graph* is written alike are one element, or that describe one *subject*
@@ -400,6 +400,15 @@ def cut_blocks(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     if last or begun == 0:
         return at, begun
     return boundary, whole
+
+
+def cut_elements(buf: Bytes, element: str, rows: int, last: bool) -> tuple[int, int]:
+    """``cut_lines``, ``cut_blocks`` or ``cut_groups``, by the word for an element."""
+    if element == "line":
+        return cut_lines(buf, rows, last)
+    if element == "blankline":
+        return cut_blocks(buf, rows, last)
+    return cut_groups(buf, SUBJECT if element == "subject" else GRAPH, rows, last)
 
 
 @kernel((U8, I64))

@@ -449,6 +449,7 @@ class Epochs:
         late = frozenset(c.name for c in self.sourcing.configs if c.counted_late)
         records = records_of(last, intention, context, controls, plan)
         count_passed(intention, controls, plan, late)
+        pieces = self.sourcing.complete(intention, controls, plan)
         manifest = Manifest(
             intention.epoch,
             intention.plan,
@@ -466,7 +467,7 @@ class Epochs:
             latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done), setup=intention.setup,
             groups=intention.groups, balanced=intention.balanced or last.balanced,
-            bound=self.bound,
+            bound=self.bound, pieces=pieces,
         )  # fmt: skip
         if self.balancing is not None:
             self.balancing.see(done, context, manifest.balanced, hurried=self._hurries(intention))

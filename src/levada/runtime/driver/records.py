@@ -21,7 +21,7 @@ from levada.runtime.late import homes_of, missed_by
 from levada.runtime.local import Executor
 from levada.runtime.places import Tally
 from levada.runtime.store.manifest import Carried, Intention, Manifest, Preferences, StreamRecord
-from levada.sources.reference import AnyReference
+from levada.sources.reference import AnyReference, Reference
 
 
 class _Outcome(msgspec.Struct):
@@ -156,7 +156,12 @@ def _missing(name: str, intention: Intention, own: Sequence[Control]) -> int:
     """By how much the elements of a stream's references differ from those of which tasks have told
     the fate.
     """
-    given = sum(r.elements for r in intention.references if r.stream == name)
+    given = sum(0 if c.measured is None else c.measured.elements for c in own)
+    given += sum(
+        r.elements
+        for r in intention.references
+        if r.stream == name and (not isinstance(r, Reference) or r.counted)
+    )
     return abs(given - sum(c.accounted for c in own))
 
 

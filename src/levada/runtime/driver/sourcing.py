@@ -22,12 +22,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from levada.model.time import MAX, MIN
-from levada.runtime.context import StreamState
+from levada.plan.sealed.plan import Plan
+from levada.runtime.context import Control, StreamState
 from levada.runtime.store.durable import make_folder
-from levada.runtime.store.manifest import StreamRecord
+from levada.runtime.store.manifest import Intention, StreamRecord
 from levada.runtime.store.read_log import ReadLog, stem_of
-from levada.sources.reference import AnyReference
+from levada.sources.files import FileSource
+from levada.sources.reference import AnyReference, Measured, Reference
 from levada.sources.source import Source, source_of
 from levada.streams.stream_config import StreamConfig
 
@@ -191,6 +195,26 @@ class Sourcing:
         """Not if it is ahead of those that it shares a query with by its bound."""
         own = records.get(config.name, StreamRecord())
         return own.ahead < config.ahead
+
+    def complete(
+        self, intention: Intention, controls: Sequence[Control], plan: Plan
+    ) -> dict[str, list[Measured]]:
+        """Adds to the positions of an intention what tasks have measured of what they have read
+        first; returns that, by stream, without the hashes of blocks.
+        """
+        found: dict[str, list[Measured]] = {}
+        for control in controls:
+            if control.measured is not None:
+                found.setdefault(plan.streams[control.stream], []).append(control.measured)
+        for name, measured in found.items():
+            source, position = self.sources.get(name), intention.positions.get(name)
+            if isinstance(source, FileSource) and position is not None:
+                files = (r for r in intention.references if isinstance(r, Reference))
+                source.complete(position, [r for r in files if r.stream == name], measured)
+        return {
+            name: [msgspec.structs.replace(m, blocks="") for m in measured]
+            for name, measured in found.items()
+        }
 
     @property
     def away(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ from levada.runtime.homes import Stayed
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import Slicing, slicing_of
 from levada.runtime.store.sealed import read_sealed, seal
-from levada.sources.reference import AnyReference
+from levada.sources.reference import AnyReference, Measured
 
 PUBLISHING = "publishing-*"
 """In ``intentions``: that of an epoch which is still published while the next one runs."""
@@ -362,6 +362,7 @@ class Manifest(msgspec.Struct):
     loaded: Loaded | None = None  # in the last epoch that read static data
     gone: list[str] = []  # files of the inventory that are named no more
     inventory: str = ""
+    pieces: dict[str, list[Measured]] = {}  # stream -> what its tasks were the first to read
     indexed: int = 0  # the last epoch in the index before this one (``store.published``); 0: none
 
     @property

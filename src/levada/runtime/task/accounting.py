@@ -1,9 +1,9 @@
 """What became of the elements of a reference: each is kept, late, dead or cut, and none vanishes.
 
-The driver counts the elements of a reference when it cuts it from a file, by bytes; a task says how
-many of these it knows the fate of. The two are counted by different code from different looks at
-the file, so a difference is a mistake in one of them. Where the driver can only guess (the elements
-within a document) there is nothing to compare.
+The driver counts the elements of a reference when it cuts it from a file, by bytes, or a task does
+before it parses them; the task says how many of these it knows the fate of. The two are counted by
+different code, so a difference is a mistake in one of them. Where the driver can only guess (the
+elements within a document) there is nothing to compare.
 
 Of elements of several lines a line that cannot be read is dead alone, beside its element or as all
 of it: there as many may be missing as there are such lines.

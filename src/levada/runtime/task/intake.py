@@ -62,7 +62,7 @@ from levada.runtime.task.static.static_rows import matching, settled
 from levada.sources.faults import faults_of
 from levada.sources.messages.texts import Messages
 from levada.sources.reader import FromOutside, Read, beside_of, read
-from levada.sources.reference import AnyReference, MadeReference, Reference
+from levada.sources.reference import AnyReference, MadeReference, Measured, Reference
 from levada.streams.stream_config import StreamConfig
 from levada.terms.spent import Spent
 from levada.terms.term_pool import Pool
@@ -163,6 +163,8 @@ class IntakeTask:
             # with all of its elements
             control = Control(stream, reference.partition, MIN, dead=1)
             control.accounted = reference.elements
+            if isinstance(reference, Reference) and not reference.counted:
+                control.measured = Measured(reference.name, reference.start, reference.elements)
             control.reasons = [f"{reference.name}: {fault}"]
             control.other = platform.node() if fault.other else ""
         self.controls.append(control)
@@ -222,6 +224,8 @@ class IntakeTask:
             reaches=complete,
             reports=reports_told(given, found),
             lead=_lead(reference, found, messages),
+            digest=_digest(reference),
+            measured=reference.measured,
         )
 
     def _read(
@@ -303,6 +307,8 @@ class IntakeTask:
             nulls=0 if messages is None else messages.nulls,
             reaches=complete,
             lead=_lead(reference, found, messages),
+            digest=_digest(reference),
+            measured=reference.measured,
         )
 
     def _complete(
@@ -416,6 +422,11 @@ def _lead(reference: AnyReference, found: Elements | Tuples, messages: Messages 
     if found.max_ts == MIN:
         return ""
     return place_of(reference, found.lead, messages=messages is not None)
+
+
+def _digest(reference: Reference) -> str:
+    """The hash of what was read, where a task is the first to read it."""
+    return "" if reference.measured is None else reference.measured.digest
 
 
 def _rows(

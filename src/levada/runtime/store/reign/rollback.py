@@ -109,11 +109,22 @@ def _before(root: Path, last: Manifest) -> tuple[Manifest, Intention]:
         with suppress(CheckpointError, msgspec.MsgspecError):
             intention = msgspec.json.decode(read_sealed(root / name), type=Intention)
             if intention.epoch == last.epoch:
-                return before, intention
+                return before, _as_read(intention, last)
     raise CheckpointError(
         f"The checkpoint {root} cannot go back to epoch {before.epoch}: it is not kept what epoch "
         f"{last.epoch} has read."
     )
+
+
+def _as_read(intention: Intention, last: Manifest) -> Intention:
+    """An intention with the hashes of what tasks have read of its references."""
+    read = {(stream, m.name, m.start): m.digest for stream, own in last.pieces.items() for m in own}
+    references = list[AnyReference]()
+    for r in intention.references:
+        if isinstance(r, Reference) and (digest := read.get((r.stream, r.name, r.start))):
+            r = msgspec.structs.replace(r, pieces=((r.start, r.stop, digest),))
+        references.append(r)
+    return msgspec.structs.replace(intention, references=references)
 
 
 def _check(root: Path, before: Manifest, intention: Intention) -> None:

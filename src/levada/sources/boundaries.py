@@ -41,15 +41,15 @@ def cuts_by_size(config: StreamConfig) -> bool:
     """Whether the driver cuts the files of a stream by size, and leaves reading to tasks.
 
     It reads them itself where records may have line ends within quotes (CSV), where elements are
-    counted before they are read (``limit``, a mapping, which numbers rows), and where a file's
-    name has the hash of its bytes (a spool).
+    counted before they are read (``limit``, a mapping that numbers rows), and where a file's name
+    has the hash of its bytes (a spool).
     """
     return (
         config.format in (*LINES, "ndjson")
         and not config.whole_files
         and not config.settled
         and config.limit is None
-        and config.mapping is None
+        and (config.mapping is None or not config.mapping.numbers_rows)
     )
 
 

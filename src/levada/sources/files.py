@@ -11,8 +11,8 @@ Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
-    rows       with a mapping only: records of each file given out (files=sequence: of the current
-               one)
+    rows       with a mapping that numbers rows only: records of each file given out
+               (files=sequence: of the current one)
     after      files=parallel: the file after which the next round begins
     taken      elements given out so far, well-formed or not (those within a document: guessed by
                its size)
@@ -140,7 +140,7 @@ class FileSource:
         prints = self._prints.of(taken, position)
         after = {**moved, **self._prints.after(prints, position)}
         after["taken"] = position.get("taken", 0) + sum(found.elements for _, found in taken)
-        if self.config.mapping is not None:
+        if self.config.mapping is not None and self.config.mapping.numbers_rows:
             after |= rows_behind(taken, position, parallel=self.config.files == "parallel")
         return references_of(taken, position, self._cutter, prints), after
 

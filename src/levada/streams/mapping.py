@@ -75,21 +75,25 @@ class RowMapping:
     def needed(self) -> dict[str, str]:
         """The columns that are read, with their types."""
         typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
-        used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
-        used += [
-            part.text
-            for triple in self.triples
-            for term in triple
-            for part in term
-            if part.how != "text"
-        ]
         # A formula may have its column's own name: it is read then, too.
         own = [name for name, formula in self.let if name in _formulas().names_of(formula)]
         return {
             name: typed.get(name, "string")
-            for name in [*own, *used]
+            for name in [*own, *self._names]
             if name not in made or name in own
         }
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether a triple or a formula has the number of the row."""
+        return ROW in self._names
+
+    @property
+    def _names(self) -> list[str]:
+        """What formulas and triples name."""
+        used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
+        parts = (part for triple in self.triples for term in triple for part in term)
+        return used + [part.text for part in parts if part.how != "text"]
 
     def types(self) -> dict[str, str]:
         """The type of everything that a triple or a time can name. Raises ``UsageError`` for a

@@ -117,16 +117,15 @@ def test_place_is_looked_for_nearby(tmp_path: Path) -> None:
         ("a.ttl", {"time": "filename:(.)"}, False),  # documents are read whole
         ("a.nt", {"element": "document"}, False),
         ("a.nt", {"limit": 5}, False),  # elements are counted before they are read
-        ("a.ndjson", {"mapping": "m.yaml"}, False),  # rows are numbered
+        ("a.ndjson", {"mapping": "{row}"}, False),  # rows are numbered
+        ("a.ndjson", {"mapping": "{k}"}, True),
     ],
 )
 def test_streams_that_are_cut_by_size(
     tmp_path: Path, name: str, options: dict[str, Any], by_size: bool
 ) -> None:
     if "mapping" in options:
-        mapping = tmp_path / "m.yaml"
-        mapping.write_text(
-            "columns: {k: integer}\ntriples: ['<http://e/{row}> <http://e/p> {k}']\n"
-        )
+        mapping, subject = tmp_path / "m.yaml", f"<http://e/{options['mapping']}>"
+        mapping.write_text(f"columns: {{k: integer}}\ntriples: ['{subject} <http://e/p> {{k}}']\n")
         options = {"mapping": mapping}
     assert cuts_by_size(StreamConfig.of("s", tmp_path / name, **options)) is by_size

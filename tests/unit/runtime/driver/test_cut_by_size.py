@@ -67,8 +67,11 @@ class Ran:
         self.folder, self.how = folder, how
 
     def run(self, **start: Any) -> Ran:
-        tabular = self.how.get("format") == "ndjson"
+        tabular = self.how.get("format") == "ndjson" and "mapping" not in self.how
         options = {**self.how, **({"schema": {"k": "integer", "v": "string"}} if tabular else {})}
+        if "mapping" in self.how:
+            options["mapping"] = self.folder / "m.yaml"
+            options["mapping"].write_text(self.how["mapping"])
         with Engine(
             spark=False, checkpoint=self.folder / "c", sink=self.sink, partitions=2, seed=7,
             epoch_rows=150, letters=self.folder / "letters",
@@ -121,6 +124,7 @@ def write(folder: Path, form: str, end: str, n: int = 400) -> Path:
         ("nq", {"element": "graph"}),
         ("nt", {"element": "blankline"}),
         ("ndjson", {}),
+        ("ndjson", {"mapping": "triples: ['<http://e/s{k}> <http://e/p> {v}']"}),
     ],
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -111,7 +111,7 @@ class Fingerprint(NamedTuple):
         if len(digests) == _DIGEST * ((stop - at) // BLOCK):
             raw = bytes.fromhex(digests)
             for i in range(0, len(raw), _DIGEST // 2):
-                known = _chained(known, raw[i : i + _DIGEST // 2])
+                known = xxhash.xxh3_64_hexdigest(known.encode() + raw[i : i + _DIGEST // 2])
         else:
             with opened(path) as file:
                 known = _blocks(file, (known, at), stop)
@@ -148,13 +148,9 @@ def _blocks(file: int, hashed: tuple[str, int], stop: int) -> str:
     known, at = hashed
     with suppress(OSError):
         for begin in range(at, stop, BLOCK):
-            known = _chained(known, xxhash.xxh3_64_digest(os.pread(file, BLOCK, begin)))
+            block = xxhash.xxh3_64_digest(os.pread(file, BLOCK, begin))
+            known = xxhash.xxh3_64_hexdigest(known.encode() + block)
     return known
-
-
-def _chained(known: str, digest: bytes) -> str:
-    """The hash of blocks with one more, by its hash."""
-    return xxhash.xxh3_64_hexdigest(known.encode() + digest)
 
 
 def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
@@ -189,14 +185,14 @@ def last_piece(text: str, start: int) -> tuple[Piece, ...]:
 
 def hash_blocks(reference: Reference, data: Bytes) -> str:
     """The hashes of the blocks that a reference names; those at its ends, which are not all in its
-    ``data``, are read.
+    ``data``, are read. ``data`` of rows of Parquet: none.
     """
     begin, end = reference.hashed
     if begin == end:
         return ""
-    whole, start = data.data, reference.start
+    whole, start = data.data, reference.start if len(data) else begin
     first = min(max(-(-start // BLOCK) * BLOCK, begin), end)
-    last = max(min(reference.stop // BLOCK * BLOCK, end), first)
+    last = max(min((start + len(data)) // BLOCK * BLOCK, end), first)
     inside = [
         xxhash.xxh3_64_hexdigest(whole[at : at + BLOCK])
         for at in range(first - start, last - start, BLOCK)

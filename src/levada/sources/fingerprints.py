@@ -111,6 +111,7 @@ class Fingerprints:
         """The fingerprint of a file of which this is taken."""
         file, at = taken[0][0], taken[-1][1].stop
         by_tasks = not all(found.counted for _, found in taken)
+        begin = taken[0][1].start if self.config.format != "parquet" else 0  # there it is a row
         path, size = self._text(file)
         whole = -1
         if is_packed(file.name) and at == self._cutter.content(file)[1]:
@@ -122,7 +123,7 @@ class Fingerprints:
             whole=whole,
             read=read,
             before=before,
-            taken_from=taken[0][1].start if by_tasks else None,
+            taken_from=begin if by_tasks or self.config.format == "parquet" else None,
         )
         text = made.text()
         self._compared[file.name] = (text, (file.number, file.size), True)

@@ -247,6 +247,15 @@ def _is_open(header: Bytes, separator: str) -> bool:
     return int(scan_records(header, ord(separator)).fault[0]) == OPEN_QUOTE
 
 
+def hashed_as_read(reference: Reference) -> Reference:
+    """A reference to rows with the hashes of the blocks of their file, where it names some."""
+    blocks = hash_blocks(reference, np.empty(0, np.uint8))
+    if not blocks:
+        return reference
+    measured = Measured(reference.name, reference.start, 0, "", blocks)
+    return msgspec.structs.replace(reference, measured=measured)
+
+
 def read_json(reference: Reference, config: StreamConfig) -> tuple[JsonChunk, Reference]:
     """The lines of a reference to NDJSON, and the reference, as of ``read_lines``."""
     if not config.settled:

@@ -18,7 +18,15 @@ from levada.sources.feed.log import read_log
 from levada.sources.kafka.reader import KafkaReader
 from levada.sources.messages.beside import Beside, complete_at_end
 from levada.sources.messages.texts import Messages
-from levada.sources.read import CsvChunk, JsonChunk, read_bytes, read_json, read_lines, read_tuples
+from levada.sources.read import (
+    CsvChunk,
+    JsonChunk,
+    hashed_as_read,
+    read_bytes,
+    read_json,
+    read_lines,
+    read_tuples,
+)
 from levada.sources.reference import KafkaReference, Reference
 from levada.streams.formats import LINES, TABLES
 from levada.streams.stream_config import StreamConfig
@@ -55,7 +63,8 @@ class FileReader:
         if config.format == "ndjson":
             return Read(None, *read_json(reference, config))
         if config.format in TABLES:
-            return Read(None, read_tuples(reference, config), reference)
+            rows = read_tuples(reference, config)
+            return Read(None, rows, hashed_as_read(reference))
         if reference.format not in LINES:
             text = read_bytes(reference, document=config.whole_files, spooled=config.settled)
             return Read(text, None, reference)

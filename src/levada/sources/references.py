@@ -72,10 +72,15 @@ def _read_behind(found: FileRange, text: str) -> tuple[Piece, ...]:
 
 
 def _hashed(taken: list[Taken], prints: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Which blocks of its file are hashed with each range, each file's ranges together."""
+    """Which blocks of its file are hashed with each range, each file's ranges together; those of
+    Parquet, whose ranges are rows, with the first.
+    """
     found = []
     for name, own in groupby(taken, key=lambda one: one[0].name):
-        found += hashed_ranges(prints.get(name, ""), [one.stop for _, one in own])
+        files, ranges = zip(*own, strict=True)
+        rows = files[0].layout is not None
+        stops = [files[0].size if rows else one.stop for one in ranges]
+        found += hashed_ranges(prints.get(name, ""), stops)
     return found
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 import pytest
 
 from levada.engine.engine import Engine
@@ -19,7 +20,7 @@ from levada.runtime.driver.epoch import Epochs
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.reign.rollback import rollback
 from levada.runtime.store.sealed import read_sealed
-from levada.sources import boundaries, fingerprint, ranges, references
+from levada.sources import boundaries, fingerprint, ranges, reader, references
 from levada.sources.files import FileSource
 from levada.sources.fingerprint import Fingerprint
 from levada.sources.reference import Reference
@@ -174,6 +175,31 @@ def test_driver_reads_little_of_files_that_are_cut_by_size(
     assert not source.backlog(position) and source.known(position) == {"s": False}
     # looks at the beginning, at each cut and at the file's end, and what a fingerprint reads
     assert sum(read) < 600 << 10
+
+
+def test_blocks_of_parquet_files_are_hashed_by_tasks(
+    tmp_path: Path, small: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in "ab":
+        rows = {"ts": [100 * i for i in range(400)], "v": [f"{name}{i}" for i in range(400)]}
+        pl.DataFrame(rows).write_parquet(folder / f"{name}.parquet")
+    config = StreamConfig.of("s", folder, files="parallel")
+    source = FileSource(config, tmp_path)
+    source.discover(final=True)
+    taken, position = source.take({}, 500)
+    waiting = [Fingerprint.parse(text) for text in position["fingerprints"].values()]
+    assert all(known.missing[1] - known.missing[0] > 1000 for known in waiting)
+    measured = [m for r in taken if (m := reader.read(r, config).reference.measured) is not None]
+    assert len(measured) == 2 and all(m.blocks and not m.digest for m in measured)
+    source.complete(position, taken, measured)
+    for name, text in position["fingerprints"].items():
+        known, path = Fingerprint.parse(text), folder / name
+        state = (path.stat().st_ino, path.stat().st_size)
+        assert known == Fingerprint.of(str(path), state, whole=-1, read=known.read)
+    later, _ = source.take(position, 500)
+    assert later and not any(reader.read(r, config).reference.measured for r in later)
 
 
 def test_last_line_waits_for_its_end(tmp_path: Path, small: pytest.MonkeyPatch) -> None:

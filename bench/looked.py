@@ -13,10 +13,10 @@ from unittest.mock import patch
 import numpy as np
 
 from levada.model.arrays import Longs, Words
-from levada.model.checked import BLOCK, CheckedFrames, _Blocks
 from levada.model.frame import Described, Frame
 from levada.runtime.local import Blob, Job, LocalExecutor, deliver, outcome, resolve
 from levada.runtime.store import state_files
+from levada.windows.state.checked import BLOCK, CheckedFrames, _Blocks
 
 
 class Looked(LocalExecutor):

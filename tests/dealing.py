@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from levada.model import checked
 from levada.plan.sealed.group_table import GroupTable, dealt
 from levada.runtime.store.group_tables import Dealing
+from levada.windows.state import checked
 from levada.windows.state.moved import wanted
 
 MOST = 4  # partitions

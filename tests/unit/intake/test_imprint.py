@@ -10,8 +10,8 @@ import pytest
 
 from levada.intake.imprint import Wanted, pressed, triples_of
 from levada.intake.parse.ntriples import Triples, parse
-from levada.model.checked import checked_parts, unpack_checked
 from levada.terms.identity import identify_one
+from levada.windows.state.checked import checked_parts, unpack_checked
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 OBJECTS = [

@@ -5,7 +5,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.text.xxh3 import identify_slices, identify_tagged, schedule
+from levada.kernels.text.xxh3 import hash_blocks, identify_slices, identify_tagged, schedule
 
 SEEDS = st.integers(0, 2**64 - 1)
 LENGTHS = (*range(260), 511, 512, 513, 1023, 1024, 1025, 1088, 1089, 1189)
@@ -48,3 +48,20 @@ def test_read_only_columns_are_taken() -> None:
     x, y = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
     identify_slices(data, np.zeros(1, np.int64), np.array([3]), schedule(9), x, y)
     assert both(x[0], y[0]) == twin(b"abc", 9)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from([0, 1, 7, 8, 63, 64, 65, 200, 241, 1024, 1025, 5000]), max_size=6),
+    st.sampled_from([1, 64, 240, 241, 1024, 8192]),
+    st.integers(0, 7),
+)
+def test_blocks_of_pieces_are_hashed_as_one_text(sizes: list[int], block: int, shift: int) -> None:
+    rng = np.random.default_rng(len(sizes))
+    pieces = [rng.integers(0, 256, shift + n).astype(np.uint8)[shift:] for n in sizes]
+    at = [int(piece.__array_interface__["data"][0]) for piece in pieces]
+    text = b"".join(piece.tobytes() for piece in pieces)
+    out = np.zeros(-(-len(text) // block), np.uint64)
+    hash_blocks(np.array(at, np.int64), np.array(sizes, np.int64), schedule(3), block, out)
+    blocks = [text[i : i + block] for i in range(0, len(text), block)]
+    assert out.tolist() == [xxhash.xxh3_64_intdigest(one) for one in blocks]

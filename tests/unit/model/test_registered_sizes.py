@@ -11,8 +11,8 @@ from drawn_sizes import PACKAGES, registered
 
 ROOT = Path(levada.__file__).parent
 # Modules, and constants of others, that are no sizes: digits and bits of numbers, versions and
-# codes, seconds, attempts, bounds that users see, and figures of cost models, whose choices differ
-# in time alone.
+# codes, formats of files, seconds, attempts, bounds that users see, and figures of cost models,
+# whose choices differ in time alone.
 OTHERS = (
     "operators.border.written.VALUE", "operators.expressions.numeric",
     "operators.expressions.rank", "operators.expressions.scalar", "operators.group.decimals",
@@ -27,7 +27,8 @@ OTHERS = (
     "runtime.store.checkpoint.SHARE", "runtime.store.remote.host_copies",
     "runtime.store.state_files.SUFFIX", "runtime.store.tails.MOST_EPOCHS",
     "runtime.task.failures", "runtime.task.static.static_rows._PREDICATE",
-    "terms.group_of.FINEST", "windows.report_bound", "windows.state.ranges.DEEPEST",
+    "terms.group_of.FINEST", "windows.report_bound", "windows.state.checked",
+    "windows.state.ranges.DEEPEST",
     "windows.state.ranges._BITS", "windows.state.term_runs.ID_BYTES",
     "windows.state.term_runs._LEFT",
 )  # fmt: skip

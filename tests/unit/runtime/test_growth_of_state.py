@@ -16,12 +16,12 @@ from asking import S, element, judge, query, register, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.model import columns as col
-from levada.model.checked import unpack_checked
 from levada.model.frame import Frame
 from levada.runtime.task.pending import TIME
 from levada.testing.memory_sink import MemorySink
 from levada.testing.streams import write_lines
 from levada.windows.state import in_turn
+from levada.windows.state.checked import unpack_checked
 from levada.windows.state.in_turn import InTurn
 from levada.windows.state.pieces import State, read_head
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.errors import CheckpointError
-from levada.model.checked import CheckedFrames
 from levada.plan.sealed.charges import by_member
 from levada.plan.sealed.plan import Charges, Plan, gather_up
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
 from levada.terms.spent import Charge
+from levada.windows.state.checked import CheckedFrames
 from levada.windows.state.pieces import read_head
 
 

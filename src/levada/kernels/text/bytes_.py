@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import config, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from levada.kernels import OPTIONS, part, parts
@@ -103,6 +104,41 @@ def _product(_context: Any, a: Any, b: Any) -> Any:
     return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), generate
 
 
+@intrinsic
+def _mix_stripes(_context: Any, sums: Any, data: Any, keys: Any, count: Any) -> Any:
+    """The inner loop of XXH3 over ``count`` stripes, with the eight sums in one vector, which numba
+    would not make of a loop over eight words.
+    """
+
+    def generate(target: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(64), 8)
+        pointer = vector.as_pointer()
+        word = ir.Constant(ir.IntType(64), 64)
+
+        def load(address: Any) -> Any:
+            value = builder.load(builder.inttoptr(address, pointer))
+            value.align = 1
+            return value
+
+        def each(value: int) -> Any:
+            return ir.Constant(vector, [value] * 8)
+
+        total = cgutils.alloca_once_value(builder, load(args[0]))
+        with cgutils.for_range(builder, args[3]) as loop:
+            values = load(builder.add(args[1], builder.mul(loop.index, word)))
+            secret = load(builder.add(args[2], builder.shl(loop.index, ir.Constant(word.type, 3))))
+            keyed = builder.xor(values, secret)
+            low, high = builder.and_(keyed, each(0xFFFFFFFF)), builder.lshr(keyed, each(32))
+            turned = ir.Constant(ir.VectorType(ir.IntType(32), 8), [k ^ 1 for k in range(8)])
+            swapped = builder.shuffle_vector(values, ir.Constant(vector, ir.Undefined), turned)
+            added = builder.add(swapped, builder.mul(low, high))
+            builder.store(builder.add(builder.load(total), added), total)
+        builder.store(builder.load(total), builder.inttoptr(args[0], pointer)).align = 1
+        return target.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+
 _load8, _load32, _load64, _store8, _store64 = (
     _loader(8),
     _loader(32),
@@ -148,6 +184,11 @@ if JIT:
         _store8(_inside(view, i, 1), value)
 
     @part
+    def put_word(view: View, i: int, value: np.uint64) -> None:
+        """Writes eight bytes from i."""
+        _store64(_inside(view, i, 8), value)
+
+    @part
     def set_number(view: View, k: int, value: int) -> None:
         """Writes the k-th int64 of a view."""
         _store64(_inside(view, 8 * k, 8), value)
@@ -157,6 +198,15 @@ if JIT:
         """The 128-bit product of two words as (low, high)."""
         return _product(a, b)  # type: ignore[no-any-return]
 
+    @part
+    def add_stripes(sums: View, a: View, i: int, secret: View, s: int, count: int) -> None:
+        """Adds ``count`` stripes of 64 bytes from i to the eight sums of XXH3, the k-th with the
+        64 bytes of the secret at s + 8 k.
+        """
+        if count > 0:
+            data, keys = _inside(a, i, 64 * count), _inside(secret, s, 56 + 8 * count)
+            _mix_stripes(_inside(sums, 0, 64), data, keys, count)
+
 else:  # the same meaning in plain Python
 
     def view_of(a: npt.NDArray[Any]) -> View:
@@ -165,7 +215,7 @@ else:  # the same meaning in plain Python
 
     def _number(view: View, i: int, size: int) -> int:
         assert i >= 0 and i + size <= view[1], "an access stays inside its array"
-        return int.from_bytes(ctypes.string_at(view[0] + int(i), size), "little")
+        return int.from_bytes(ctypes.string_at(int(view[0] + i), size), "little")
 
     def byte(view: View, i: int) -> int:
         """Byte i."""
@@ -182,17 +232,36 @@ else:  # the same meaning in plain Python
     def put(view: View, i: int, value: int) -> None:
         """Writes byte i."""
         assert 0 <= i < view[1], "an access stays inside its array"
-        ctypes.memset(view[0] + int(i), int(value) & 0xFF, 1)
+        ctypes.memset(int(view[0] + i), int(value) & 0xFF, 1)
+
+    def put_word(view: View, i: int, value: np.uint64) -> None:
+        """Writes eight bytes from i."""
+        assert i >= 0 and i + 8 <= view[1], "an access stays inside its array"
+        ctypes.memmove(int(view[0] + i), int(value).to_bytes(8, "little"), 8)
 
     def set_number(view: View, k: int, value: int) -> None:
         """Writes the k-th int64 of a view."""
         assert k >= 0 and 8 * k + 8 <= view[1], "an access stays inside its array"
-        ctypes.memmove(view[0] + 8 * int(k), int(value).to_bytes(8, "little", signed=True), 8)
+        ctypes.memmove(int(view[0] + 8 * k), int(value).to_bytes(8, "little", signed=True), 8)
 
     def product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
         """The 128-bit product of two words as (low, high)."""
         both = int(a) * int(b)
         return W(both & 0xFFFFFFFFFFFFFFFF), W(both >> 64)
+
+    def add_stripes(sums: View, a: View, i: int, secret: View, s: int, count: int) -> None:
+        """Adds ``count`` stripes of 64 bytes from i to the eight sums of XXH3, the k-th with the
+        64 bytes of the secret at s + 8 k.
+        """
+        own = [_number(sums, 8 * lane, 8) for lane in range(8)]
+        for k in range(int(count)):
+            for lane in range(8):
+                value = _number(a, i + 64 * k + 8 * lane, 8)
+                keyed = value ^ _number(secret, s + 8 * (k + lane), 8)
+                own[lane ^ 1] += value
+                own[lane] += (keyed & 0xFFFFFFFF) * (keyed >> 32)
+        for lane, total in enumerate(own):
+            ctypes.memmove(sums[0] + 8 * lane, (total % 2**64).to_bytes(8, "little"), 8)
 
 
 @part

@@ -21,7 +21,20 @@ import numpy.typing as npt
 from numba import types
 
 from levada.kernels import I64, U8, fused, kernel, part
-from levada.kernels.text.bytes_ import LOW32, View, W, byte, half, product, routine, view_of, word
+from levada.kernels.text.bytes_ import (
+    LOW32,
+    View,
+    W,
+    add_stripes,
+    byte,
+    half,
+    product,
+    put,
+    put_word,
+    routine,
+    view_of,
+    word,
+)
 from levada.model.arrays import Bytes, Words
 
 _SECRET = bytes.fromhex(
@@ -206,28 +219,19 @@ def _hash_to_240(a: View, i: int, n: int, seed: np.uint64) -> Pair:
     return _finish(low, high, n, seed)
 
 
-@part
-def _stripe(acc: Words, a: View, i: int, secret: View, s: int) -> None:
-    """Accumulates 64 bytes."""
-    for k in range(8):
-        value = word(a, i + 8 * k)
-        keyed = value ^ word(secret, s + 8 * k)
-        acc[k ^ 1] += value
-        acc[k] += (keyed & LOW32) * (keyed >> W(32))
-
-
 @routine
 def _hash_long(a: View, i: int, n: int, secret: View) -> Pair:
     """Lengths above 240: stripes of 64 bytes, blocks of 16 stripes."""
     acc = _START.copy()
+    sums = view_of(acc)
     stripes = (n - 1) // 64
-    for k in range(stripes):
-        _stripe(acc, a, i + 64 * k, secret, 8 * (k % 16))
-        if k % 16 == 15:
+    for k in range(0, stripes, 16):
+        add_stripes(sums, a, i + 64 * k, secret, 0, min(16, stripes - k))
+        if k + 16 <= stripes:
             for lane in range(8):
                 h = acc[lane]
                 acc[lane] = (h ^ (h >> W(47)) ^ word(secret, 128 + 8 * lane)) * _P32_1
-    _stripe(acc, a, i + n - 64, secret, 121)
+    add_stripes(sums, a, i + n - 64, secret, 121, 1)
     low, high = W(n) * _P64_1, ~(W(n) * _P64_2)
     for k in range(4):
         left, right = acc[2 * k], acc[2 * k + 1]
@@ -371,3 +375,39 @@ def identify_tagged(values: _Ints, tag: np.uint64, seed: np.uint64, x: Words, y:
         first = tag | (value << W(8))
         low, high = hash_two_words(first, value, 9, seed)
         x[k], y[k] = _identity(low, high, _plain_two_words(first, value, 9))
+
+
+@routine
+def _copy(to: View, j: int, a: View, i: int, n: int) -> None:
+    """Copies n bytes at i to j of another view."""
+    whole = n // 8 * 8
+    for k in range(0, whole, 8):
+        put_word(to, j + k, word(a, i + k))
+    for k in range(whole, n):
+        put(to, j + k, byte(a, i + k))
+
+
+@kernel((I64, I64, U8, types.int64, _OUT))
+def hash_blocks(at: _Ints, size: _Ints, secret: Bytes, block: int, out: Words) -> None:
+    """Fills ``out`` with the 64-bit hashes of the blocks of ``block`` bytes of some pieces of
+    memory, one behind the other, from their addresses and sizes; the last block may be shorter.
+    ``secret`` is any ``schedule``. The caller keeps the pieces alive.
+    """
+    s, ends = view_of(secret), np.empty(block, np.uint8)
+    open_, filled, n = view_of(ends), 0, 0
+    for k in range(at.size):
+        a, i = (at[k], size[k]), 0
+        while i < size[k]:
+            if filled == 0 and size[k] - i >= block:
+                out[n] = plain64(a, i, block, s)
+                n, i = n + 1, i + block
+                continue
+            part = min(block - filled, size[k] - i)  # of a block that lies in several pieces
+            _copy(open_, filled, a, i, part)
+            filled, i = filled + part, i + part
+            if filled == block:
+                out[n] = plain64(open_, 0, block, s)
+                n, filled = n + 1, 0
+    if filled:
+        out[n] = plain64(open_, 0, filled, s)
+    ends[0] = 0  # so that the array lives until here

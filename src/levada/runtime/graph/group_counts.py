@@ -33,7 +33,6 @@ import numpy.typing as npt
 from levada.kernels.keyed.route import count_groups, count_pairs
 from levada.model import columns as col
 from levada.model.arrays import Longs
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.model.sizes import register
 from levada.runtime.context import Counted, Done, column_of, text_of
@@ -41,6 +40,7 @@ from levada.runtime.graph.task_graph import name_of
 from levada.runtime.slicing import FINEST
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
+from levada.windows.state.checked import checked_parts
 
 MOST_NODES = register(f"{__name__}.MOST_NODES", 64)
 """That a task counts apart; rows for others are counted as those of ``OTHERS``."""

@@ -2,7 +2,7 @@
 
 What is read is what was written, or a ``CheckpointError`` that names the file. Plans, catalogs and
 setups have a hash of their own (``plan.encoding.document``), files of frames one for each frame
-(``model.checked``).
+(``windows.state.checked``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """State files: written under names unique to the attempt, read by memory map.
 
 A map holds no descriptor, so there may be as many as there are files. What is read is checked
-where it is first asked for (``model.checked``).
+where it is first asked for (``windows.state.checked``).
 
 A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at
 the next start. The maps of a partition's state stay open from epoch to epoch, those that it names
@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from levada.errors import DamagedError, unreadable
-from levada.model.checked import MARKED, OTHER, mark, unpack_checked
+from levada.model.checked import OTHER
 from levada.model.files import file_mode
 from levada.model.frame import Frame
 from levada.model.sizes import register
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.remote.host_copies import host_copies
 from levada.runtime.store.sealed import seal
+from levada.windows.state.checked import MARKED, mark, unpack_checked
 
 VECTOR = register(f"{__name__}.VECTOR", 512)  # buffers a call
 # epochs after which a process closes a partition's files that it has not used

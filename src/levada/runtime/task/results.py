@@ -17,7 +17,6 @@ import numpy as np
 from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Ints, Words
-from levada.model.checked import checked_parts
 from levada.model.frame import Column, Frame, concat
 from levada.model.limits import Limited
 from levada.model.segments import starts_segment
@@ -35,6 +34,7 @@ from levada.runtime.task.exchange import text_identities
 from levada.runtime.task.failures import raise_failure
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
+from levada.windows.state.checked import checked_parts
 
 
 class Results:

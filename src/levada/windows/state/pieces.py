@@ -21,9 +21,9 @@ import numpy as np
 
 from levada.model import columns as col
 from levada.model.arrays import Bools
-from levada.model.checked import CheckedFrames, Some, checked_parts
 from levada.model.frame import Frame
 from levada.model.sizes import register
+from levada.windows.state.checked import CheckedFrames, Some, checked_parts
 from levada.windows.state.group_sets import decode, encode
 
 Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]

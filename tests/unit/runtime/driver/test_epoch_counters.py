@@ -12,12 +12,12 @@ import pytest
 from asking import S, T, element, query, step
 from cases import Clause
 from levada.engine.engine import Engine
-from levada.model.checked import unpack_checked
 from levada.model.frame import unpack
 from levada.runtime.store import state_files
 from levada.runtime.task import tasks
 from levada.terms.table import Terms
 from levada.testing.streams import write_lines
+from levada.windows.state.checked import unpack_checked
 
 BOTH = {"w": (S, Clause("range", 3000)), "v": (T, Clause("range", 3000))}
 

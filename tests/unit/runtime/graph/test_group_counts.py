@@ -18,7 +18,6 @@ import levada
 from levada.cli.main import main
 from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.placement.placement import group_name, group_number
 from levada.runtime.context import Done, load_groups
@@ -30,6 +29,7 @@ from levada.runtime.store.checkpoint import facts_of, newest_manifest
 from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import Manifest
 from levada.terms.group_of import group_of
+from levada.windows.state.checked import checked_parts
 
 Sent = Counter[tuple[str, int]]
 

@@ -12,13 +12,13 @@ from asking import STREAM, at, query, step
 from cases import Case
 from levada.engine.engine import Engine
 from levada.errors import DamagedError, UsageError
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.runtime.spark.settings import session_settings
 from levada.runtime.store import state_files
 from levada.runtime.store.remote import host_copies
 from levada.runtime.store.remote.host_copies import LARGEST, LOOKS, VARIABLE, HostCopies, bytes_of
 from levada.testing.compare import same
+from levada.windows.state.checked import checked_parts
 from stepped import run_case
 
 

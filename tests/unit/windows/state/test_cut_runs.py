@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.kernels.keyed.keyed import avalanche
-from levada.model.checked import unpack_checked
 from levada.model.frame import Frame
 from levada.windows.state import runs
+from levada.windows.state.checked import unpack_checked
 from levada.windows.state.pieces import Bounded, State
 from levada.windows.state.run import range_of, row_bytes
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from asking import S, element, query, register
 from cases import Clause
 from levada.engine.engine import Engine
-from levada.model.checked import unpack_checked
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.testing.streams import write_lines
 from levada.windows.element_times import Seen, occurrences, retain, span, steps, times
 from levada.windows.state import kept_times
+from levada.windows.state.checked import unpack_checked
 from levada.windows.state.kept_times import KeptTimes
 from levada.windows.state.pieces import State, read_head
 

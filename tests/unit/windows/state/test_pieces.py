@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from levada.model.checked import unpack_checked
 from levada.model.frame import Frame
 from levada.operators.border import report_buffer
 from levada.terms.table import Terms
 from levada.windows.state import term_runs
+from levada.windows.state.checked import unpack_checked
 from levada.windows.state.pieces import State, read_head
 
 

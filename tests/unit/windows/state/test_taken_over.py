@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.checked import unpack_checked
 from levada.model.frame import Frame
 from levada.terms.table import Terms
 from levada.windows.state import tallies, term_runs
+from levada.windows.state.checked import unpack_checked
 from levada.windows.state.group_sets import decode, encode
 from levada.windows.state.moved.taken_over import Part, Taken, taken_over
 from levada.windows.state.pieces import State, read_head

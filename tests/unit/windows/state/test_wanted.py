@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.kernels.keyed.keyed import avalanche
-from levada.model import checked
 from levada.model import columns as col
-from levada.model.checked import CheckedFrames, unpack_checked
 from levada.model.frame import Frame
-from levada.windows.state import runs
+from levada.windows.state import checked, runs
+from levada.windows.state.checked import CheckedFrames, unpack_checked
 from levada.windows.state.group_sets import decode, encode
 from levada.windows.state.moved import wanted
 from levada.windows.state.moved.wanted import Wanted, met

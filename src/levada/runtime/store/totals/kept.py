@@ -24,13 +24,13 @@ from typing import TypeVar
 import numpy as np
 
 from levada.errors import CheckpointError
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.model.sizes import register
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.reported import NONE, Reported, living, moved, names_of, together
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
+from levada.windows.state.checked import checked_parts
 
 FEW = register(f"{__name__}.FEW", 1024)
 """Queries whose totals stand in a manifest."""

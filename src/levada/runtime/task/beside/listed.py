@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.model.sizes import register
 from levada.plan.sealed.plan import Plan
@@ -23,6 +22,7 @@ from levada.runtime.context import Context, load_plan
 from levada.runtime.store import state_files
 from levada.runtime.task.addresses import Address, What
 from levada.windows import element_times
+from levada.windows.state.checked import checked_parts
 
 COPIED = register(f"{__name__}.COPIED", 1 << 20)  # bytes of copies, from which on a file costs less
 IN_FILES = "times"  # where a blob's head names files

@@ -16,7 +16,6 @@ import numpy as np
 
 from levada.intake.loaded import Loaded, together
 from levada.kernels.keyed.route import partition_of, scatter_order
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat, pack, unpack
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -27,6 +26,7 @@ from levada.runtime.task.static.reader import StaticPart, StaticReader
 from levada.runtime.task.static.static_rows import matching, settled
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
+from levada.windows.state.checked import checked_parts
 
 
 def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:

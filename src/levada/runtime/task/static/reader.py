@@ -24,11 +24,11 @@ from levada.intake.loaded import Loaded
 from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks
 from levada.intake.static_stamps import check_seen
-from levada.model.checked import checked_parts
 from levada.model.frame import Frame
 from levada.model.sizes import register
 from levada.runtime.store import state_files
 from levada.streams.formats import LINES
+from levada.windows.state.checked import checked_parts
 
 LARGE = register(f"{__name__}.LARGE", 64 << 20)  # bytes from which on a file of imprints is written
 MARK = "imprint"  # in the names of such files

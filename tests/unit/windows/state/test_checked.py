@@ -11,9 +11,15 @@ import pytest
 import xxhash
 
 from levada.errors import CheckpointError
-from levada.model import checked
-from levada.model.checked import BLOCK, CheckedFrames, checked_parts, sums_of, unpack_checked
 from levada.model.frame import Frame
+from levada.windows.state import checked
+from levada.windows.state.checked import (
+    BLOCK,
+    CheckedFrames,
+    checked_parts,
+    sums_of,
+    unpack_checked,
+)
 
 ROWS = 100_000
 FRAMES = {
@@ -49,9 +55,20 @@ def place(frame: str, column: str, row: int) -> int:
 def test_sums_are_those_of_all_bytes_however_they_are_cut(cuts: tuple[int, ...]) -> None:
     data = np.random.default_rng(1).integers(0, 256, 50_001).astype(np.uint8).data
     parts = [data[a:b] for a, b in zip((0, *cuts), (*cuts, len(data)), strict=True)]
-    assert sums_of(parts) == sums_of([data])
     blocks = [data[at : at + (1 << BLOCK)] for at in range(0, len(data), 1 << BLOCK)]
-    assert sums_of(parts) == [xxhash.xxh3_64_intdigest(block) for block in blocks]
+    assert sums_of(parts).tolist() == [xxhash.xxh3_64_intdigest(block) for block in blocks]
+
+
+def test_the_sums_of_a_frame_are_taken_by_one_call() -> None:
+    with patch.object(checked, "hash_blocks", wraps=checked.hash_blocks) as kernel:
+        data = b"".join(checked_parts({"large": FRAMES["large"]}))
+        assert kernel.call_count == 1
+        frames = opened(data)
+        assert frames["large"].n == ROWS
+        assert kernel.call_count == 2
+        every = np.arange(ROWS)
+        opened(data).some("large").take("x", every)
+        assert kernel.call_count == 4, "one for the column of one value, one for the blocks"
 
 
 def test_some_rows_are_those_of_the_whole_frame() -> None:

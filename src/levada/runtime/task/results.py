@@ -16,7 +16,7 @@ import numpy as np
 
 from levada.errors import ExcessError
 from levada.kernels.keyed.groups import group
-from levada.model.arrays import Ints, Words
+from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Column, Frame, concat
 from levada.model.limits import Limited
 from levada.model.segments import starts_segment
@@ -103,12 +103,14 @@ class Results:
         name = "first" if "first" in frame else "op"
         members, number = len(self.plan.nodes[node].members), frame[name]
         cells = number >= members
+        if not cells.any():
+            return frame
         return frame.with_(**{name: np.where(cells, members - 1 - number, number)})
 
     def _check(self, node: PlanNode, frame: Frame, terms: Terms, limits: Limited) -> None:
         """Raises ``ExcessError`` if a query would have too much in its reports."""
         self.pool.spent.turn = node.id
-        same = self._same(node.id, np.unique(frame["op"]))
+        same = self._same(node.id, _distinct(frame["op"]))
         try:
             check_reports(
                 node, frame, terms, limits, plan=self.plan, spent=self.pool.spent, same=same
@@ -119,7 +121,7 @@ class Results:
     def _count_bytes(self, frames: dict[int, Frame], terms: Terms, limits: Limited) -> None:
         for node, frame in frames.items():
             at, members = self.plan.nodes[node], self.plan.nodes[node].members
-            if (same := self._same(node, np.unique(frame["op"]))) is not None:
+            if (same := self._same(node, _distinct(frame["op"]))) is not None:
                 frame = with_same(frame, same, len(members))
             sizes = np.bincount(frame["op"], as_solutions(at).bytes(at, frame, terms))
             for member in np.flatnonzero(sizes).tolist():
@@ -155,24 +157,52 @@ def _counts(node: int, frame: Frame) -> tuple[Frame, Frame]:
     A report that two tasks have rows of is with both: the driver counts it once.
     """
     report: Times = frame["r"]
-    op, first, codes = np.unique(frame["op"], return_index=True, return_inverse=True)
-    n, each = np.bincount(codes, minlength=len(op)), first
-    least = most = report[first]
-    if (report != report[0]).any():
-        _, each = group(codes.astype(np.uint64), np.ascontiguousarray(report).view(np.uint64))
-        least, most = least.copy(), most.copy()
-        np.minimum.at(least, codes[each], report[each])
-        np.maximum.at(most, codes[each], report[each])
+    op = _distinct(frame["op"])
+    if len(op) == 1:
+        each = _first_rows(report)
+        own = report[each]
+        n, least, most = np.array([frame.n]), own.min(keepdims=True), own.max(keepdims=True)
+        many = np.array([len(each)])
+    else:
+        n, least, most, each, many = _by_member(frame["op"], report)
     columns: dict[str, Column] = {
         "node": np.full(len(op), node, np.int64),
         "op": op,
         "n": n,
         "least": least,
         "most": most,
-        "reports": np.bincount(codes[each], minlength=len(op)),
+        "reports": many,
     }
     reports = Frame({"op": frame["op"][each], "r": report[each]}, len(each))
     return Frame(columns, len(op)), reports
+
+
+def _distinct(op: Ints) -> Ints:
+    """The members of rows, ascending: nearly always one, which needs no sort."""
+    return op[:1] if (op == op[0]).all() else np.unique(op)
+
+
+def _first_rows(report: Times) -> Longs:
+    """The first row of each report, in order of appearance; reports that ascend need no hashes."""
+    if (report[1:] >= report[:-1]).all():
+        return np.flatnonzero(starts_segment(report))
+    words = np.ascontiguousarray(report).view(np.uint64)
+    return group(words, words)[1]
+
+
+def _by_member(op: Ints, report: Times) -> tuple[Longs, Times, Times, Longs, Longs]:
+    """Of each member the rows, the least and the greatest report; the first row of each report;
+    and how many of these each member has.
+    """
+    _, first, codes = np.unique(op, return_index=True, return_inverse=True)
+    n, each = np.bincount(codes), first
+    least = most = report[first]
+    if (report != report[0]).any():
+        _, each = group(codes.astype(np.uint64), np.ascontiguousarray(report).view(np.uint64))
+        least, most = least.copy(), most.copy()
+        np.minimum.at(least, codes[each], report[each])
+        np.maximum.at(most, codes[each], report[each])
+    return n, least, most, each, np.bincount(codes[each], minlength=len(first))
 
 
 def _of_all(

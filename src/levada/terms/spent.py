@@ -9,15 +9,17 @@ sum exceeds the limit of one query, and again only after the sum has grown by wh
 query had left. The limits of texts and seconds grow with the rows that have been read, so a
 backlog, or much static data, is no reason to suspend anybody.
 
-Cost: a look-up for each column that an operator puts out, a weak reference for each new one.
-Frames of fewer than ``FEW`` rows are not charged.
+Cost: a weak reference for each column that an operator puts out. As long as all columns that ever
+were take no more than one query may have, no query can have too much, and nothing else is done:
+columns are charged, and followed until they are dropped, from where that could be too much
+(``_settle``). Frames of fewer than ``FEW`` rows are not charged. Who has which part of an
+operator's texts and seconds is counted where the operator has several members.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import ref
@@ -75,7 +77,7 @@ class _View(NamedTuple):
 
     @staticmethod
     def of(column: _Array) -> _View:
-        owner = _owner(column)
+        owner = column.base if type(column.base) is np.ndarray else column
         like = column.shape, column.dtype, column.strides
         return _View(ref(owner), _start(column, owner), like)
 
@@ -91,6 +93,16 @@ class _View(NamedTuple):
             return None
         shape, dtype, strides = self.like
         return np.ndarray(shape, dtype, owner.data, self.start, strides)
+
+
+class _Seen(NamedTuple):
+    """A column that an operator has put out: the array that owns its memory, where in it the column
+    begins, and its bytes.
+    """
+
+    owner: ref[_Array]
+    start: int
+    size: int
 
 
 class _Column(ref[_Array]):
@@ -148,6 +160,9 @@ class Spent:
         self._shares: dict[tuple[str, int], Doubles] = {}  # of each member
         self.began = 0.0  # the time up to which seconds are charged
         self._columns: dict[tuple[int, int], _Column] = {}  # by owner and start
+        # what is not charged yet: columns by operator and members, and the bytes of all
+        self._uncharged: list[tuple[int, _View | None, list[_Seen]]] = []
+        self._uncharged_size = 0
 
     def most(self, name: str) -> float:
         """A limit (0: none)."""
@@ -156,10 +171,13 @@ class Spent:
 
     def now(self, name: str) -> float:
         """The sum of all operators."""
+        self._settle()
         return self._sums[name].now
 
     def by_node(self, name: str) -> Mapping[int, float]:
         """All that operators have been charged."""
+        if name == "made":
+            self._settle()
         return self._sums[name].of
 
     def account(self, op: Ints | None = None) -> Account:
@@ -179,19 +197,29 @@ class Spent:
         """
         if frame.n < FEW or not self.limits.made:
             return
-        total = 0
         # rows that are merged for several members have none
-        op = _View.of(frame["op"]) if "op" in frame else None
-        for column in frame.columns.values():
-            owner = _owner(column)
-            # of an array that holds several columns each is charged for itself
-            start = _start(column, owner) if column.dtype != owner.dtype else 0
-            if (id(owner), start) not in self._columns:
-                size = min(column.nbytes, owner.nbytes)
-                self._keep(owner, (Part(node, op, size),), start)
-                total += size
-        self._sums["made"].add(total, node)
-        self.check("made")
+        op = frame.columns.get("op")
+        view = None if op is None else _View.of(op)
+        seen, size = _seen(frame)
+        self._uncharged.append((node, view, seen))
+        self._uncharged_size += size
+        if self._sums["made"].now + self._uncharged_size > self.limits.made:
+            self._settle()
+            self.check("made")
+
+    def _settle(self) -> None:
+        """Charges for the columns of frames that have not been charged yet, and are there still."""
+        if not self._uncharged:
+            return
+        frames, self._uncharged, self._uncharged_size = self._uncharged, [], 0
+        for node, view, columns in frames:
+            total = 0
+            for seen in columns:
+                owner = seen.owner()
+                if owner is not None and (id(owner), seen.start) not in self._columns:
+                    self._keep(owner, (Part(node, view, seen.size),), seen.start)
+                    total += seen.size
+            self._sums["made"].add(total, node)
 
     def hold_texts(self, data: _Array, size: int, parts: Sequence[Part] = ()) -> None:
         """Charges the operator at work for a table of texts of so many bytes until its ``data``
@@ -222,21 +250,21 @@ class Spent:
         del self._columns[column.key]
         self._sums["made"].now -= sum(part.size for part in column.parts)
 
-    def add(
-        self, name: str, node: int, amount: float, op: Ints | None = None,
-        each: Doubles | None = None,
-    ) -> None:  # fmt: skip
-        """Charges an operator for rows of the members ``op``, by what ``each`` takes (None: all as
+    def add(self, name: str, node: int, amount: float, shares: Doubles | None = None) -> None:
+        """Charges an operator for an amount, of which each member has a share (None: all have as
         much). Raises ``ExcessError`` if that is too much for a query.
         """
-        if op is not None and len(op) and amount:
-            old = self._shares.get((name, node), np.zeros(0))
-            weights = np.full(len(op), amount / len(op)) if each is None else each
-            new = np.bincount(op, weights, len(old)).astype(np.float64, copy=False)
-            new[: len(old)] += old
-            self._shares[name, node] = new
-        self._sums[name].add(amount, node)
-        self.check(name)
+        if shares is not None and amount:
+            old = self._shares.get((name, node))
+            if old is not None:
+                longer, shorter = (old, shares) if len(old) > len(shares) else (shares, old)
+                shares = longer.copy()
+                shares[: len(shorter)] += shorter
+            self._shares[name, node] = shares
+        own = self._sums[name]
+        own.add(amount, node)
+        if own.now > getattr(self.limits, name):  # which is the least that a query may have
+            self.check(name)
 
     def check(self, name: str) -> None:
         """Raises ``ExcessError`` for a query that is charged more than it may have."""
@@ -245,6 +273,8 @@ class Spent:
 
     def _is_much(self, name: str, more: float) -> bool:
         most, own = self.most(name), self._sums[name]
+        if name == "made" and most < own.now + self._uncharged_size + more:
+            self._settle()
         return 0 < most < own.now + more and own.grown + more >= own.due
 
     def _look(self, name: str, more: Sequence[Charge]) -> None:
@@ -273,9 +303,22 @@ class Spent:
             yield Charge(node, rows, size)
 
 
-def _owner(column: _Array) -> _Array:
-    """The array whose memory a column is."""
-    return column.base if isinstance(column.base, np.ndarray) else column
+def _seen(frame: Frame) -> tuple[list[_Seen], int]:
+    """The columns of a frame, and their bytes. Of an array that has several columns each counts
+    for itself.
+    """
+    found, size = [], 0
+    for column in frame.columns.values():
+        base = column.base
+        if type(base) is not np.ndarray:
+            seen = _Seen(ref(column), 0, column.nbytes)
+        elif base.dtype == column.dtype:
+            seen = _Seen(ref(base), 0, min(column.nbytes, base.nbytes))
+        else:
+            seen = _Seen(ref(base), _start(column, base), column.nbytes)
+        found.append(seen)
+        size += seen.size
+    return found, size
 
 
 @dataclass(slots=True)
@@ -285,6 +328,7 @@ class Account:
     spent: Spent
     node: int
     op: Ints | None
+    _rows: Doubles | None = None  # of each member
 
     def at(self, rows: Longs) -> Account:
         """The same at these rows alone."""
@@ -314,21 +358,30 @@ class Account:
         """So many more bytes of texts, of ``each`` row. Raises ``ExcessError`` if they are too
         many.
         """
-        self.spent.add("texts", self.node, size, self.op, each)
+        self.spent.add("texts", self.node, size, self._shares(size, each))
 
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Charges the time of what is done within. Raises ``ExcessError`` if it was too much."""
+    def _shares(self, amount: float, each: Doubles | None = None) -> Doubles | None:
+        """What each member has of an amount; ``each``: what each row takes (None: all as much)."""
+        if self.op is None or not len(self.op) or not amount:
+            return None
+        if each is not None:
+            return np.bincount(self.op, each).astype(np.float64, copy=False)
+        if self._rows is None:
+            self._rows = np.bincount(self.op) / len(self.op)
+        return self._rows * amount
+
+    def start(self) -> None:
+        """Begins to charge: ``look`` charges what is done from now on."""
         self.spent.began = self.spent.clock()
-        yield
-        self.look(least=0.0)
 
     def look(self, least: float = TICK) -> None:
-        """Charges the time since the last look, if it is so long. Raises ``ExcessError``."""
+        """Charges the time since the last look or start, if it is so long. Raises ``ExcessError``
+        if it was too much.
+        """
         now = self.spent.clock()
         if (took := now - self.spent.began) > least:
             self.spent.began = now
-            self.spent.add("cpu", self.node, took, self.op)
+            self.spent.add("cpu", self.node, took, self._shares(took))
 
 
 def nobody() -> Account:
@@ -338,4 +391,5 @@ def nobody() -> Account:
 
 def _start(column: _Array, owner: _Array) -> int:
     """Where a column begins in the array whose memory it is, in bytes."""
-    return int(column.ctypes.data - owner.ctypes.data)
+    at, begin = (array.__array_interface__["data"][0] for array in (column, owner))
+    return int(at - begin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -128,3 +129,42 @@ def test_columns_that_share_an_array_are_charged_to_their_own_members(start: int
     assert (node, amount) == (7, 2 * COLUMN)
     assert rows is not None
     assert rows.tolist() == [10, 0, 0, ROWS - 10]
+
+
+def test_columns_are_followed_only_where_they_could_be_too_much() -> None:
+    spent, kept = Spent(QueryLimits(made=10 * COLUMN)), [frame() for _ in range(4)]
+    for node, rows in enumerate(kept):
+        spent.hold(node, rows)
+    spent.hold(9, frame())
+    assert not spent._columns
+    spent.hold(5, kept[0])
+    assert len(spent._columns) == 8, "what lives, each column once"
+    with pytest.raises(ExcessError):
+        for node in range(2):
+            kept.append(frame())
+            spent.hold(node, kept[-1])
+    assert spent.now("made") == 12 * COLUMN
+
+
+def test_the_seconds_of_members_are_by_their_rows() -> None:
+    seconds = iter(np.arange(0, 1000, 10.0))
+    looked: list[Charge] = []
+
+    def heaviest(charges: Sequence[Charge], limit: float) -> tuple[float, int, int]:
+        looked.extend(charges)
+        return limit, -1, -1
+
+    spent = Spent(QueryLimits(cpu=25), clock=lambda: next(seconds), heaviest=heaviest)
+    spent.turn = 3
+    for op in ([0, 0, 2, 0], [1], [0, 0, 0, 0]):
+        account = spent.account(np.array(op, np.int32))
+        account.start()
+        account.look()
+    ((node, rows, amount),) = looked
+    assert (node, amount) == (3, 30)
+    assert rows is not None and rows.tolist() == [17.5, 10, 2.5]
+    alone = spent.account()
+    alone.start()
+    with patch("levada.terms.spent.np.bincount") as count:
+        alone.look()
+    assert not count.called

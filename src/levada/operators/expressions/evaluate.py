@@ -58,14 +58,17 @@ def evaluate(expression: Expression, scope: Scope) -> Column:
     >>> evaluate(Call(Function.ADD, (Var("v"), Var("v"))), scope).man.tolist()
     [2, 10]
     """
-    with scope.account.timed():
-        return broadcast(_Evaluation(scope).column(expression), scope.n)
+    scope.account.start()
+    found = broadcast(_Evaluation(scope).column(expression), scope.n)
+    scope.account.look(least=0.0)
+    return found
 
 
 def truth(expression: Expression, scope: Scope) -> Bools:
     """Where the effective boolean value of the expression is true (an error is not)."""
-    with scope.account.timed():
-        found = _Evaluation(scope).truth(expression) == TRUE
+    scope.account.start()
+    found = _Evaluation(scope).truth(expression) == TRUE
+    scope.account.look(least=0.0)
     return np.broadcast_to(found, scope.n).copy()
 
 

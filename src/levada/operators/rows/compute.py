@@ -79,8 +79,9 @@ def _computed(node: PlanNode[s.Extend], frame: Frame, pool: Pool) -> Frame:
     values = evaluate(step.expression, seen)
     values = broadcast(bounded(values) if step.tuples else values, frame.n)
     last = len(step.kept)
-    with seen.account.timed():
-        made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
+    seen.account.start()
+    made = slot(values, last, node.layout.slots[last], pool, tuples=step.tuples)
+    seen.account.look(least=0.0)
     counted = seen.account.texts - counted
     seen.account.add(max(pool.size - before - counted, 0))
     return Frame(made, frame.n)
@@ -141,7 +142,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         identify=pool.identify,
         times=frame.columns.get(col.least(0), 0),
         tuples=isinstance(node.step, (s.Filter, s.Extend, s.Pick)) and node.step.tuples,
-        account=pool.spent.account(frame["op"]),
+        account=pool.spent.account(frame["op"] if len(node.members) > 1 else None),
     )
 
 

@@ -163,7 +163,10 @@ def admit(ts: Times, gate: Gate) -> Verdict:
 
 def leading(ts: Times, verdict: Verdict) -> Times:
     """The row with the greatest time that the watermark sees; empty if it sees none."""
-    return np.flatnonzero(ts == verdict.max_ts)[:1] if verdict.max_ts > MIN else ts[:0]
+    if verdict.max_ts == MIN:
+        return ts[:0]
+    first: Times = (ts == verdict.max_ts).argmax(keepdims=True)
+    return first
 
 
 def _distinct(ts: Times) -> Times:
@@ -192,15 +195,17 @@ _LONGEST = 300
 _SEEN = 1000  # times that are tried in other units: about so many, evenly of all
 
 
-def likely_unit(ts: Times, config: StreamConfig, tomorrow: int) -> str:
+def likely_unit(ts: Times, config: StreamConfig, tomorrow: int, greatest: int = MIN) -> str:
     """The unit that most of these times (ms, by the stream's unit) seem to be in: all lie before
     1990 or after ``tomorrow``, and in that unit most would lie between the two. Else "".
+    ``greatest``: one of the times up to ``tomorrow``, such as the watermark sees; from 1990 on it
+    shows that the unit is right, and no other time is looked at.
 
     >>> seconds = np.array([1_700_000_000, 1_700_000_060])
     >>> likely_unit(seconds, StreamConfig.of("s", "a.nt"), 1_800_000_000_000)
     's'
     """
-    if not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
+    if greatest >= _1990 or not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
         return ""
     some = ts[:: max(len(ts) // _SEEN, 1)]
     held = some[some > MIN] / _FACTORS[config.unit]

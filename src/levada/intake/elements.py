@@ -157,7 +157,7 @@ def elements_of(
         max_ts=verdict.max_ts,
         times=verdict.times,
         alone=0 if config.element in ("line", "message") else len(triples.bad),
-        unit=likely_unit(ts, config, future_above),
+        unit=likely_unit(ts, config, future_above, verdict.max_ts),
         blank=0 if messages is None else len(messages) - groups.count - len(triples.bad),
         lead=int(texts.offsets(leading(ts, verdict)).sum()),
     )

@@ -66,11 +66,12 @@ def _mapped(
     assert config.mapping is not None, "the stream has a mapping"
     frame = _columns(rows, config.mapping, reference)
     ts = row_times(rows, frame, config, reference, gate=gate)
-    unit = seeming_unit(frame, rows.table, ts, config, gate.future_above)
+    read = ts
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
     verdict = admit(ts, gate)
+    unit = seeming_unit(frame, rows.table, read, config, gate.future_above, greatest=verdict.max_ts)
     keep, late = np.flatnonzero(verdict.keep), np.flatnonzero(verdict.late)
     texts = frame[keep].select(text=_text(config.mapping))["text"]
     triples = parse(

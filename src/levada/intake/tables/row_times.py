@@ -62,16 +62,23 @@ def row_times(
 
 
 def seeming_unit(
-    table: pl.DataFrame, raw: pl.DataFrame, ts: Times, config: StreamConfig, tomorrow: int
+    table: pl.DataFrame,
+    raw: pl.DataFrame,
+    ts: Times,
+    config: StreamConfig,
+    tomorrow: int,
+    *,
+    greatest: int = MIN,
 ) -> str:
     """``admission.likely_unit`` of the rows' times; also where integers are too large for any."""
     if config.time_format or not len(ts):
         return ""
-    if config.time_kind == "field" and int(ts.max()) == MIN and config.unit == "ms":
+    none = greatest == MIN and int(ts.max()) == MIN
+    if none and config.time_kind == "field" and config.unit == "ms":
         values = _named(table, raw, config.time_argument)
         if not values.dtype.is_temporal():
             ts = values.cast(pl.Int64(), strict=False).drop_nulls().to_numpy()
-    return likely_unit(ts, config, tomorrow)
+    return likely_unit(ts, config, tomorrow, greatest)
 
 
 def value_shown(values: pl.Series, row: int) -> object:

@@ -132,11 +132,14 @@ def _tuples(rows: RawRows, config: StreamConfig, reference: Reference, gate: Gat
     if config.sign:
         _check_signs(rows, config.sign)
     ts = row_times(rows, rows.table, config, reference, gate=gate)
-    unit = seeming_unit(rows.table, rows.table, ts, config, gate.future_above)
+    read = ts
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
     verdict = admit(ts, gate)
+    unit = seeming_unit(
+        rows.table, rows.table, read, config, gate.future_above, greatest=verdict.max_ts
+    )
     keep = np.flatnonzero(verdict.keep)
     late = np.flatnonzero(verdict.late)
     return Tuples(

@@ -3,6 +3,7 @@
 import datetime
 import zoneinfo
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -148,6 +149,19 @@ def test_another_unit_is_seen(unit: str, real: str, kind: Any) -> None:
     if (unit, real) in (("s", "us"), ("s", "ns")):
         return  # times that no integer holds are dead, and say no more
     assert found == ("" if unit == real else real)
+    top = int(ts[ts <= NOON + 86_400_000].max(initial=MIN))
+    assert found == seeming_unit(
+        table, table, ts, stream(unit=unit), NOON + 86_400_000, greatest=top
+    )
+
+
+def test_a_right_time_is_enough_to_know_the_unit() -> None:
+    ts = np.full(5, 1000)
+    assert likely_unit(ts, stream(unit="ms"), NOON) == ""
+    seconds = np.full(5, NOON // 1000)
+    assert likely_unit(seconds, stream(unit="ms"), NOON + 86_400_000) == "s"
+    with patch("levada.intake.admission._FACTORS", {}):
+        assert likely_unit(seconds, stream(unit="ms"), NOON, NOON - 1) == "", "no time is looked at"
 
 
 def test_small_numbers_and_old_times_are_no_other_unit() -> None:

@@ -101,6 +101,9 @@ class Run:
         """All pairs of a probe row and a place of this run, whatever its range; or, if they are
         more than ``most``, those of the first probe rows.
         """
+        if not self.range.depth:
+            probes, places = join_pairs(k, h, s, e, self.stored, most)
+            return probes.astype(np.int64), places
         at = np.flatnonzero(self.range.holds(k))
         probes, places = join_pairs(self.range.rest(k[at]), h[at], s[at], e[at], self.stored, most)
         return at[probes], places

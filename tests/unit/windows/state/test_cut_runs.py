@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
@@ -16,6 +17,7 @@ from levada.model.frame import Frame
 from levada.windows.state import runs
 from levada.windows.state.checked import unpack_checked
 from levada.windows.state.pieces import Bounded, State
+from levada.windows.state.ranges import Range
 from levada.windows.state.run import range_of, row_bytes
 
 FILES: dict[str, bytes] = {}
@@ -76,6 +78,16 @@ def test_what_is_alive_is_met_once(
         want = [(i, n) for i, key in enumerate((0, 1, 7, 40)) for k, n, end in alive
                 if k == key and end > now]  # fmt: skip
         assert met(state, probe, now) == sorted(want)
+
+
+def test_a_run_of_all_keys_is_probed_by_the_columns_as_they_are() -> None:
+    run = epoch([3, 1, 2, 3], 0, 5, 10)
+    b = epoch([3, 4, 1], 10, 6, 2).buckets
+    with patch.object(Range, "holds", side_effect=AssertionError("all keys are in it")):
+        at, places = run.met(b.k, b.h, b.s, b.ends)
+    assert at.dtype == np.int64
+    met = list(zip(b.k[at].tolist(), run.buckets.k[places].tolist(), strict=True))
+    assert len(met) == 3 and all(one == other for one, other in met)
 
 
 def test_pieces_are_no_larger_than_two_theta() -> None:

@@ -37,6 +37,13 @@ class Frame:
             "columns have one length"
         )
 
+    @staticmethod
+    def _made(columns: dict[str, Column], n: int) -> Frame:
+        """A frame of columns that have one length, as those that come from a frame's have."""
+        frame = _new_frame(Frame)
+        frame.columns, frame.n = columns, n
+        return frame
+
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
 
@@ -52,7 +59,7 @@ class Frame:
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
         """The rows at these positions, in this order."""
         at = rows.astype(np.intp, copy=False)  # NumPy takes ten times as long by other integers
-        return Frame({k: v.take(at) for k, v in self.columns.items()}, len(at))
+        return self._made({k: v.take(at) for k, v in self.columns.items()}, len(at))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
         """The rows where ``mask`` is true (self, if all are)."""
@@ -64,7 +71,8 @@ class Frame:
 
     def select(self, names: Iterable[str]) -> Frame:
         """These columns only."""
-        return Frame({k: self.columns[k] for k in names}, self.n)
+        own = self.columns
+        return self._made({k: own[k] for k in names}, self.n)
 
     def visible(self) -> Frame:
         """Without the columns that are an operator's own.
@@ -76,7 +84,8 @@ class Frame:
 
     def drop(self, *names: str) -> Frame:
         """Without these columns, whether they are there or not."""
-        return Frame({k: v for k, v in self.columns.items() if k not in names}, self.n)
+        own = {k: v for k, v in self.columns.items() if k not in names}
+        return self._made(own, self.n)
 
     def rename(self, names: Mapping[str, str]) -> Frame:
         """With columns under other names; those that are not named keep theirs.
@@ -84,21 +93,26 @@ class Frame:
         >>> Frame({"r": np.zeros(1, np.int64)}).rename({"r": "#s"})
         Frame(1 rows: #s)
         """
-        return Frame({names.get(k, k): v for k, v in self.columns.items()}, self.n)
+        own = {names.get(k, k): v for k, v in self.columns.items()}
+        return self._made(own, self.n)
 
     def slice(self, start: int, stop: int) -> Frame:
         """Rows start..stop, as views."""
         stop = min(stop, self.n)
-        return Frame({k: v[start:stop] for k, v in self.columns.items()}, max(stop - start, 0))
+        own = {k: v[start:stop] for k, v in self.columns.items()}
+        return self._made(own, max(stop - start, 0))
+
+
+_new_frame = object.__new__
 
 
 def concat(frames: Sequence[Frame]) -> Frame:
     """All rows of frames with the same columns, in order; at least one frame."""
     if len(frames) == 1:
         return frames[0]
-    names = frames[0].columns
+    every = [f.columns for f in frames]
     return Frame(
-        {k: np.concatenate([f.columns[k] for f in frames]) for k in names}, sum(f.n for f in frames)
+        {k: np.concatenate([own[k] for own in every]) for k in every[0]}, sum([f.n for f in frames])
     )
 
 
@@ -127,32 +141,37 @@ def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memo
     """
     offset = 0
     for name, frame in frames.items():
-        start = offset
+        start, many = offset, frame.n >= _ALIGN
         buffers: list[memoryview] = []
         described: list[tuple[str, str, int]] = []
-        times: dict[tuple[int, ...], list[tuple[Column, int]]] = {}  # by two values of each
+        times: list[tuple[Column, int]] = []
         for column, values in frame.columns.items():
-            constant = _is_constant(values)
-            if values.dtype == np.int64 and not constant and frame.n >= _ALIGN:
-                alike = times.setdefault((int(values[0]), int(values[frame.n // 2])), [])
-                same = next((at for other, at in alike if np.array_equal(values, other)), None)
-                if same is not None:
-                    described.append((column, values.dtype.str, same))
+            kind = values.dtype.str
+            constant = many and _is_constant(values)
+            if many and kind == _LONG and not constant:
+                if times and (same := _place_of_equal(values, times)) is not None:
+                    described.append((column, kind, same))
                     continue
-                alike.append((values, offset))
-            kept = np.ascontiguousarray(values[:1] if constant else values)
-            described.append((column, values.dtype.str, -offset - 1 if constant else offset))
-            buffers += _buffers(kept)
-            offset += aligned(kept.nbytes)
+                times.append((values, offset))
+            kept = values[:1] if constant else values
+            if size := kept.nbytes:
+                own = kept if kept.flags.c_contiguous else np.ascontiguousarray(kept)
+                gap = -size % _ALIGN
+                data = own.view(np.uint8).data
+                buffers += (data, _GAPS[gap]) if gap else (data,)
+            described.append((column, kind, -offset - 1 if constant else offset))
+            offset += size + -size % _ALIGN
         yield Described(name, frame.n, described, start, offset - start), buffers
 
 
-def _buffers(column: Column) -> list[memoryview]:
-    if not column.nbytes:
-        return []
-    own = column.view(np.uint8).reshape(-1).data
-    gap = -column.nbytes % _ALIGN
-    return [own, memoryview(_GAP)[:gap]] if gap else [own]
+def _place_of_equal(values: Column, others: list[tuple[Column, int]]) -> int | None:
+    """Where a column with the same values lies; two values tell most others apart."""
+    middle = len(values) // 2
+    first, inner = values[0], values[middle]
+    for other, at in others:
+        if other[0] == first and other[middle] == inner and np.array_equal(values, other):
+            return at
+    return None
 
 
 def aligned(size: int) -> int:
@@ -175,13 +194,14 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
 
 
-_GAP = bytes(_ALIGN)
+_GAPS = [memoryview(bytes(gap)) for gap in range(_ALIGN)]
+_LONG = np.dtype(np.int64).str
 
 
 def _is_constant(values: Column) -> bool:
-    """Whether a column of at least 64 rows has one value only; three values tell most others."""
-    n = len(values)
-    if n < _ALIGN or values[0] != values[-1] or values[0] != values[n // 2]:
+    """Whether a column has one value only; three values tell most others."""
+    first = values[0]
+    if first != values[-1] or first != values[len(values) // 2]:
         return False
     # 0.0 == -0.0, but they differ
     bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
@@ -210,31 +230,31 @@ def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, 
 
 def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
     """A frame from the bytes of all frames, as views (but for columns of one value)."""
-    views = {}
+    views, n = {}, described.rows
     for column, dtype, offset in described.columns:
         kind = np.dtype(dtype)
         if offset < 0:
-            at = -offset - 1
-            value = rows[at : at + kind.itemsize]
-            views[column] = _all_alike(value.view(kind), described.rows)
+            value = rows[-offset - 1 : -offset - 1 + kind.itemsize]
+            views[column] = _all_alike(value.tobytes(), kind, n)
         else:
-            views[column] = rows[offset : offset + described.rows * kind.itemsize].view(kind)
-    return Frame(views, described.rows)
+            views[column] = rows[offset : offset + n * kind.itemsize].view(kind)
+    return Frame(views, n)
 
 
 _alike = WeakValueDictionary[tuple[str, bytes], Column]()
 
 
-def _all_alike(value: Column, rows: int) -> Column:
-    """A column of one value, which is kept once in this process for all frames that have it: pieces
-    of a window would else take the more memory the longer it is.
+def _all_alike(value: bytes, kind: np.dtype[Any], rows: int) -> Column:
+    """A column of one value, by its bytes, which is kept once in this process for all frames that
+    have it: pieces of a window would else take the more memory the longer it is.
     """
-    own = value.tobytes()
-    kept = _alike.get((value.dtype.str, own))
-    if kept is None or len(kept) < rows:
+    kept = _alike.get((kind.str, value))
+    if kept is None or kept.size < rows:
         many = 1 << (rows - 1).bit_length()  # as they come ever longer, few are made
-        kept = np.full(many, value[0]) if any(own) else np.zeros(many, value.dtype)  # not -0.0
-        _alike[value.dtype.str, own] = kept
+        kept = np.zeros(many, kind)
+        if any(value):  # not -0.0
+            kept[:] = np.frombuffer(value, kind)
+        _alike[kind.str, value] = kept
     return kept[:rows]
 
 

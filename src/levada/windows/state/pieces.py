@@ -107,6 +107,7 @@ class State:
         self._opener = opener
         self._open: dict[str, Mapping[str, Frame]] = {}
         self._new: dict[str, Frame] = {}
+        self._new_bytes = 0
         self._serial = head.serial if head else 0
         self.changed = head is not None and not file
         self.touched = 0  # rows that were read one by one, looked up or written
@@ -180,11 +181,13 @@ class State:
         named = {name + suffix: frame for suffix, frame in frames.items()}
         self.changed = True
         self.touched += rows
-        if self._bounded is not None and _bytes(named) > self._bounded.theta // LARGE:
+        size = _bytes(named)
+        if self._bounded is not None and size > self._bounded.theta // LARGE:
             file = self._bounded.write(checked_parts(named))
             self._written.append(file)
             return Piece(file, name, rows, *span, **facts)
         self._new.update(named)
+        self._new_bytes += size
         return Piece("", name, rows, *span, **facts)
 
     @property
@@ -195,7 +198,7 @@ class State:
     @property
     def held(self) -> int:
         """The bytes of new pieces that are not in a file yet."""
-        return _bytes(self._new)
+        return self._new_bytes
 
     def is_new(self, piece: Piece) -> bool:
         """Whether a piece came in this epoch."""
@@ -251,7 +254,7 @@ class State:
 
 
 def _bytes(frames: Mapping[str, Frame]) -> int:
-    return sum(c.nbytes for frame in frames.values() for c in frame.columns.values())
+    return sum([c.nbytes for frame in frames.values() for c in frame.columns.values()])
 
 
 def due_together(pieces: Sequence[Piece]) -> int:

@@ -198,7 +198,7 @@ def _arrived(node: Join, at: int, inputs: Inputs, env: Env) -> runs.Run:
         old = runs.live(env.state, _side(node, at), horizons.now)
         frame, kept = as_set(frame, key, all_of, old)
         key, whole = pick(key, kept), pick(all_of, kept)[1]
-    table = project(node, [pair[at] for pair in step.windows], len(layout.windows))
+    table = node.known(project, tuple([pair[at] for pair in step.windows]), len(layout.windows))
     start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = sift.ends(node, at, frame, end, shares=env.shares, pool=env.pool)

@@ -138,13 +138,14 @@ def _side(
         whole_key = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, whole_key, old)
         key, whole = pick(key, kept), pick(whole_key, kept)[1]
-    columns = [(left, right)[i] for left, right in step.windows]
-    table = project(node, columns, len(layout.windows))
+    columns = tuple([(left, right)[i] for left, right in step.windows])
+    table = node.known(project, columns, len(layout.windows))
     start, end = reach(frame, layout, table)
     if step.relaxed and env.shares is not None:
         end = sift.ends(node, i, frame, end, shares=env.shares, pool=env.pool)
     frame = shown(frame, node, step, i)
-    rows, ends = runs.keyed(frame, key, start, end, whole), by_weight(table)
+    rows = runs.keyed(frame, key, start, end, whole)
+    ends = node.known(_ends_of, columns, len(layout.windows))
     both = None
     if rows.n and col.UNTIL in rows and longest(node) >= MAX:
         at = f"{node.id}.{i}"
@@ -173,6 +174,10 @@ def horizons_of(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> runs.Horizo
 
 def longest(node: PlanNode[s.Join]) -> int:
     """A quarter of the longest window."""
+    return node.known(_quarter)
+
+
+def _quarter(node: PlanNode[s.Join]) -> int:
     if numbers.has_numbers(node.windows):
         return numbers.quarter(node.windows)
     return quarter(node.windows.pick(range(len(node.step.windows))))
@@ -193,10 +198,13 @@ def shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     return Frame(kept, frame.n)
 
 
-def project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
+def project(node: PlanNode, columns: tuple[int, ...], width: int) -> WindowTable:
     """The node's window table in the order of one input's windows."""
-    order = [columns.index(w) for w in range(width)]
-    return node.windows.pick(order)
+    return node.windows.pick([columns.index(w) for w in range(width)])
+
+
+def _ends_of(node: PlanNode, columns: tuple[int, ...], width: int) -> tuple[str, ...]:
+    return by_weight(node.known(project, columns, width))
 
 
 def meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool) -> Iterator[Pairs]:
@@ -235,10 +243,35 @@ def _agreeing(step: s.Join, pairs: Pairs) -> Pairs:
     return Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
 
 
+@frozen
+class _Found:
+    """Pairs of several runs as rows of one result: of each side the frames, the rows of these, and
+    where in the result they are; ``n``: how many.
+    """
+
+    sides: tuple[list[tuple[Frame, Rows, slice]], list[tuple[Frame, Rows, slice]]]
+    n: int
+
+    @staticmethod
+    def of(pairs: Sequence[Pairs]) -> _Found:
+        """Those of all pairs, one after the other."""
+        a, b, at = list[tuple[Frame, Rows, slice]](), list[tuple[Frame, Rows, slice]](), 0
+        for some in pairs:
+            cut = slice(at, at + len(some.i))
+            a.append((some.a, some.i, cut))
+            b.append((some.b, some.j, cut))
+            at = cut.stop
+        return _Found((a, b), at)
+
+    def has(self, side: int, name: str) -> bool:
+        """Whether a side has a column; all of its frames have, or none."""
+        return name in self.sides[side][0][0].columns
+
+
 def paired(
     node: PlanNode[s.Join],
     step: s.Join,
-    found: Sequence[Pairs],
+    pairs: Sequence[Pairs],
     layouts: Sequence[Layout],
     *,
     keyed: bool = False,
@@ -246,13 +279,12 @@ def paired(
     """The result rows of all pairs: those that count at some instant. ``layouts``: of both sides;
     ``keyed``: with their key.
     """
-    n = sum(len(p.i) for p in found)
-    if not n:
+    if not pairs or not (found := _Found.of(pairs)).n:
         return None
     layout, filled = node.layout, dict(step.fills)
     of = int(is_arranged(step, 0))  # who reads what is kept says of which member rows are
     columns: dict[str, Column] = {n: _gather(found, of, n) for n in ("op", col.PLACE)}
-    columns |= {name: _of_new(found, name) for name in (col.KEY, col.CHECK) if keyed}
+    columns |= {name: _of_new(pairs, name) for name in (col.KEY, col.CHECK) if keyed}
     for out, (side, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
             columns[name] = _gather(found, side, f"{name[0]}{at}")
@@ -261,33 +293,33 @@ def paired(
     for w, places in enumerate(step.windows):
         columns.update(_times(layout, w, found, layouts, places))
     if layout.weighted:
-        weight = _weight(found, 0, n) * _weight(found, 1, n)
+        weight = _weight(found, 0) * _weight(found, 1)
         columns["w"] = -weight if step.negative else weight
         columns.update(_until(found))
-    return _counting(node, Frame(columns, n))
+    return _counting(node, Frame(columns, found.n))
 
 
-def _column(frame: Frame, name: str) -> Column:
-    """A column; a value facet that a typed column leaves out follows from the others."""
-    return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
-
-
-def _gather(found: Sequence[Pairs], side: int, name: str) -> Column:
-    """A column of one side at all pairs; written once, whatever the number of runs."""
-    parts = [(_column(p.a, name), p.i) if side == 0 else (_column(p.b, name), p.j) for p in found]
-    if len(parts) == 1:
-        return parts[0][0].take(parts[0][1])
-    out = np.empty(sum(len(rows) for _, rows in parts), parts[0][0].dtype)
-    at = 0
-    for column, rows in parts:
-        column.take(rows, out=out[at : at + len(rows)], mode="clip")  # the other mode makes a copy
-        at += len(rows)
+def _gather(found: _Found, side: int, name: str) -> Column:
+    """A column of one side at all pairs; written once, whatever the number of runs. A value facet
+    that a typed column leaves out follows from the others.
+    """
+    out: Column | None = None
+    for frame, rows, cut in found.sides[side]:
+        column = frame.columns.get(name)
+        if column is None:
+            column = r.value(frame, name[0], int(name[1:]))
+        if out is None:
+            if len(rows) == found.n:
+                return column.take(rows)
+            out = np.empty(found.n, column.dtype)
+        column.take(rows, out=out[cut], mode="clip")  # the other mode makes a copy
+    assert out is not None, "there are pairs"
     return out
 
 
-def _of_new(found: Sequence[Pairs], name: str) -> Column:
+def _of_new(pairs: Sequence[Pairs], name: str) -> Column:
     """A # column of that row of each pair which has it: a new one, by which the other was found."""
-    parts = [p.a[name].take(p.i) if name in p.a else p.b[name].take(p.j) for p in found if len(p.i)]
+    parts = [p.a[name].take(p.i) if name in p.a else p.b[name].take(p.j) for p in pairs if len(p.i)]
     return np.concatenate(parts)
 
 
@@ -320,15 +352,14 @@ def _outlasts(node: PlanNode[s.Join]) -> bool:
     return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
 
-def _weight(found: Sequence[Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
-    """The weights of one side; a side has them in all its runs or in none."""
-    first = found[0].a if side == 0 else found[0].b
-    return _gather(found, side, "w") if "w" in first else np.ones(n, np.int8)
+def _weight(found: _Found, side: int) -> npt.NDArray[np.int8]:
+    """The weights of one side."""
+    return _gather(found, side, "w") if found.has(side, "w") else np.ones(found.n, np.int8)
 
 
-def _until(found: Sequence[Pairs]) -> dict[str, Column]:
+def _until(found: _Found) -> dict[str, Column]:
     """The ends of pairs, if there are any: the earlier one of both rows' own."""
-    sides = [i for i, first in enumerate((found[0].a, found[0].b)) if col.UNTIL in first]
+    sides = [i for i in (0, 1) if found.has(i, col.UNTIL)]
     ends = [_gather(found, i, col.UNTIL) for i in sides]
     return {col.UNTIL: _reduce(np.minimum, ends)} if ends else {}
 
@@ -346,7 +377,7 @@ def compatible(
 
 
 def _fill(
-    columns: dict[str, Column], names: Sequence[str], found: Sequence[Pairs], at: int, other: int
+    columns: dict[str, Column], names: Sequence[str], found: _Found, at: int, other: int
 ) -> None:
     """Takes the right side's value where the left's is unbound."""
     missing = (_gather(found, 0, col.x(at)) == 0) & (_gather(found, 0, col.y(at)) == 0)
@@ -357,7 +388,7 @@ def _fill(
 def _times(
     layout: Layout,
     w: int,
-    found: Sequence[Pairs],
+    found: _Found,
     layouts: Sequence[Layout],
     places: tuple[int, int],
 ) -> dict[str, Column]:
@@ -372,11 +403,7 @@ def _times(
             np.maximum, [_gather(found, i, name) for i, name in names]
         )
     if layout.windows[w].prev:
-        known = [
-            (i, col.earlier(at))
-            for i, _, at in sides
-            if col.earlier(at) in (found[0].a, found[0].b)[i]
-        ]
+        known = [(i, col.earlier(at)) for i, _, at in sides if found.has(i, col.earlier(at))]
         prevs = [_gather(found, i, name) for i, name in known]
         columns[col.earlier(w)] = _reduce(np.maximum, prevs)
     return columns

@@ -52,6 +52,10 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
     return found.take(kept), kept
 
 
+def _quarter(node: PlanNode[Occur]) -> int:
+    return quarter(node.windows)
+
+
 def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     """New raw rows -> occurrences; remembered as long as they can be somebody's ``prev``."""
     layout, (frame,) = node.input_layouts[0], inputs
@@ -71,7 +75,7 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
         state,
         side,
         runs.arranged(new),
-        quarter(node.windows),
+        node.known(_quarter),
         horizon=horizons.next,
         alive=node.alive,
     )

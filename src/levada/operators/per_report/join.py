@@ -208,7 +208,7 @@ def _satisfying(
     return truth(step.condition, scope(node, pairs, pool, width + len(node.input_layouts[1].slots)))
 
 
-def _take_right(columns: dict[str, Column], at: int, names: list[str], other: int) -> None:
+def _take_right(columns: dict[str, Column], at: int, names: Sequence[str], other: int) -> None:
     missing = (columns[col.x(at)] == 0) & (columns[col.y(at)] == 0)
     for name in names:
         if f"{name[0]}{other}" in columns:

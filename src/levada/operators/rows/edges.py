@@ -106,12 +106,11 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
     if rows is not None:
         frame = frame.take(rows)
     edge = consumer.edge
-    columns: dict[str, Column] = {"op": op}
-    columns.update(place_of(frame))
+    columns: dict[str, Column] = {"op": op, **place_of(frame)}
     for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
-        columns.update(_slot(frame, at, i, facets))
+        columns |= _slot(frame, at, i, facets)
     for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
-        columns.update(_window(frame, source, at, j, span.hi, prev=span.prev))
+        columns |= _window(frame, source, at, j, span.hi, prev=span.prev)
     if edge.layout.weighted:
         columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
     if edge.layout.weighted and edge.layout.windows:
@@ -144,8 +143,9 @@ def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     Of a typed column only some value facets travel; where it meets columns of no type, the others
     follow from these.
     """
+    own = frame.columns
     return {
-        n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)
+        n: own[name] if (name := f"{n[0]}{at}") in own or n[0] in "xyk" else value(frame, n[0], at)
         for n in slot_columns(i, facets)
     }
 

@@ -8,6 +8,7 @@ place of event times).
 from __future__ import annotations
 
 from enum import IntFlag
+from functools import lru_cache
 from typing import NamedTuple
 
 from levada.model import columns as col
@@ -91,16 +92,21 @@ class Layout(NamedTuple):
         )
 
 
-def slot_columns(i: int, facets: Facet) -> list[str]:
+def slot_columns(i: int, facets: Facet) -> tuple[str, ...]:
     """The columns of slot ``i`` with these facets (texts are not columns)."""
+    return _slot_columns(i, facets._value_)
+
+
+@lru_cache(maxsize=4096)
+def _slot_columns(i: int, value: int) -> tuple[str, ...]:
+    facets = Facet(value)
     names = [col.x(i), col.y(i)] if Facet.ID in facets or Facet.TEXT in facets else []
     if Facet.NUM in facets:
-        return [*names, col.kind(i), col.double(i), col.mantissa(i), col.scale(i)]
-    return (
-        names
-        + ([col.kind(i), col.mantissa(i)] if Facet.INT in facets else [])
-        + ([col.kind(i), col.double(i)] if Facet.DBL in facets else [])
-    )
+        names += [col.kind(i), col.double(i), col.mantissa(i), col.scale(i)]
+    else:
+        names += [col.kind(i), col.mantissa(i)] if Facet.INT in facets else []
+        names += [col.kind(i), col.double(i)] if Facet.DBL in facets else []
+    return tuple(names)
 
 
 DTYPES = {"x": "u8", "y": "u8", "k": "u1", "d": "f8", "m": "i8", "c": "u1"}

@@ -20,7 +20,7 @@ from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span, slot_columns
     ],
 )
 def test_columns_of_a_slot(facets: Facet, columns: list[str]) -> None:
-    assert slot_columns(4, facets) == columns
+    assert slot_columns(4, facets) == tuple(columns)
 
 
 def test_columns_of_a_frame() -> None:

@@ -235,8 +235,8 @@ def _key(node: Join, frame: Frame, slots: Sequence[int]) -> r.Key:
 
 def _windows(node: Join, at: int) -> WindowTable:
     """Those of its side."""
-    columns = [pair[at] for pair in node.step.windows]
-    return project(node, columns, len(node.input_layouts[at].windows))
+    columns = tuple([pair[at] for pair in node.step.windows])
+    return node.known(project, columns, len(node.input_layouts[at].windows))
 
 
 def _side(node: Join, at: int) -> str:

@@ -391,5 +391,5 @@ def nobody() -> Account:
 
 def _start(column: _Array, owner: _Array) -> int:
     """Where a column begins in the array whose memory it is, in bytes."""
-    at, begin = (array.__array_interface__["data"][0] for array in (column, owner))
-    return int(at - begin)
+    at: int = column.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return at

@@ -20,7 +20,7 @@ import numpy as np
 from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.frame import Frame
-from levada.model.time import MAX, MIN, Times, WindowKind
+from levada.model.time import MAX, MIN, Times
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.window_table import WindowTable
 
@@ -30,7 +30,7 @@ LAST = 1
 
 def has_numbers(table: WindowTable) -> bool:
     """Whether the rows of these members have numbers."""
-    return len(table.kind) > LAST and bool((table.kind[LAST] == WindowKind.NUMBERS).all())
+    return table.by_number
 
 
 def reach(frame: Frame, table: WindowTable) -> tuple[Longs, Longs]:

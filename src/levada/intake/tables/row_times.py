@@ -44,20 +44,21 @@ def row_times(
     """The event time of each row, by the file's name, a clock or a column of ``table``; a row
     without one is marked in ``rows.wrong``.
     """
+    values = pl.Series([None])
     if config.time_kind in ("timestamp", "arrival"):
         ts = clock_times(config, rows.times, table.height, gate)
-        empty = np.ones(table.height, np.bool_)
     elif config.time_kind == "filename":
         ts = np.full(table.height, file_time(config, reference.name), np.int64)
-        empty = np.ones(table.height, np.bool_)
     else:
         values = _named(table, rows.table, config.time_argument)
         ts = field_times(values, config)
-        empty = values.is_null().to_numpy()
-    for row in np.flatnonzero(ts == MIN).tolist():
-        rows.wrong.setdefault(
-            row, NO_TIME if empty[row] else f"{_wrong(config)}: {value_shown(values, row)}"
-        )
+    without = np.flatnonzero(ts == MIN)
+    if not len(without):
+        return ts
+    empty = np.broadcast_to(values.is_null().to_numpy(), table.height)
+    for row in without.tolist():
+        why = NO_TIME if empty[row] else f"{_wrong(config)}: {value_shown(values, row)}"
+        rows.wrong.setdefault(row, why)
     return ts
 
 
@@ -138,7 +139,8 @@ def _bytes_of(texts: pl.Series) -> tuple[Bytes, Longs]:
 def _scaled(values: pl.Series, power: int) -> Times:
     """Integers, units of 10**power ms, as milliseconds."""
     unit, parts = 10 ** max(power, 0), 10 ** max(-power, 0)
-    raw: Times = values.cast(pl.Int64(), strict=False).fill_null(MIN).to_numpy()
+    numbers = values.cast(pl.Int64(), strict=False)
+    raw: Times = (numbers.fill_null(MIN) if numbers.null_count() else numbers).to_numpy()
     if parts > 1:
         return np.where(values.is_null().to_numpy(), MIN, raw // parts)
     if unit == 1 and len(raw) and raw.min() > MIN and raw.max() < MAX:

@@ -53,10 +53,8 @@ class Column:
     _parts: list[tuple[int, Longs | None]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        arrays = (self.x, self.y, self.kind, self.dbl, self.man, self.scale)
-        assert all(a is None or len(a) == self.n for a in arrays), (
-            "the facets of a column have its length"
-        )
+        for facet in (self.x, self.y, self.kind, self.dbl, self.man, self.scale):
+            assert facet is None or facet.size == self.n, "the facets of a column have its length"
 
     def shipped(self) -> pl.Series | None:
         """The texts as they came: null may also mean that this row's text did not."""
@@ -129,7 +127,6 @@ class Column:
 def constant(term: Term | None) -> Column:
     """A term as a column of length 1, which stands for any number of rows; None is unbound."""
     kind, dbl, man, scale = facets(term)
-    text = pl.Series([None if term is None else str(term)], dtype=pl.String)
     zero = np.zeros(1, np.uint64)
     return Column(
         1,
@@ -139,7 +136,7 @@ def constant(term: Term | None) -> Column:
         np.array([dbl]),
         np.array([man], np.int64),
         np.array([scale], np.uint8),
-        lambda: text,
+        lambda: pl.Series([None if term is None else str(term)], dtype=pl.String),
     )
 
 

@@ -69,8 +69,9 @@ def in_ranges(
     """The rows of each range that has any, of all parts in their order: of all keys, unless there
     are more than two ``theta`` bytes.
     """
-    size = sum(c.nbytes for part in parts for c in part.rows.columns.values())
-    deep = (size // theta).bit_length() if theta and slots and size > 2 * theta else 0
+    bounded = theta and slots
+    size = sum([c.nbytes for part in parts for c in part.rows.columns.values()]) if bounded else 0
+    deep = (size // theta).bit_length() if size > 2 * theta else 0
     for prefix in range(1 << deep):
         some = Range(deep, prefix)
         own = [rows for part in parts if (rows := part.of(some, slots)).n]

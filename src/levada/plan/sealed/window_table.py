@@ -59,6 +59,13 @@ class WindowTable:
         """
         return all(bool((own == own[:, :1]).all()) for own in self._columns[:-1])
 
+    @cached_property
+    def by_number(self) -> bool:
+        """Whether rows have numbers: behind the window of the times is one of them for all members.
+        Of a table that is whole.
+        """
+        return len(self.kind) > 1 and bool((self.kind[1] == WindowKind.NUMBERS).all())
+
     def params(
         self, j: int
     ) -> tuple[npt.NDArray[np.uint8], Longs, Longs, Longs, npt.NDArray[np.bool_], Longs]:

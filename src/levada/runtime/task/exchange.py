@@ -382,8 +382,8 @@ def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Wo
 def _identities(
     frame: Frame, facets: Facet, before: str, after: str
 ) -> Iterator[tuple[Words, Words]]:
-    x, y, k = (f"{before}{name}{after}" for name in "xyk")
-    if x not in frame:
+    x, y, k = f"{before}x{after}", f"{before}y{after}", f"{before}k{after}"
+    if x not in frame.columns:
         return
     if Facet.TEXT in facets:
         yield frame[x], frame[y]

@@ -161,7 +161,7 @@ class Spent:
         self.began = 0.0  # the time up to which seconds are charged
         self._columns: dict[tuple[int, int], _Column] = {}  # by owner and start
         # what is not charged yet: columns by operator and members, and the bytes of all
-        self._uncharged: list[tuple[int, _View | None, list[_Seen]]] = []
+        self._uncharged: list[tuple[int, ref[_Array] | None, list[_Seen]]] = []
         self._uncharged_size = 0
 
     def most(self, name: str) -> float:
@@ -199,9 +199,8 @@ class Spent:
             return
         # rows that are merged for several members have none
         op = frame.columns.get("op")
-        view = None if op is None else _View.of(op)
         seen, size = _seen(frame)
-        self._uncharged.append((node, view, seen))
+        self._uncharged.append((node, None if op is None else ref(op), seen))
         self._uncharged_size += size
         if self._sums["made"].now + self._uncharged_size > self.limits.made:
             self._settle()
@@ -212,8 +211,9 @@ class Spent:
         if not self._uncharged:
             return
         frames, self._uncharged, self._uncharged_size = self._uncharged, [], 0
-        for node, view, columns in frames:
-            total = 0
+        for node, members, columns in frames:
+            op = None if members is None else members()
+            view, total = None if op is None else _View.of(op), 0
             for seen in columns:
                 owner = seen.owner()
                 if owner is not None and (id(owner), seen.start) not in self._columns:

@@ -32,10 +32,9 @@ class Frame:
 
     def __init__(self, columns: Mapping[str, Column], n: int | None = None) -> None:
         self.columns: dict[str, Column] = dict(columns)
-        self.n = len(next(iter(self.columns.values()))) if n is None else n
-        assert not self.columns or len(next(reversed(self.columns.values()))) == self.n, (
-            "columns have one length"
-        )
+        own = [*self.columns.values()]
+        self.n = len(own[0]) if n is None else n
+        assert not own or len(own[-1]) == self.n, "columns have one length"
 
     @staticmethod
     def _made(columns: dict[str, Column], n: int) -> Frame:

@@ -95,14 +95,10 @@ class _View(NamedTuple):
         return np.ndarray(shape, dtype, owner.data, self.start, strides)
 
 
-class _Seen(NamedTuple):
-    """A column that an operator has put out: the array that owns its memory, where in it the column
-    begins, and its bytes.
-    """
-
-    owner: ref[_Array]
-    start: int
-    size: int
+_Seen = tuple[ref[_Array], int, int]
+"""A column that an operator has put out: the array that owns its memory, where in it the column
+begins, and its bytes.
+"""
 
 
 class _Column(ref[_Array]):
@@ -214,11 +210,11 @@ class Spent:
         for node, members, columns in frames:
             op = None if members is None else members()
             view, total = None if op is None else _View.of(op), 0
-            for seen in columns:
-                owner = seen.owner()
-                if owner is not None and (id(owner), seen.start) not in self._columns:
-                    self._keep(owner, (Part(node, view, seen.size),), seen.start)
-                    total += seen.size
+            for owned, start, size in columns:
+                owner = owned()
+                if owner is not None and (id(owner), start) not in self._columns:
+                    self._keep(owner, (Part(node, view, size),), start)
+                    total += size
             self._sums["made"].add(total, node)
 
     def hold_texts(self, data: _Array, size: int, parts: Sequence[Part] = ()) -> None:
@@ -307,18 +303,18 @@ def _seen(frame: Frame) -> tuple[list[_Seen], int]:
     """The columns of a frame, and their bytes. Of an array that has several columns each counts
     for itself.
     """
-    found, size = [], 0
+    found, total = list[_Seen](), 0
     for column in frame.columns.values():
-        base = column.base
-        if type(base) is not np.ndarray:
-            seen = _Seen(ref(column), 0, column.nbytes)
-        elif base.dtype == column.dtype:
-            seen = _Seen(ref(base), 0, min(column.nbytes, base.nbytes))
+        owner, start, size = column.base, 0, column.nbytes
+        if type(owner) is not np.ndarray:
+            owner = column
+        elif owner.dtype == column.dtype:
+            size = min(size, owner.nbytes)
         else:
-            seen = _Seen(ref(base), _start(column, base), column.nbytes)
-        found.append(seen)
-        size += seen.size
-    return found, size
+            start = _start(column, owner)
+        found.append((ref(owner), start, size))
+        total += size
+    return found, total
 
 
 @dataclass(slots=True)

@@ -228,9 +228,8 @@ def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
     if kind == "string":
         return values.cast(pl.String())
     cast = _as_type(values, kind)
-    if (
-        cast is values or cast.null_count() == values.null_count()
-    ):  # a cast adds nulls, if it changes their number
+    # a cast adds nulls, if it changes their number
+    if cast is values or cast.null_count() == values.null_count():
         return cast
     lost = cast.is_null() & values.is_not_null()
     if lost.any() and values.dtype == pl.String():

@@ -62,7 +62,7 @@ class Frame:
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
         """The rows where ``mask`` is true (self, if all are)."""
-        return self if mask.all() else self.take(np.flatnonzero(mask))
+        return self if mask.all() else self.take(mask.nonzero()[0])
 
     def with_(self, **columns: Column) -> Frame:
         """This frame with columns added or replaced."""

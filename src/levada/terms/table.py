@@ -16,6 +16,7 @@ built at the first use of ``find``, once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -74,15 +75,15 @@ class Terms:
     @classmethod
     def merge(cls, tables: Sequence[Terms]) -> Terms:
         """The union of tables; one text per identity."""
-        filled = [t for t in tables if len(t)]
+        filled = [t for t in tables if t.x.size]
         if len(filled) <= 1:
             return filled[0] if filled else cls.empty()
-        bases = np.cumsum([0, *(len(t.data) for t in filled[:-1])])
+        bases = list(accumulate([t.data.size for t in filled[:-1]], initial=0))
         return cls.of(
             np.concatenate([t.x for t in filled]),
             np.concatenate([t.y for t in filled]),
             np.concatenate([t.off[:-1] + base for t, base in zip(filled, bases, strict=True)]),
-            np.concatenate([np.diff(t.off) for t in filled]),
+            np.concatenate([t.lengths for t in filled]),
             np.concatenate([t.data for t in filled]),
         )
 
@@ -96,6 +97,11 @@ class Terms:
     def nbytes(self) -> int:
         """The bytes of its columns and of the index that ``find`` makes."""
         return self.x.nbytes + self.y.nbytes + self.off.nbytes + self.data.nbytes + 8 * len(self)
+
+    @property
+    def lengths(self) -> Longs:
+        """The bytes of each text."""
+        return self.off[1:] - self.off[:-1]
 
     def find(self, x: Words, y: Words) -> Longs:
         """The row of each identity, or -1."""
@@ -114,7 +120,7 @@ class Terms:
         assert not strict or not ((x[~known] != 0) | (y[~known] != 0)).any(), (
             "every bound identity has a text here"
         )
-        offsets, data = gather(rows, self.off[:-1], np.diff(self.off), self.data)
+        offsets, data = gather(rows, self.off[:-1], self.lengths, self.data)
         missing = len(rows) - int(known.sum())
         valid = pa.py_buffer(np.packbits(known, bitorder="little")) if missing else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -122,10 +128,14 @@ class Terms:
 
     def pick(self, x: Words, y: Words) -> Terms:
         """The table of those terms only that occur among these identities; others are left out."""
+        return self.at(self.find(x, y))
+
+    def at(self, places: Longs) -> Terms:
+        """The table of the terms at these rows, each once, in the order of this one; -1 is none."""
         wanted = np.zeros(len(self) + 1, np.bool_)
-        wanted[self.find(x, y)] = True  # the last place takes the -1
-        rows = np.flatnonzero(wanted[:-1])
-        offsets, data = gather(rows, self.off[:-1], np.diff(self.off), self.data)
+        wanted[places] = True  # the last place takes the -1
+        (rows,) = wanted[:-1].nonzero()
+        offsets, data = gather(rows, self.off[:-1], self.lengths, self.data)
         return Terms(self.x[rows], self.y[rows], offsets, data)
 
     def frames(self, prefix: str) -> dict[str, Frame]:

@@ -107,7 +107,7 @@ class Pool:
             off = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
             body = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
             self.size += int(off[-1] - off[0])
-            terms = Terms.of(x, y, off[:-1], np.diff(off), body)
+            terms = Terms.of(x, y, off[:-1], off[1:] - off[:-1], body)
             self.spent.hold_texts(terms.data, terms.nbytes)
             self.add(terms)
 
@@ -117,9 +117,9 @@ class Pool:
         found: list[Terms] = []
         for table in self._search() if len(x) else ():
             rows = table.find(x, y)
-            if (rows >= 0).any():
-                found.append(table.pick(x, y))
-                missing = rows < 0
+            missing = rows < 0
+            if not missing.all():
+                found.append(table.at(rows))
                 x, y = x[missing], y[missing]
             if not len(x):
                 break  # before the state's tables are opened for nothing

@@ -90,11 +90,13 @@ def exact(
 def watermark(table: WindowTable, streams: Times) -> Times:
     """W of each member: the least over the streams of its windows (MAX without windows)."""
     members = table.stream.shape[1]
-    of = table.stream[:, :1] if table.one_stream else table.stream
-    w = np.full(of.shape[1], MAX, np.int64)
-    for own in of if len(streams) else ():
-        np.minimum(w, np.where(own >= 0, streams[np.maximum(own, 0)], MAX), out=w)
-    return w if len(w) == members else np.full(members, w[0])
+    if table.one_stream and members:
+        own = table.each_stream if len(streams) else ()
+        return np.full(members, min([int(streams[i]) for i in own], default=MAX), np.int64)
+    w = np.full(members, MAX, np.int64)
+    for of in table.stream if len(streams) else ():
+        np.minimum(w, np.where(of >= 0, streams[np.maximum(of, 0)], MAX), out=w)
+    return w
 
 
 def quarter(table: WindowTable) -> int:

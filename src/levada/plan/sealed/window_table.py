@@ -53,6 +53,11 @@ class WindowTable:
         return bool((self.stream == self.stream[:, :1]).all())
 
     @cached_property
+    def each_stream(self) -> tuple[int, ...]:
+        """The streams of the first member's windows. Of a table that is whole."""
+        return tuple([i for i in self.stream[:, 0].tolist() if i >= 0])
+
+    @cached_property
     def alike(self) -> bool:
         """Whether all members have the same windows of the same streams, starts apart: what is said
         of one is said of all. Of a table that is whole.

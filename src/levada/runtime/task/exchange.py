@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -314,8 +315,9 @@ class Exchange:
             meta = {key: value for key, value in meta.items() if value}
             frames = {to: concat(parts) for to, parts in self.frames[target].items()}
             named = {to.name: frame for to, frame in frames.items()}
-            terms = self._terms(frames).frames("terms")
-            out.append((target, pack({**named, **terms, **seen}, meta)))
+            terms = self._terms(frames)
+            texts = terms.frames("terms") if len(terms) else {}
+            out.append((target, pack({**named, **texts, **seen}, meta)))
         return out
 
     def fresh(self) -> Iterator[tuple[Words, Words]]:
@@ -364,8 +366,15 @@ def text_identities(
     """The identities in a frame whose texts must travel with it, or be kept; of some ``slots``, or
     all.
     """
-    for i in range(len(layout.slots)) if slots is None else slots:
-        yield from _identities(frame, layout.slots[i], "", str(i))
+    for i in _with_texts(layout.slots):
+        if slots is None or i in slots:
+            yield from _identities(frame, layout.slots[i], "", str(i))
+
+
+@lru_cache(maxsize=4096)
+def _with_texts(slots: tuple[Facet, ...]) -> tuple[int, ...]:
+    """The slots whose texts may have to travel."""
+    return tuple([i for i, own in enumerate(slots) if Facet.TEXT in own or Facet.NUM in own])
 
 
 def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:

@@ -10,8 +10,9 @@ read-only views of the given buffer. In files frames lie with hashes (``model.ch
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import msgspec
 import numpy as np
@@ -200,11 +201,11 @@ _LONG = np.dtype(np.int64).str
 def _is_constant(values: Column) -> bool:
     """Whether a column has one value only; three values tell most others."""
     first = values[0]
-    if first != values[-1] or first != values[len(values) // 2]:
+    if first != values[-1] or first != values[values.size // 2]:
         return False
     # 0.0 == -0.0, but they differ
     bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
-    return bool((bits == bits[0]).all())
+    return bool(np.logical_and.reduce(bits == bits[0]))
 
 
 def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:
@@ -240,21 +241,30 @@ def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
     return Frame(views, n)
 
 
-_alike = WeakValueDictionary[tuple[str, bytes], Column]()
+_alike: dict[tuple[str, bytes], ref[Column]] = {}
 
 
 def _all_alike(value: bytes, kind: np.dtype[Any], rows: int) -> Column:
     """A column of one value, by its bytes, which is kept once in this process for all frames that
     have it: pieces of a window would else take the more memory the longer it is.
     """
-    kept = _alike.get((kind.str, value))
+    found = _alike.get((kind.str, value))
+    kept = None if found is None else found()
     if kept is None or kept.size < rows:
         many = 1 << (rows - 1).bit_length()  # as they come ever longer, few are made
         kept = np.zeros(many, kind)
         if any(value):  # not -0.0
             kept[:] = np.frombuffer(value, kind)
-        _alike[kind.str, value] = kept
+        _alike[kind.str, value] = ref(kept, partial(_forget, (kind.str, value)))
     return kept[:rows]
+
+
+def _forget(value: tuple[str, bytes], dropped: ref[Column], alike: dict[Any, Any] = _alike) -> None:
+    """Forgets a column that nobody has any more, if no longer one has taken its place. ``alike`` is
+    bound here, since at the end of the process names of modules are gone before columns are.
+    """
+    if alike.get(value) is dropped:
+        del alike[value]
 
 
 prepared(_Head)

@@ -66,8 +66,9 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def frame(self) -> Frame:
         """The columns ``node``, ``op`` and those of the counts."""
-        columns: dict[str, Column] = {"node": self._nodes(), "op": self._ops()}
-        return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, len(self))
+        op = self._ops()
+        columns: dict[str, Column] = {"node": self._nodes(), "op": op}
+        return Frame(columns | {name: self._longs(name) for name in _COLUMNS}, op.size)
 
     def at(self, node: int, member: int) -> Counts | None:
         """What the query of this Emit has, if it has results."""
@@ -89,7 +90,7 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
         return dict(zip(names_of(plan, self.frame()), zip(*lists, strict=True), strict=True))
 
     def _nodes(self) -> Ints:
-        found: Ints = _spread(np.frombuffer(self.node, np.int32), len(self))
+        found: Ints = _spread(np.frombuffer(self.node, np.int32), len(self.op) // 4)
         return found
 
     def _ops(self) -> Ints:
@@ -98,7 +99,7 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _longs(self, name: str) -> Longs:
         held: bytes = getattr(self, name) or bytes(8)
-        found: Longs = _spread(np.frombuffer(held, np.int64), len(self))
+        found: Longs = _spread(np.frombuffer(held, np.int64), len(self.op) // 4)
         return found
 
 
@@ -230,9 +231,9 @@ class Sums:
 
 
 def _packed(values: npt.NDArray[np.integer[Any]]) -> bytes:
-    constant = len(values) > 1 and bool((values == values[0]).all())
-    return np.ascontiguousarray(values[:1] if constant else values).tobytes()
+    constant = values.size > 1 and bool((values == values[0]).all())
+    return (values[:1] if constant else values).tobytes()
 
 
 def _spread(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    return values if len(values) == size else values.repeat(size)
+    return values if values.size == size else values.repeat(size)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from levada.model import frame as frames_of_process
 from levada.model.frame import Frame, pack, unpack
 
 
@@ -43,3 +44,16 @@ def test_columns_of_one_value_are_kept_once_in_a_process(value: float) -> None:
     assert all(np.shares_memory(found[0], column) for column in found)
     longer = unpack(pack({"a": Frame({"d": np.full(9000, value)})}))[0]["a"]["d"]
     assert longer.tobytes() == np.full(9000, value).tobytes()
+
+
+def test_a_column_of_one_value_is_there_once_until_nobody_has_it() -> None:
+    short, long = (pack({"a": Frame({"x": np.full(rows, 1234567)})}) for rows in (100, 1000))
+    key = np.dtype(np.int64).str, np.int64(1234567).tobytes()
+    first = unpack(short)[0]["a"]["x"]
+    whole = unpack(long)[0]["a"]["x"]
+    assert whole.tolist() == [1234567] * 1000
+    assert unpack(short)[0]["a"]["x"].base is whole.base
+    del first
+    assert key in frames_of_process._alike, "the longer one took the place of the first"
+    del whole
+    assert key not in frames_of_process._alike

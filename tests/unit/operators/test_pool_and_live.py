@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -57,6 +58,15 @@ def test_a_pick_holds_exactly_what_is_asked_for() -> None:
 def waiting(*spans: tuple[int, int]) -> Frame:
     s, e = (np.array(column, np.int64) for column in zip(*spans, strict=True))
     return Frame({"op": np.zeros(len(s), np.int32), "#s": s, "#e": e})
+
+
+def test_a_pick_looks_up_each_table_once() -> None:
+    pool = Pool(0)
+    x, y = pool.identify(pl.Series(['"a"', '"b"', '"c"']))
+    with patch.object(Terms, "find", autospec=True, side_effect=Terms.find) as find:
+        picked = pool.pick(x[1:], y[1:])
+    assert find.call_count == 1
+    assert picked.texts(x[1:], y[1:]).to_pylist() == ['"b"', '"c"']
 
 
 def test_waiting_rows_are_dropped_by_pieces_when_all_have_left() -> None:

@@ -103,7 +103,7 @@ def _wrong(config: StreamConfig) -> str:
 
 
 def _named(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
-    return table[name] if name in table.columns else raw[name]
+    return (table if name in table.columns else raw).get_column(name)
 
 
 def field_times(values: pl.Series, config: StreamConfig) -> Times:

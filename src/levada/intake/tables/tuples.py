@@ -224,7 +224,7 @@ def _row_text(frame: pl.DataFrame, row: int) -> str:
 
 def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
     """The column as its type; values that do not fit are marked in ``rows.wrong``."""
-    values = rows.table[name].alias("")  # Polars takes ^a$ for a pattern
+    values = rows.table.get_column(name).alias("")  # Polars takes ^a$ for a pattern
     if kind == "string":
         return values.cast(pl.String())
     cast = _as_type(values, kind)

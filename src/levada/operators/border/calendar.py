@@ -66,12 +66,26 @@ class Calendar:
         whatever its windows hold.
         """
         moved = self.high > self.low
-        said = reporting(self.kinds)
-        if not moved.any() or not all(self.kinds[j].on_close for j in said):
+        if not moved.any() or not self._reports_at_closes:
             return bool(moved.any())
         own = self._told
         low, high, moved = self.low[own], self.high[own], moved[own]
-        return any(bool((moved & (self._next_close(j, low) <= high)).any()) for j in said)
+        return any(bool((moved & (self._next_close(j, low) <= high)).any()) for j in self._said)
+
+    @cached_property
+    def _said(self) -> tuple[int, ...]:
+        """The windows that say when there is a report."""
+        return reporting(self.kinds)
+
+    @cached_property
+    def _closing(self) -> list[int]:
+        """Those of them that say it at their closes."""
+        return [j for j in self._said if self.kinds[j].on_close]
+
+    @property
+    def _reports_at_closes(self) -> bool:
+        """Whether all of them do."""
+        return len(self._closing) == len(self._said)
 
     @cached_property
     def _told(self) -> slice:
@@ -90,7 +104,7 @@ class Calendar:
         """Those of these rows (with #s, #e) that may count at a close that is due: of many members
         few are due in an epoch.
         """
-        if not rows.n or not all(self.kinds[j].on_close for j in reporting(self.kinds)):
+        if not rows.n or not self._reports_at_closes:
             return rows
         op = rows["op"]
         return rows.where((rows[col.END] > self._first[op]) & (rows[col.BEGIN] <= self.high[op]))
@@ -98,9 +112,9 @@ class Calendar:
     @cached_property
     def _first(self) -> Times:
         """Of each member the first close that is due, MAX if none is; MIN if none was before."""
-        if not reporting(self.kinds):
+        if not self._said:
             return np.full(len(self.low), MIN, np.int64)
-        closes = [self._next_close(j, self.low) for j in reporting(self.kinds)]
+        closes = [self._next_close(j, self.low) for j in self._said]
         first = np.minimum.reduce(closes)
         found = np.where(first <= self.high, first, MAX)
         return np.where(self.low > MIN // 2, found, MIN)
@@ -161,8 +175,8 @@ class Calendar:
         parts = [part for part in parts if part.n]
         if parts and enumerated:
             check_listed(*self._listed(parts), rows=_rows(parts))
-        elif parts and (closing := [j for j in reporting(self.kinds) if self.kinds[j].on_close]):
-            self._check_closes(parts, closing)
+        elif parts and self._closing:
+            self._check_closes(parts, self._closing)
 
     def _check_closes(self, parts: Sequence[Frame], closing: Sequence[int]) -> None:
         told, members = self._told, len(self.low)
@@ -240,7 +254,7 @@ class Calendar:
         t = self.table
         rows: list[Longs] = []
         times: list[Times] = []
-        said = reporting(self.kinds)
+        said = self._said
         for j in said:
             closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
             row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
@@ -255,7 +269,7 @@ class Calendar:
         """Groups of rows that count in [s, e) with their reports; None where these are not the
         closes of one window.
         """
-        said, t = reporting(self.kinds), self.table
+        said, t = self._said, self.table
         if len(said) != 1:
             return None
         (j,) = said

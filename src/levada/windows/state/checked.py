@@ -78,9 +78,11 @@ def sums_of(buffers: Iterable[memoryview]) -> Words:
     >>> bool((sums_of([one, two]) == sums_of([memoryview(bytes(30_000))])).all())
     True
     """
-    own = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
-    at = np.array([data.__array_interface__["data"][0] for data in own], np.int64)
-    return _sums(at, np.array([data.size for data in own], np.int64))
+    at, sizes = list[int](), list[int]()
+    for buffer in buffers:
+        at.append(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
+        sizes.append(buffer.nbytes)
+    return _sums(np.array(at, np.int64), np.array(sizes, np.int64))
 
 
 def _sums(at: Longs, size: Longs) -> Words:

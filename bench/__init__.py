@@ -8,6 +8,9 @@ measures and what was measured.
                        that of another
 - apart                each side in a process of its own
 - engine, spark        the two kinds of sides: Levada's engine; Spark's own Structured Streaming
+- against, pairs       this tree and an earlier commit (trees), epoch by epoch in turn: a process
+                       each (against_side), workloads, counts (epoch_counts, spark_counts)
+- tree_engine          what all commits' engines have in common
 - result               what a benchmark says: JSON, a table
 - parse .. growth      one module a benchmark: ``run(scale, stepped) -> Result``
 """

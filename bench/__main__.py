@@ -1,4 +1,6 @@
-"""``python -m bench NAME [--json] [--scale X] [--stepped] [--targets]``."""
+"""``python -m bench NAME [--json] [--scale X] [--stepped] [--targets]``, and
+``python -m bench against [COMMIT] [NAME..]`` (``bench.against``).
+"""
 
 from __future__ import annotations
 
@@ -102,4 +104,10 @@ def _run(name: Name, scale: float, stepped: bool, targets: bool) -> Result:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    if sys.argv[1:2] == ["against"]:
+        del sys.argv[1]
+        from bench import against
+
+        typer.run(against.main)
+    else:
+        typer.run(main)

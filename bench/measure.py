@@ -4,6 +4,9 @@ Driver, JVM and Python workers are told apart by the tree: what is below the JVM
 and their daemons. A process that has ended is counted by the parent that waited for it; but Spark's
 Python daemon ignores its children's ends, and then nobody counts them. So a ``Tree`` remembers each
 process as it last saw it: what a worker did between that and its end is all that is lost.
+
+What a process uses is read from its clock (nanoseconds), and what a JVM's compiler uses from the
+statistics of its threads, which Linux keeps in nanoseconds too. Both grow while a JVM is cold.
 """
 
 from __future__ import annotations
@@ -11,19 +14,25 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 import psutil
 
+COMPILER = ("C1 CompilerThre", "C2 CompilerThre")  # names that Linux cuts
+
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """CPU seconds, user and system, of the driver, the JVM and the Python workers."""
+    """CPU seconds, user and system, of the driver, the JVM and the Python workers; ``compiler`` is
+    the part of the JVM that its compiler's threads have used.
+    """
 
     driver: float = 0.0
     jvm: float = 0.0
     workers: float = 0.0
+    compiler: float = 0.0
 
     @property
     def total(self) -> float:
@@ -31,14 +40,14 @@ class Cpu:
         return self.driver + self.jvm + self.workers
 
     def __sub__(self, other: Cpu) -> Cpu:
-        return Cpu(self.driver - other.driver, self.jvm - other.jvm, self.workers - other.workers)
+        return Cpu(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def __add__(self, other: Cpu) -> Cpu:
-        return Cpu(self.driver + other.driver, self.jvm + other.jvm, self.workers + other.workers)
+        return Cpu(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    def to_json(self) -> dict[str, float]:
-        """The three shares in seconds, rounded to a millisecond."""
-        return {name: round(value, 3) for name, value in asdict(self).items()}
+    def to_json(self, digits: int = 3) -> dict[str, float]:
+        """All shares in seconds, rounded to a millisecond or to so many digits."""
+        return {name: round(value, digits) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +61,13 @@ class _Process:
     own: float
     waited: float
     awaited: bool
+    compiler: float = 0.0
 
     @property
     def cpu(self) -> Cpu:
         """Whose it is; what a JVM has waited for are workers."""
         if self.is_jvm:
-            return Cpu(jvm=self.own, workers=self.waited)
+            return Cpu(jvm=self.own, workers=self.waited, compiler=self.compiler)
         whole = self.own + self.waited
         return Cpu(workers=whole) if self.below_jvm else Cpu(driver=whole)
 
@@ -69,11 +79,12 @@ class Tree:
         self._seen: dict[tuple[int, float], _Process] = {}
         self._gone = Cpu()
         self._looking = 0.0
+        self._compilers: dict[tuple[int, str], float] = {}
 
     def cpu(self) -> Cpu:
         """CPU so far, processes that have ended since the last look included as they were then."""
         began = time.thread_time()
-        now = dict(_processes(time.process_time() - self._looking))
+        now = dict(_processes(time.process_time() - self._looking, self._compilers))
         for key, process in self._seen.items():
             if key not in now and not process.awaited:
                 self._gone += process.cpu
@@ -83,10 +94,10 @@ class Tree:
         return whole
 
 
-def _processes(mine: float) -> Iterator[tuple[tuple[int, float], _Process]]:
-    """All processes; ``mine``: what this one has used, which it knows better than by the 10 ms that
-    others are told in.
-    """
+def _processes(
+    mine: float, compilers: dict[tuple[int, str], float]
+) -> Iterator[tuple[tuple[int, float], _Process]]:
+    """All processes; ``mine``: what this one has used, without its looks at processes."""
     me = psutil.Process()
     below: set[int] = set()  # pids of JVMs and of what is below them
     for process in [me, *me.children(recursive=True)]:
@@ -102,9 +113,30 @@ def _processes(mine: float) -> Iterator[tuple[tuple[int, float], _Process]]:
             continue
         if is_jvm or parent in below:
             below.add(process.pid)
-        own = mine if process.pid == me.pid else times.user + times.system
+        own = mine if process.pid == me.pid else _clock(process.pid, times.user + times.system)
         waited = times.children_user + times.children_system
-        yield key, _Process(parent in below, is_jvm, own, waited, not _ignores_ends(parent))
+        awaited = not _ignores_ends(parent)
+        compiler = _compiler(process.pid, compilers) if is_jvm else 0.0
+        yield key, _Process(parent in below, is_jvm, own, waited, awaited, compiler)
+
+
+def _clock(pid: int, ticks: float) -> float:
+    """What a process has used, by its clock (``clock_getcpuclockid``); ``ticks`` if it has gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return ticks
+
+
+def _compiler(pid: int, known: dict[tuple[int, str], float]) -> float:
+    """What the threads of a JVM's compiler have used, also those that have ended since they were
+    ``known``.
+    """
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            if (task / "comm").read_text().startswith(COMPILER):
+                known[pid, task.name] = int((task / "schedstat").read_text().split()[0]) / 1e9
+    return sum(used for (jvm, _), used in known.items() if jvm == pid)
 
 
 def _ignores_ends(pid: int) -> bool:

@@ -151,6 +151,12 @@ def write_timed(path: Path, weather: Weather) -> None:
     _write(path, weather.minutes())
 
 
+def write_days(folder: Path, weather: Weather, rounds: int) -> None:
+    """So many rounds in a file each, in the order of names and of event time."""
+    for i in range(rounds):
+        _write(folder / f"{i:05}.nt", weather.round(i))
+
+
 def write_stations(folder: Path, weather: Weather, files: int = 12) -> None:
     """The warm-up and one round in so many files by station (KATTS' cut of SRBench): each file has
     the stations that ``levada.group_of`` puts there, whole.

@@ -23,6 +23,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench.measure import Cpu
@@ -33,6 +34,8 @@ LEAST_JVM = 20.0
 MOST = 200.0  # CPU-seconds after which a side gets no more rounds
 SAME = 0.05  # how far the rows per CPU-second of successive thirds may be apart
 AHEAD = 3  # epochs that are there to be read, while one is at work
+SETTLED = 6  # epochs whose median is compared with that of as many before them
+FALLS = 0.9  # times the median before: less is a JVM that still compiles
 WARM, END = "warm", "end"
 
 
@@ -87,6 +90,21 @@ def find_span(marks: Sequence[Mark], least: float = LEAST) -> Span:
 def rate(begin: Mark, end: Mark) -> float:
     """Rows per CPU-second between two marks."""
     return (end.rows - begin.rows) / max((end.cpu - begin.cpu).total, 1e-9)
+
+
+def is_settled(costs: Sequence[float]) -> bool:
+    """Whether the costs of epochs fall no more: the median of the last ``SETTLED`` is at least 0.9
+    of that of as many before them.
+
+    >>> is_settled([80, 60, 50, 40, 35, 30] + [20] * 6)
+    False
+    >>> is_settled([21, 20, 22, 20, 19, 20] + [20] * 6)
+    True
+    """
+    if len(costs) < 2 * SETTLED:
+        return False
+    before, last = (median(costs[-i * SETTLED :][:SETTLED]) for i in (2, 1))
+    return last >= FALLS * before
 
 
 @dataclass

@@ -66,7 +66,8 @@ def test_cpu_of_a_child_that_has_ended_is_kept_once(waits: bool) -> None:
         finally:
             process.kill()
     assert running.total > 0.9
-    assert running.total <= ended.total < running.total + 0.9, "not once more"
+    # a parent counts children that it has waited for by ticks of 10 ms
+    assert running.total - 0.05 < ended.total < running.total + 0.9, "not once more"
 
 
 def test_the_meter_leaves_out_warm_up_and_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +82,7 @@ def test_the_meter_leaves_out_warm_up_and_what_follows(monkeypatch: pytest.Monke
     told = seen.side(7, epoch_rows=5)
     assert (told["count"], told["rows"], told["epochs"], told["epoch_rows"]) == (7, 1000, 2, 5)
     assert (told["cpu_s"], told["rows_per_cpu_s"], told["rows_per_s"]) == (2.5, 400, 2500)
-    assert told["cpu"] == {"driver": 0.5, "jvm": 1.0, "workers": 1.0}
+    assert told["cpu"] == {"driver": 0.5, "jvm": 1.0, "workers": 1.0, "compiler": 0.0}
     assert told["epoch_p50_ms"] == 200.0 and told["epoch_p99_ms"] == 298.0
 
 

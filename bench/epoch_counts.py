@@ -1,0 +1,143 @@
+"""Counts of the work of epochs, which no busy machine changes.
+
+Epochs run in this process without Spark. Counted are, in the thread of the epochs, calls of
+functions of Python and C, files that Python opens, folders that it lists, and syncs; in all threads
+bytes that are read and written by system calls. Files that a library opens by itself, and mapped
+files, are not seen. A count is the mean of some epochs behind warm-up.
+
+Kernels get arrays of bytes: their sizes by the size of the input are the passes over the input. A
+kernel that looks at some places of such an array counts as a pass, too.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.tree_engine import Spec, empty_epochs, on_epoch, open_engine
+
+WARM, EPOCHS = 12, 20
+FILES = {"open": "files opened", "os.listdir": "folders listed", "os.scandir": "folders listed"}
+SYNCS = ("fsync", "fdatasync", "sync_file_range")
+IO = {"rchar": "bytes read", "wchar": "bytes written"}
+SMALL = 1 << 16
+"""Bytes of an array that a kernel gets: shorter ones are terms of the plan, not input."""
+
+
+class EpochCounts:
+    """Counts of one thread, over ``epochs`` epochs behind ``warm`` ones."""
+
+    def __init__(self, warm: int = WARM, epochs: int = EPOCHS) -> None:
+        self.warm, self.epochs = warm, epochs
+        self.total: Counter[str] = Counter()
+        self.thread = 0
+        self.published = 0
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Adds to a count, if this is the thread that is counted."""
+        if self.thread == threading.get_ident():
+            self.total[name] += count
+
+    def profile(self, _frame: Any, event: str, arg: Any) -> None:
+        """Counts a call; for ``threading.setprofile``."""
+        if self.thread == threading.get_ident() and event in ("call", "c_call"):
+            self.total["calls"] += 1
+            if event == "c_call" and getattr(arg, "__module__", "") == "msgspec._core":
+                self.total["msgspec calls"] += 1
+
+    def audit(self, event: str, _arguments: Any) -> None:
+        """Counts what opens a file or lists a folder; for ``sys.addaudithook``."""
+        if event in FILES:
+            self.add(FILES[event])
+
+    def see(self, _manifest: Any) -> None:
+        """An epoch has been published: counting begins behind the warm ones, and ends."""
+        self.published += 1
+        if self.published == self.warm:
+            gc.disable()
+            self._add_io(-1)
+            self.thread = threading.get_ident()
+        elif self.is_over and self.thread:
+            self.thread = 0
+            self._add_io(1)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs have been counted."""
+        return self.published >= self.warm + self.epochs
+
+    def _add_io(self, sign: int) -> None:
+        for name, count in process_io().items():
+            self.total[name] += sign * count
+
+    def count_calls(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that counts its calls and calls another."""
+
+        def counted(*given: Any, **named: Any) -> Any:
+            self.add(name)
+            return call(*given, **named)
+
+        return counted
+
+    def means(self) -> dict[str, float]:
+        """The counts of an epoch, by name."""
+        return {name: round(n / self.epochs, 2) for name, n in sorted(self.total.items())}
+
+
+def process_io() -> dict[str, int]:
+    """Bytes that this process has read and written by system calls: files, pipes and sockets."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    known = dict(line.split(": ") for line in lines)
+    return {name: int(known[key]) for key, name in IO.items()}
+
+
+def _count_kernel_bytes(counts: EpochCounts) -> None:
+    """Counts the bytes that kernels get. It replaces the call of numba's dispatchers."""
+    from numba.core.dispatcher import Dispatcher
+
+    call = Dispatcher.__call__
+
+    def counted(self: Any, *given: Any, **named: Any) -> Any:
+        sizes = [a.size for a in given if isinstance(a, np.ndarray) and a.dtype == np.uint8]
+        if sizes and (most := max(sizes)) >= SMALL:
+            counts.add("bytes to kernels", most)
+        return call(self, *given, **named)
+
+    Dispatcher.__call__ = counted  # type: ignore[assignment]
+
+
+def count_epochs(
+    spec: Spec, *, warm: int = WARM, epochs: int = EPOCHS, input_counts: bool = True
+) -> dict[str, float]:
+    """The counts of an epoch. It changes this process: call it once, in a process of its own.
+
+    Without ``input_counts`` bytes are not counted, and no call of a kernel has a call around it.
+    """
+    counts = EpochCounts(warm, epochs)
+    for sync in SYNCS:
+        if hasattr(os, sync):
+            setattr(os, sync, counts.count_calls("syncs", getattr(os, sync)))
+    sys.addaudithook(counts.audit)
+    if input_counts:
+        _count_kernel_bytes(counts)
+    warnings.simplefilter("ignore")
+    with open_engine(spec, stepped=True, keep_results=True) as engine:
+        on_epoch(engine, counts.see)
+        if spec.empty:
+            empty_epochs(engine, warm + epochs + 3)
+        threading.setprofile(counts.profile)
+        engine.start(once=True)
+        while not counts.is_over and not engine.await_end(0.05):
+            pass
+    assert counts.is_over, "the workload has enough epochs"
+    means = counts.means()
+    return means if input_counts else {n: m for n, m in means.items() if n not in IO.values()}

@@ -20,7 +20,7 @@ from bench.steady import LEAST_JVM, Supply
 
 WIDTH, STEP = 60_000, 10_000
 RESULTS = 105_000  # of a round of W2 at scale 1
-ROUNDS = 40  # at most; of a million events in 160 ns each they are 6 CPU-seconds
+ROUNDS = 50  # at most; of a million events in 160 ns each they are 8 CPU-seconds
 LEVADA_SIZES = (500_000, 1_000_000)
 SPARK_SIZES = (500_000, 1_000_000)
 QUERY = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"

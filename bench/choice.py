@@ -26,6 +26,7 @@ from bench.data import events, write
 from bench.join import query as w1
 from bench.result import Result, check_count
 from bench.srbench import STREAM, Weather, query, write_timed
+from bench.ways import in_turn
 from levada import Engine
 from levada.runtime.driver.costs.way import ONE, SPREAD
 from levada.runtime.driver.task_count import Pace
@@ -81,16 +82,11 @@ def _run(asked: tuple[Streams, str, str], rows: int, session: Any) -> tuple[int,
         return engine._driver.last.results, found
 
 
-def _in_turn(self: Pace, *predicted: object) -> tuple[str, str]:
-    """A way for an epoch, the other one for the next."""
-    return ONE if self.choice.way == SPREAD else SPREAD, "each has its turn"
-
-
 def compare(name: str, rows: int, session: Any) -> dict[str, Any]:
     """What a choice loses for one workload at one size."""
     with tempfile.TemporaryDirectory(prefix="levada-choice-") as folder:
         asked = work(name, Path(folder), rows)
-        with patch.object(Pace, "_way", _in_turn):
+        with patch.object(Pace, "_way", in_turn):
             count, forced = _run(asked, rows, session)
         again, chosen = _run(asked, rows, session)
     check_count(f"{name} of {rows}", again, count)

@@ -3,8 +3,9 @@
 Results go the whole way to published segments, which the driver reads once, as it does for any
 sink. ``stepped`` runs the same epochs in this process without Spark (for profiles). The warm-up is
 the elements that the caller says, two epochs at least, and behind the first of them some epochs
-without data (for what every epoch needs: the JVM's path, Python workers). With a ``Supply`` the
-engine reads folders to which rounds are added until it is steady; without, what is there.
+without data, which run in the driver. On Spark the others of the warm-up run as one task and spread
+over tasks in turn, so the JVM and the workers are warm for either. With a ``Supply`` the engine
+reads folders to which rounds are added until it is steady; without, what is there.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from bench.empty import empty_after_first
 from bench.measure import Tree, peak_memory
 from bench.meter import Meter
 from bench.steady import Supply
+from bench.ways import each_way_until
 from levada import Engine
 from levada.runtime.store.manifest import Manifest
 
 Streams = Mapping[str, Mapping[str, Any]]
 Queries = Mapping[str, Mapping[str, str]]
-EMPTY = 200  # epochs of warm-up without data: the JVM compiles what every epoch needs
+EMPTY = 50  # epochs of warm-up without data, which run in the driver
 
 
 @dataclass
@@ -87,9 +89,12 @@ def run_engine(
             results["count"] = manifest.results
         meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
-    with _engine(
-        streams, queries, epoch_rows=epoch_rows, stepped=stepped, **(given or {})
-    ) as engine:
+    with (
+        each_way_until(lambda: meter.is_warm),
+        _engine(
+            streams, queries, epoch_rows=epoch_rows, stepped=stepped, **(given or {})
+        ) as engine,
+    ):
         if static is not None:
             engine.static(static.path, replaceable=static.replaceable)
             static.watch(engine, meter.tree)

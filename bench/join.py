@@ -20,7 +20,7 @@ from bench.steady import LEAST_JVM, Supply
 
 WIDTH = 60_000
 RESULTS = 1_164_224  # of a round of W1 at scale 1
-ROUNDS = 16  # at most
+ROUNDS = 24  # at most
 EPOCH = 100_000
 LEVADA_SIZES = (400_000, 1_000_000)
 SPARK_SIZES = (400_000, 1_000_000)

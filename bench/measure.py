@@ -11,11 +11,13 @@ statistics of its threads, which Linux keeps in nanoseconds too. Both grow while
 
 from __future__ import annotations
 
+import math
+import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -73,7 +75,9 @@ class _Process:
 
 
 class Tree:
-    """This process and all below it. A look costs some milliseconds, which do not count."""
+    """This process and all below it. A look costs some milliseconds, or without ``scan`` less than
+    one; neither counts.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, float], _Process] = {}
@@ -81,17 +85,38 @@ class Tree:
         self._looking = 0.0
         self._compilers: dict[tuple[int, str], float] = {}
 
-    def cpu(self) -> Cpu:
-        """CPU so far, processes that have ended since the last look included as they were then."""
+    def cpu(self, *, scan: bool = True) -> Cpu:
+        """CPU so far, processes that have ended since the last look included as they were then.
+
+        Without ``scan`` only processes of the last scan are read, if none has ended; the compiler's
+        part is that of the last scan, too.
+        """
         began = time.thread_time()
+        if scan or not self._read_clocks():
+            self._scan()
+        whole = sum((process.cpu for process in self._seen.values()), self._gone)
+        self._looking += time.thread_time() - began
+        return whole
+
+    def _scan(self) -> None:
         now = dict(_processes(time.process_time() - self._looking, self._compilers))
         for key, process in self._seen.items():
             if key not in now and not process.awaited:
                 self._gone += process.cpu
         self._seen = now
-        whole = sum((process.cpu for process in now.values()), self._gone)
-        self._looking += time.thread_time() - began
-        return whole
+
+    def _read_clocks(self) -> bool:
+        """Reads the clocks of all processes that are known; False: there are none, or one has
+        ended.
+        """
+        mine = time.process_time() - self._looking
+        own = {
+            key: mine if key[0] == os.getpid() else _clock(key[0], math.nan) for key in self._seen
+        }
+        if not own or any(map(math.isnan, own.values())):
+            return False
+        self._seen = {key: replace(process, own=own[key]) for key, process in self._seen.items()}
+        return True
 
 
 def _processes(

@@ -9,12 +9,12 @@ Rounds are handed to a side while it runs, always some epochs ahead of it, and n
 steady: then it gets the end. So the results of a run are those of the warm-up and as many times
 those of a round as were handed out, which is checked.
 
-A side is steady when the last third of its rounds costs what the third before it did, to within
-``SAME``, and both together have lasted ``LEAST`` CPU-seconds; these two thirds are what counts. The
-first third is warm-up of its own: a JVM that still compiles is faster in each third than in that
-before, and goes on. A side that has had ``MOST`` CPU-seconds, or all rounds that there are, ends as
-it is and says that it is not steady; so does one of fewer than three rounds, as there are at a
-small scale.
+Warm-up are the elements before the rounds, then all rounds until the CPU of the JVM falls no more
+from epoch to epoch (``is_settled``). What counts are the last rounds, as many as have ``EPOCHS``
+epochs (or ``LONG`` CPU-seconds, if that is less) and ``LEAST`` CPU-seconds. A side is steady when
+the first half of them costs what the second does, to within ``SAME``; it gets no more rounds then.
+A side that has had ``MOST`` CPU-seconds, or all rounds that there are, ends as it is and says that
+it is not steady; so does one of few rounds, as there are at a small scale.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from typing import Any
 from bench.measure import Cpu
 
 LEAST = 2.0  # CPU-seconds that count
-# the same for a side whose JVM compiles what is hot: no two thirds of less are alike but by chance
+# the same for a side whose JVM compiles what is hot: no two halves of less are alike but by chance
 LEAST_JVM = 20.0
-MOST = 200.0  # CPU-seconds after which a side gets no more rounds
-SAME = 0.05  # how far the rows per CPU-second of successive thirds may be apart
+MOST = 300.0  # CPU-seconds after which a side gets no more rounds
+EPOCHS = 30  # that count, or
+LONG = 60.0  # CPU-seconds, where so many epochs would take longer
+SAME = 0.05  # how far the rows per CPU-second of both halves may be apart
 AHEAD = 3  # epochs that are there to be read, while one is at work
 SETTLED = 6  # epochs whose median is compared with that of as many before them
 FALLS = 0.9  # times the median before: less is a JVM that still compiles
@@ -63,28 +65,30 @@ class Span:
     steady: bool
 
 
-def find_span(marks: Sequence[Mark], least: float = LEAST) -> Span:
-    """The last two thirds of the rounds between these marks, and whether they are steady; all of
-    fewer than three.
+def find_span(marks: Sequence[Mark], least: float = LEAST, warm: int = 0) -> Span:
+    """The last rounds between these marks, as few as are enough, and whether they are steady; all
+    behind the first ``warm`` if these are too few.
 
     >>> told = ((0, 0.0), (10, 3.0), (20, 5.0), (30, 7.04))
-    >>> marks = [Mark(rows, Cpu(cpu), 0.0) for rows, cpu in told]
+    >>> marks = [Mark(rows, Cpu(cpu), 0.0, rows * 2) for rows, cpu in told]
     >>> find_span(marks)
     Span(first=1, last=3, steady=True)
-    >>> find_span(marks[:3])
-    Span(first=0, last=2, steady=False)
+    >>> find_span(marks, warm=2)
+    Span(first=2, last=3, steady=False)
     """
-    rounds = len(marks) - 1
-    third = rounds // 3
-    if third == 0:
-        return Span(0, rounds, False)
-    begin, middle, end = (marks[rounds - n * third] for n in (2, 1, 0))
-    long = (end.cpu - begin.cpu).total >= least
-    return Span(
-        rounds - 2 * third,
-        rounds,
-        long and abs(rate(middle, end) / rate(begin, middle) - 1) <= SAME,
-    )
+    last = len(marks) - 1
+    for half in range(1, (last - warm) // 2 + 1):
+        begin, middle, end = (marks[last - n * half] for n in (2, 1, 0))
+        if _is_long(begin, end, least):
+            alike = abs(rate(middle, end) / rate(begin, middle) - 1) <= SAME
+            return Span(last - 2 * half, last, alike)
+    return Span(min(warm, max(last - 1, 0)), last, False)
+
+
+def _is_long(begin: Mark, end: Mark, least: float) -> bool:
+    """Whether what lies between is enough to count."""
+    cpu = (end.cpu - begin.cpu).total
+    return cpu >= least and (end.epochs - begin.epochs >= EPOCHS or cpu >= LONG)
 
 
 def rate(begin: Mark, end: Mark) -> float:

@@ -39,6 +39,23 @@ def test_cpu_of_a_child_counts() -> None:
         child.stdout.close()
 
 
+def test_a_look_without_a_scan_reads_clocks_of_known_processes() -> None:
+    tree = Tree()
+    child = subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE)
+    try:
+        tree.cpu()
+        before = tree.cpu(scan=False)
+        assert child.stdout is not None and child.stdout.readline()
+        assert (tree.cpu(scan=False) - before).driver > 0.5
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+    tree.cpu(scan=False)
+    assert child.pid not in {pid for pid, _ in tree._seen}, "one has ended, so all are looked for"
+
+
 @pytest.mark.parametrize("waits", [True, False], ids=["waits", "ignores ends"])
 def test_cpu_of_a_child_that_has_ended_is_kept_once(waits: bool) -> None:
     parent = (

@@ -1,0 +1,31 @@
+"""The ways of an epoch on Spark, each in its turn: as one task, and spread over tasks.
+
+An engine chooses one by itself. Before it is measured it has to know both, and so have the JVM and
+the workers, whatever it chooses then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from levada.runtime.driver.task_count import ONE, SPREAD, Pace
+
+
+def in_turn(pace: Pace, *_given: Any) -> tuple[str, str]:
+    """A way for an epoch, the other one for the next."""
+    return ONE if pace.choice.way == SPREAD else SPREAD, "each has its turn"
+
+
+@contextmanager
+def each_way_until(is_warm: Callable[[], bool]) -> Iterator[None]:
+    """Has epochs take each way in turn until the warm-up is over."""
+    choose = Pace._way
+
+    def way(pace: Pace, *given: Any) -> tuple[str, str]:
+        return choose(pace, *given) if is_warm() else in_turn(pace)
+
+    with patch.object(Pace, "_way", way):
+        yield

@@ -5,8 +5,8 @@ functions of Python and C, files that Python opens, folders that it lists, and s
 bytes that are read and written by system calls. Files that a library opens by itself, and mapped
 files, are not seen. A count is the mean of some epochs behind warm-up.
 
-Kernels get arrays of bytes: their sizes by the size of the input are the passes over the input. A
-kernel that looks at some places of such an array counts as a pass, too.
+Some kernels read every byte of a text (``SCANS``). The bytes that they read by those of the input
+are the passes over the input.
 """
 
 from __future__ import annotations
@@ -21,16 +21,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bench.tree_engine import Spec, empty_epochs, on_epoch, open_engine
+from bench.spark_counts import SparkCounts
+from bench.tree_engine import Spec, await_spark, empty_epochs, on_epoch, open_engine
 
 WARM, EPOCHS = 12, 20
 FILES = {"open": "files opened", "os.listdir": "folders listed", "os.scandir": "folders listed"}
 SYNCS = ("fsync", "fdatasync", "sync_file_range")
 IO = {"rchar": "bytes read", "wchar": "bytes written"}
-SMALL = 1 << 16
-"""Bytes of an array that a kernel gets: shorter ones are terms of the plan, not input."""
+SCANNED = "bytes scanned by kernels"
+SCANS: dict[str, Callable[..., int]] = {
+    "_plain_lines": lambda text, begin, end: end - begin,
+    "_line_by_line": lambda text, begin, end, *_: end - begin,
+    "count_byte": lambda text, end, byte: end,
+    "count_line_ends": lambda text, end: end,
+    "guess_subjects": lambda text, rows: len(text),
+    "parse_lines": lambda text, *_: len(text),
+}
+"""The bytes that a call of a kernel reads, by the kernel's name, at most."""
 
 
 class EpochCounts:
@@ -100,16 +107,16 @@ def process_io() -> dict[str, int]:
     return {name: int(known[key]) for key, name in IO.items()}
 
 
-def _count_kernel_bytes(counts: EpochCounts) -> None:
-    """Counts the bytes that kernels get. It replaces the call of numba's dispatchers."""
+def _count_scans(counts: EpochCounts) -> None:
+    """Counts the bytes that kernels read. It replaces the call of numba's dispatchers."""
     from numba.core.dispatcher import Dispatcher
 
     call = Dispatcher.__call__
 
     def counted(self: Any, *given: Any, **named: Any) -> Any:
-        sizes = [a.size for a in given if isinstance(a, np.ndarray) and a.dtype == np.uint8]
-        if sizes and (most := max(sizes)) >= SMALL:
-            counts.add("bytes to kernels", most)
+        size = SCANS.get(self.__name__)
+        if size is not None:
+            counts.add(SCANNED, int(size(*given)))
         return call(self, *given, **named)
 
     Dispatcher.__call__ = counted  # type: ignore[assignment]
@@ -128,7 +135,7 @@ def count_epochs(
             setattr(os, sync, counts.count_calls("syncs", getattr(os, sync)))
     sys.addaudithook(counts.audit)
     if input_counts:
-        _count_kernel_bytes(counts)
+        _count_scans(counts)
     warnings.simplefilter("ignore")
     with open_engine(spec, stepped=True, keep_results=True) as engine:
         on_epoch(engine, counts.see)
@@ -141,3 +148,24 @@ def count_epochs(
     assert counts.is_over, "the workload has enough epochs"
     means = counts.means()
     return means if input_counts else {n: m for n, m in means.items() if n not in IO.values()}
+
+
+def count_on_spark(spec: Spec, *, warm: int, epochs: int) -> dict[str, float]:
+    """What an epoch has Spark do (``bench.spark_counts``). Call it in a process of its own, too."""
+    counts, marks = SparkCounts(), list[dict[str, int]]()
+
+    def see(_manifest: Any) -> None:
+        gc.disable()  # objects of the JVM are let go by calls
+        if len(marks) <= warm + epochs:
+            marks.append(counts.so_far())
+
+    warnings.simplefilter("ignore")
+    with open_engine(spec, stepped=False) as engine:
+        on_epoch(engine, lambda manifest: await_spark(engine))
+        on_epoch(engine, see)
+        engine.start(once=True)
+        while len(marks) <= warm + epochs and not engine.await_end(0.05):
+            pass
+    assert len(marks) > warm + epochs, "the workload has enough epochs"
+    first, last = marks[warm], marks[warm + epochs]
+    return {name: round((last[name] - first[name]) / epochs, 2) for name in last}

@@ -151,10 +151,11 @@ def write_timed(path: Path, weather: Weather) -> None:
     _write(path, weather.minutes())
 
 
-def write_days(folder: Path, weather: Weather, rounds: int) -> None:
-    """So many rounds in a file each, in the order of names and of event time."""
-    for i in range(rounds):
-        _write(folder / f"{i:05}.nt", weather.round(i))
+def write_minutes(folder: Path, weather: Weather, minutes: int) -> None:
+    """So many minutes of rounds of a day, a file for each day, in the order of names and times."""
+    for day in range(-(-minutes // MINUTES)):
+        left = minutes - day * MINUTES
+        _write(folder / f"{day:05}.nt", islice(weather.round(day), left))
 
 
 def write_stations(folder: Path, weather: Weather, files: int = 12) -> None:

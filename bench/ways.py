@@ -29,3 +29,14 @@ def each_way_until(is_warm: Callable[[], bool]) -> Iterator[None]:
 
     with patch.object(Pace, "_way", way):
         yield
+
+
+@contextmanager
+def always(way: str) -> Iterator[None]:
+    """Has every epoch that has a choice run in one way, whatever a clock says of it."""
+
+    def fixed(*_given: Any) -> tuple[str, str]:
+        return way, "it is the only one"
+
+    with patch.object(Pace, "_way", fixed):
+        yield

@@ -15,12 +15,12 @@ from typing import Any
 
 from bench import aggregate, join, parse
 from bench.data import events, write
-from bench.srbench import MINUTES, STREAM, Weather, query, write_days
+from bench.srbench import MINUTES, STREAM, Weather, query, write_minutes
 from bench.tree_engine import Spec
 
 CLOSED = {"element": "subject", "closed": "element"}
 TRIPLES = 3  # of an observation
-SMALL_STATIONS = 100
+SMALL_STATIONS, PARSED_STATIONS = 100, 1000
 SMALL = 201  # triples
 
 
@@ -70,8 +70,8 @@ def _write_w2(folder: Path, epochs: int) -> dict[str, dict[str, Any]]:
 def _write_weather(
     stations: int, minutes: int, folder: Path, epochs: int, *, closed: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """Epochs of so many minutes, in files of a day; at least one more minute than is asked for."""
-    write_days(folder / "w3", Weather(stations), -(-(minutes * epochs + 1) // MINUTES))
+    """Epochs of so many minutes, and a minute more."""
+    write_minutes(folder / "w3", Weather(stations), minutes * epochs + 1)
     return {STREAM: {"source": str(folder / "w3"), **(CLOSED if closed else {})}}
 
 
@@ -80,11 +80,21 @@ def _write_small(folder: Path, epochs: int) -> dict[str, dict[str, Any]]:
     return _write_weather(SMALL_STATIONS, minutes, folder, 1)
 
 
-def _weather(stations: int, minutes: int, epochs: int, warm: int) -> Workload:
+def weather(stations: int, minutes: int, epochs: int = 40, warm: int = 60) -> Workload:
+    """W3 of so many stations, by epochs of so many minutes."""
     elements = stations * minutes
     return Workload(
         query(), "rspql", elements, TRIPLES * elements,
         partial(_write_weather, stations, minutes), epochs, warm,
+    )  # fmt: skip
+
+
+def parsed(minutes: int, epochs: int = 10, warm: int = 20) -> Workload:
+    """``bench parse``, by epochs of so many minutes; each triple is an element."""
+    triples = TRIPLES * PARSED_STATIONS * minutes
+    return Workload(
+        parse.QUERY, "rspql", triples, triples,
+        partial(_write_weather, PARSED_STATIONS, minutes, closed=False), epochs, warm,
     )  # fmt: skip
 
 
@@ -95,17 +105,13 @@ def _small(epochs: int, *, is_empty: bool = False) -> Workload:
     )  # fmt: skip
 
 
-_PARSED = TRIPLES * 1000 * parse.EPOCH  # triples of an epoch, each an element
 WORKLOADS: dict[str, Workload] = {
     "w1": Workload(join.query(join.WIDTH), "cql", join.EPOCH, join.EPOCH, _write_w1),
     "w2": Workload(aggregate.QUERY, "cql", 100_000, 100_000, _write_w2),
-    "w3_20": _weather(20, MINUTES, 40, 60),
-    "w3_500": _weather(500, MINUTES // 2, 12, 20),
-    "parse": Workload(
-        parse.QUERY, "rspql", _PARSED, _PARSED,
-        partial(_write_weather, 1000, parse.EPOCH, closed=False), 10, 20,
-    ),
+    "w3_20": weather(20, MINUTES),
+    "w3_500": weather(500, MINUTES // 2, 12, 20),
+    "parse": parsed(parse.EPOCH),
     "empty": _small(200, is_empty=True),
     "small": _small(100),
-}  # fmt: skip
+}
 """W1, W2, W3 of 20 and 500 stations, ``bench parse``; W3 without data, and by 201 triples."""

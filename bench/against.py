@@ -14,6 +14,8 @@ count that is a mean of several epochs may be more by ``SLACK``.
 from __future__ import annotations
 
 import json
+import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -30,7 +32,15 @@ from rich.table import Table
 from bench.apart import SideError
 from bench.pairs import SIDE, EpochError, Run, both_sides, run_pairs
 from bench.tree_engine import Spec
-from bench.trees import ROOT, TreeError, environment, resolve_commit, tree_of, warm_kernels
+from bench.trees import (
+    ROOT,
+    TreeError,
+    choose_processor,
+    environment,
+    resolve_commit,
+    tree_of,
+    warm_kernels,
+)
 from bench.workloads import WORKLOADS, Workload
 
 BASELINE, BASELINES = "baseline", Path(__file__).with_name("baseline.toml")
@@ -171,6 +181,7 @@ def main(
     ] = None,
 ) -> None:
     """Compares this tree with an earlier commit; exit code 1: something is worse."""
+    choose_processor(os.environ, platform.machine())
     chosen = names or list(WORKLOADS)
     if unknown := [name for name in chosen if name not in WORKLOADS]:
         raise typer.BadParameter(f"{unknown[0]} is none of {', '.join(WORKLOADS)}.")

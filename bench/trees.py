@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,10 +47,10 @@ def tree_of(commit: str, environ: Mapping[str, str] = os.environ, root: Path = R
 
 
 def warm_kernels(tree: Path) -> None:
-    """Compiles the kernels of a tree; of an earlier commit once for each Python."""
-    note = tree / _WARMED
+    """Compiles the kernels of a tree; of an earlier commit once for each Python and processor."""
+    note, target = tree / _WARMED, f"{sys.version} {os.environ.get('NUMBA_CPU_NAME', '')}"
     is_earlier = tree != ROOT
-    if is_earlier and note.exists() and note.read_text() == sys.version:
+    if is_earlier and note.exists() and note.read_text() == target:
         return
     done = subprocess.run(
         [sys.executable, "-c", WARM], env=environment(tree), stdout=subprocess.DEVNULL, check=False
@@ -58,7 +58,20 @@ def warm_kernels(tree: Path) -> None:
     if done.returncode:
         raise TreeError(f"The kernels of {tree} cannot be compiled.")
     if is_earlier:
-        note.write_text(sys.version)
+        note.write_text(target)
+
+
+def choose_processor(environ: MutableMapping[str, str], machine: str) -> None:
+    """Has kernels compiled for registers of 32 bytes, unless a processor is named: kernels before
+    decision 13 are slow with larger ones, and would be easy to beat.
+
+    >>> environ = {}
+    >>> choose_processor(environ, "x86_64")
+    >>> environ
+    {'NUMBA_CPU_NAME': 'haswell', 'NUMBA_CPU_FEATURES': ''}
+    """
+    if machine == "x86_64" and not environ.get("NUMBA_CPU_NAME"):
+        environ.update(NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES="")
 
 
 def environment(tree: Path) -> dict[str, str]:

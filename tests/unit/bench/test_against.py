@@ -149,6 +149,14 @@ def test_the_tree_of_a_commit_is_made_once_and_again_when_it_has_gone(tmp_path: 
         trees.resolve_commit("nothing", root)
 
 
+def test_kernels_of_both_trees_are_for_one_size_of_registers_unless_a_processor_is_named() -> None:
+    environs: list[dict[str, str]] = [{}, {"NUMBA_CPU_NAME": "znver4"}, {}]
+    for environ, machine in zip(environs, ("x86_64", "x86_64", "aarch64"), strict=True):
+        trees.choose_processor(environ, machine)
+    haswell = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ""}
+    assert environs == [haswell, {"NUMBA_CPU_NAME": "znver4"}, {}]
+
+
 BUSY = """
 import pathlib, threading, time
 def compile():

@@ -21,6 +21,7 @@ OTHERS = (
     "plan.physical.shared.by_leaf._LEAF", "plan.sealed.changed.layered.SHARE",
     "plan.topology.document", "plan.topology.members.SHARE",
     "plan.topology.switches.looks.PATIENCE", "runtime.balance", "runtime.driver.costs.admission",
+    "runtime.driver.costs.interval",
     "runtime.driver.costs.room", "runtime.driver.loop", "runtime.driver.task_count.MOST_BYTES",
     "runtime.driver.task_count.SURE", "runtime.driver.task_count.TRY", "runtime.homes",
     "runtime.spark", "runtime.spool", "runtime.store.checkpoint.FORMAT",

@@ -1,8 +1,9 @@
 """Counts of what an engine has Spark do: calls of py4j, bytes to the JVM, jobs, tasks.
 
 Calls and bytes are counted where py4j sends them, jobs and tasks by the numbers that Spark's
-schedulers give them. Bytes to the JVM are those of commands; and of records, which the engine gives
-by a file or a socket.
+schedulers give them. Commands that let go of objects are left out, since the collector of Python
+decides when they are sent. Bytes to the JVM are those of commands; and of records, which the engine
+gives by a file or a socket.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ class SparkCounts:
     def __init__(self) -> None:
         from py4j.clientserver import ClientServerConnection
         from py4j.java_gateway import GatewayConnection
+        from py4j.protocol import MEMORY_COMMAND_NAME
 
         self.sent: Counter[str] = Counter()
         self._is_looking = False
         for connection in (ClientServerConnection, GatewayConnection):
-            self._count_commands(connection)
+            self._count_commands(connection, MEMORY_COMMAND_NAME)
         self._count_records()
 
-    def _count_commands(self, connection: Any) -> None:
+    def _count_commands(self, connection: Any, memory: str) -> None:
         send = connection.send_command
 
         def counted(client: Any, command: str) -> Any:
-            if not self._is_looking:
+            if not self._is_looking and not command.startswith(memory):
                 self.sent["py4j calls"] += 1
                 self.sent["bytes to the JVM"] += len(command.encode())
             return send(client, command)

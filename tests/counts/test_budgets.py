@@ -28,7 +28,7 @@ TOLERANCE = {
     "bytes to the JVM": 0.05,
 }
 """By how much of its budget a count may be more: which runs of state are put together differs from
-run to run, and so does when objects of the JVM are let go.
+run to run.
 """
 ABSOLUTE = 0.9
 BY_INPUT, ABSOLUTE_BY_INPUT = "by bytes of input", 0.02

@@ -30,7 +30,8 @@ SYNCS = ("fsync", "fdatasync", "sync_file_range")
 IO = {"rchar": "bytes read", "wchar": "bytes written"}
 SCANNED = "bytes scanned by kernels"
 SCANS: dict[str, Callable[..., int]] = {
-    "_plain_lines": lambda text, begin, end: end - begin,
+    "scan_ends": lambda text, begin, end: end - begin,
+    "_count_elements": lambda text, begin, end: end - begin,
     "_line_by_line": lambda text, begin, end, *_: end - begin,
     "count_byte": lambda text, end, byte: end,
     "count_line_ends": lambda text, end: end,

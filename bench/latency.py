@@ -82,6 +82,7 @@ def levada(rate: int, warm: float, span: float, stepped: bool) -> dict[str, Any]
         engine = Engine(
             spark=False if stepped else None,
             checkpoint=Path(folder) / "c",
+            epoch=0,
             sink=sink,
             keep_results=False,
             seed=7,

@@ -6,8 +6,9 @@ One harness, of this tree, runs both engines over the same files (``bench.pairs`
 place of a commit is, for each workload, the commit of ``baseline.toml``. Each workload runs without
 Spark and on Spark.
 
-A workload fails when three quarters of the pairs cost more than ``MOST_CPU`` times, when an epoch
-has more of a count than ``MOST_COUNT`` times, or when results differ. More calls are a warning. A
+A workload fails when three quarters of the pairs cost more than ``MOST_CPU`` times a row, when an
+epoch has more of a count than ``MOST_COUNT`` times, or when results differ (where all epochs have
+the same rows). More calls are a warning. A
 count that is a mean of several epochs may be more by ``SLACK``.
 """
 
@@ -71,8 +72,10 @@ class Comparison:
         """What is worse than it may be."""
         lower = self.run.ratios.lower
         cpu = [f"CPU {lower} times (lower quartile)"] if lower > MOST_CPU else []
-        before, now = (self.run.pairs[-1][side]["results"] for side in (0, 1))
-        results = [f"{now:,} results, {before:,} before"] if before != now else []
+        last = self.run.pairs[-1]
+        before, now = (report["results"] for report in last)
+        same = all(first["rows"] == second["rows"] for first, second in self.run.pairs)
+        results = [f"{now:,} results, {before:,} before"] if same and before != now else []
         return cpu + results + [text for name, text in self._more() if not _is_calls(name)]
 
     @property

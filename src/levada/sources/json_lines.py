@@ -2,7 +2,8 @@
 
 NDJSON has a JSON value on each line, and a line that is an object is a row. The last element of an
 array over lines looks like such a row, since no comma follows it. So the first value of a text
-decides: if it goes on behind its line, the text is not NDJSON, and no row of it is read.
+decides: if it goes on behind its line, the text is not NDJSON, and no row of it is read. Only if a
+whole object on one line follows it, its own lines alone are damaged.
 Cost: a pass over the first line, or over the first megabyte where that line is not a whole value.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from codecs import BOM_UTF8
+from contextlib import suppress
 
 HEAD = 1 << 20  # bytes by which it is decided
 NOT_LINES = "one JSON array or object over several lines, and NDJSON has an object on each line"
@@ -41,16 +43,28 @@ def file_spans_lines(path: str | os.PathLike[str]) -> bool:
     """``spans_lines`` of a plain file. Raises ``OSError``."""
     with open(path, "rb", buffering=0) as file:
         first = file.read(_FIRST)
-        try:
-            return _goes_on(first)
-        except (json.JSONDecodeError, RecursionError):
-            return spans_lines(first + file.read(HEAD + 1 - len(first)))
+        with suppress(json.JSONDecodeError, RecursionError):
+            if not (goes_on := _goes_on(first)) or len(first) < _FIRST:
+                return goes_on
+        return spans_lines(first + file.read(HEAD + 1 - len(first)))
 
 
 def _goes_on(text: bytes) -> bool:
-    """Whether a line ends within the first value. Raises ``JSONDecodeError`` if that is not whole,
-    and ``RecursionError``.
+    """Whether a line ends within the first value, and no row follows it. Raises
+    ``JSONDecodeError`` if that is not whole, and ``RecursionError``.
     """
     text = text.removeprefix(BOM_UTF8).replace(b"\r", b"\n")
     value = text.decode("utf-8", "replace").strip()
-    return "\n" in value[: _DECODER.raw_decode(value)[1]]
+    end = _DECODER.raw_decode(value)[1]
+    lines = value[:end].split("\n")
+    if len(lines) == 1:
+        return False
+    return any(map(_is_row, lines)) or not _is_row(value[end:].lstrip().partition("\n")[0])
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line is an object."""
+    try:
+        return isinstance(_DECODER.decode(line), dict)
+    except (json.JSONDecodeError, RecursionError):
+        return False

@@ -44,6 +44,8 @@ VALUES = [
     b'{\n"ts": 1\n}\n{\n"ts": 2\n}\n',
     b'{"rows": [\n{"ts": 1},\n{"ts": 2}\n',
     b'{"rows": [\n' + b'{"ts": 1},\n' * MANY,
+    b'[\n{"ts": 1},\n{"ts": 2}\n]\n{"ts": 3}\n',
+    b'{"rows": [\n{"ts": 1}\n]}\n{"ts": 2}\n',
 ]
 LINES = [
     b"",
@@ -51,6 +53,9 @@ LINES = [
     b'{"ts": 1}\r\n{"ts": 2}',
     b'{"ts": 1,\n{"ts": 2}\n{"ts": 3}',
     b'{"ts": 1, "k":\n{"ts": 2}',
+    b'{\n"ts": 1}\n{"ts": 2}\n',
+    b'{"ts": 1,\r\n"v": 2}\r\n{"ts": 3}\r\n',
+    b'{"ts": 1,\n"v": 2}\n{"ts": "' + b"x" * 5000 + b'"}\n',
     b'{"ts": 1, "k": [\n{"ts": 2}\n{"ts": 3}',
     b'{"k": "a\n{"ts": 1}\n',
     b'[2024-01-01] start\n{"ts": 1}\n',

@@ -79,3 +79,30 @@ def test_an_epoch_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         only.commit(Manifest(epoch, 1))
     assert not found
     assert sorted(os.listdir(tmp_path / FOLDER)) == ["1", "6"]
+
+
+def test_another_file_under_the_name_of_the_takeover_is_not_the_takeover(tmp_path: Path) -> None:
+    """A driver that slept may create a forgotten number anew."""
+    first = begin(tmp_path, 1)
+    first.commit(Manifest(1, 1))
+    second = begin(tmp_path, 2)
+    (tmp_path / FOLDER / "1").write_bytes((tmp_path / FOLDER / "2").read_bytes())
+    with pytest.raises(OvertakenError):
+        first.check()
+    second.check()
+
+
+def test_a_takeover_that_is_gone_before_it_is_opened_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = os.open
+
+    def slow(path: str, *flags: int, **named: int) -> int:
+        if str(path) == str(tmp_path / FOLDER / "1") and flags[0] == os.O_RDONLY | os.O_CLOEXEC:
+            monkeypatch.setattr(os, "open", original)
+            begin(tmp_path, 2)
+        return original(path, *flags, **named)
+
+    monkeypatch.setattr(os, "open", slow)
+    with pytest.raises(OvertakenError):
+        begin(tmp_path, 1)

@@ -14,7 +14,7 @@ are never deleted; nobody looks at others.
 
 Each driver keeps its own takeover open. The next driver deletes that file before any later number,
 so a driver whose takeover still has its name has not been overtaken by one that has deleted a
-number. Cost: one call of ``fstat``, where a list of the folder took one for each number.
+number. Cost: one call of ``stat``, where a list of the folder took one for each number.
 """
 
 from __future__ import annotations
@@ -94,8 +94,13 @@ class Reign:
         self.last: Manifest | None = None
         while not self._take_over(driver):
             pass
-        self._own = os.open(f"{self._folder}/{self._began}", os.O_RDONLY | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._own)
+        self._takeover = f"{self._folder}/{self._began}"
+        try:
+            opened = os.open(self._takeover, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:  # the next driver has deleted it already
+            raise self.overtaken() or unwritable(self._root, error) from error
+        weakref.finalize(self, os.close, opened)  # no other file gets its number until then
+        self._inode = os.fstat(opened).st_ino
         epoch = 0 if self.last is None else self.last.epoch
         try:
             check_newest(self._root, epoch)
@@ -165,8 +170,8 @@ class Reign:
     def _is_deleted(self) -> bool:
         """Whether another driver has deleted the takeover of this one."""
         try:
-            return os.fstat(self._own).st_nlink == 0
-        except OSError:  # a file system of another host says so in this way
+            return os.stat(self._takeover).st_ino != self._inode
+        except OSError:
             return True
 
     def show(self) -> None:

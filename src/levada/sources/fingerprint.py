@@ -154,8 +154,8 @@ def _blocks(file: int, hashed: tuple[str, int], stop: int) -> str:
 
 
 def hashed_ranges(text: str, stops: Sequence[int]) -> list[tuple[int, int]]:
-    """Which blocks are hashed with each of the ranges that end at these places, so that those that
-    are missing in a fingerprint are.
+    """Divides the blocks that a fingerprint misses among the ranges that end at these places: the
+    task of each range hashes its blocks.
 
     >>> made = Fingerprint(7, 10, "00ff", -1, 400_000, "+0", "0f")
     >>> hashed_ranges(made.text(), [100_000, 390_000, 400_000])

@@ -52,7 +52,7 @@ class Fingerprints:
         for one in taken:
             by_file.setdefault(one[0].name, []).append(one)
         before: dict[str, str] = position.get("fingerprints", {})
-        return {name: self._of(own, before.get(name, "")) for name, own in by_file.items()}
+        return {name: self._make(own, before.get(name, "")) for name, own in by_file.items()}
 
     def after(self, made: dict[str, str], position: Position) -> Position:
         """The fingerprints that a take leaves: in a sequence that of the last file."""
@@ -107,8 +107,8 @@ class Fingerprints:
             self._compared[name] = (done, *known[1:])
         return done
 
-    def _of(self, taken: Sequence[Taken], before: str) -> str:
-        """The fingerprint of a file of which this is taken."""
+    def _make(self, taken: Sequence[Taken], before: str) -> str:
+        """Makes the fingerprint of a file of which these ranges are taken."""
         file, at = taken[0][0], taken[-1][1].stop
         by_tasks = not all(found.counted for _, found in taken)
         begin = taken[0][1].start if self.config.format != "parquet" else 0  # there it is a row

@@ -36,9 +36,9 @@ _R = TypeVar("_R", contravariant=True)
 
 @frozen
 class Read:
-    """What was read: the text of RDF, or the rows of a table; the reference to it, with what is
-    known of it now; which messages it is made of (None: it is one text); and the line ends of a
-    text, if they were counted.
+    """The content of a reference: the text of RDF, or the rows of a table; the reference with the
+    task's counts; the messages of which the text is made (None: it is one text); and the line ends
+    of a text, if they were counted.
     """
 
     text: Bytes | None

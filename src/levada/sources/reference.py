@@ -18,8 +18,8 @@ Piece = tuple[int, int, str]
 
 
 class Measured(msgspec.Struct, array_like=True, frozen=True):
-    """What a task has measured of a range: of which file (its name) and where it begins, how many
-    ``elements`` it has (0: the driver has counted them), the hash of its bytes, and those of its
+    """A task's measurements of a range: the name of its file, the place where the range begins, its
+    ``elements`` (0: the driver has counted them), the hash of its bytes, and the hashes of its
     ``blocks`` of the file (``Reference.hashed``), 16 characters each.
     """
 

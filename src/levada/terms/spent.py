@@ -95,7 +95,7 @@ class _View(NamedTuple):
         return np.ndarray(shape, dtype, owner.data, self.start, strides)
 
 
-_Seen = tuple[ref[_Array], int, int]
+_ColumnPlace = tuple[ref[_Array], int, int]
 """A column that an operator has put out: the array that owns its memory, where in it the column
 begins, and its bytes.
 """
@@ -157,7 +157,7 @@ class Spent:
         self.began = 0.0  # the time up to which seconds are charged
         self._columns: dict[tuple[int, int], _Column] = {}  # by owner and start
         # what is not charged yet: columns by operator and members, and the bytes of all
-        self._uncharged: list[tuple[int, ref[_Array] | None, list[_Seen]]] = []
+        self._uncharged: list[tuple[int, ref[_Array] | None, list[_ColumnPlace]]] = []
         self._uncharged_size = 0
 
     def most(self, name: str) -> float:
@@ -195,8 +195,8 @@ class Spent:
             return
         # rows that are merged for several members have none
         op = frame.columns.get("op")
-        seen, size = _seen(frame)
-        self._uncharged.append((node, None if op is None else ref(op), seen))
+        places, size = _column_places(frame)
+        self._uncharged.append((node, None if op is None else ref(op), places))
         self._uncharged_size += size
         if self._sums["made"].now + self._uncharged_size > self.limits.made:
             self._settle()
@@ -299,11 +299,11 @@ class Spent:
             yield Charge(node, rows, size)
 
 
-def _seen(frame: Frame) -> tuple[list[_Seen], int]:
+def _column_places(frame: Frame) -> tuple[list[_ColumnPlace], int]:
     """The columns of a frame, and their bytes. Of an array that has several columns each counts
     for itself.
     """
-    found, total = list[_Seen](), 0
+    found, total = list[_ColumnPlace](), 0
     for column in frame.columns.values():
         owner, start, size = column.base, 0, column.nbytes
         if type(owner) is not np.ndarray:

@@ -244,7 +244,7 @@ def _agreeing(step: s.Join, pairs: Pairs) -> Pairs:
 
 
 @frozen
-class _Found:
+class _JoinedRows:
     """Pairs of several runs as rows of one result: of each side the frames, the rows of these, and
     where in the result they are; ``n``: how many.
     """
@@ -253,7 +253,7 @@ class _Found:
     n: int
 
     @staticmethod
-    def of(pairs: Sequence[Pairs]) -> _Found:
+    def from_pairs(pairs: Sequence[Pairs]) -> _JoinedRows:
         """Those of all pairs, one after the other."""
         a, b, at = list[tuple[Frame, Rows, slice]](), list[tuple[Frame, Rows, slice]](), 0
         for some in pairs:
@@ -261,7 +261,7 @@ class _Found:
             a.append((some.a, some.i, cut))
             b.append((some.b, some.j, cut))
             at = cut.stop
-        return _Found((a, b), at)
+        return _JoinedRows((a, b), at)
 
     def has(self, side: int, name: str) -> bool:
         """Whether a side has a column; all of its frames have, or none."""
@@ -279,7 +279,7 @@ def paired(
     """The result rows of all pairs: those that count at some instant. ``layouts``: of both sides;
     ``keyed``: with their key.
     """
-    if not pairs or not (found := _Found.of(pairs)).n:
+    if not pairs or not (found := _JoinedRows.from_pairs(pairs)).n:
         return None
     layout, filled = node.layout, dict(step.fills)
     of = int(is_arranged(step, 0))  # who reads what is kept says of which member rows are
@@ -299,7 +299,7 @@ def paired(
     return _counting(node, Frame(columns, found.n))
 
 
-def _gather(found: _Found, side: int, name: str) -> Column:
+def _gather(found: _JoinedRows, side: int, name: str) -> Column:
     """A column of one side at all pairs; written once, whatever the number of runs. A value facet
     that a typed column leaves out follows from the others.
     """
@@ -352,12 +352,12 @@ def _outlasts(node: PlanNode[s.Join]) -> bool:
     return len(node.step.places) > 1 or bool((node.windows.kind == WindowKind.ALL).any())
 
 
-def _weight(found: _Found, side: int) -> npt.NDArray[np.int8]:
+def _weight(found: _JoinedRows, side: int) -> npt.NDArray[np.int8]:
     """The weights of one side."""
     return _gather(found, side, "w") if found.has(side, "w") else np.ones(found.n, np.int8)
 
 
-def _until(found: _Found) -> dict[str, Column]:
+def _until(found: _JoinedRows) -> dict[str, Column]:
     """The ends of pairs, if there are any: the earlier one of both rows' own."""
     sides = [i for i in (0, 1) if found.has(i, col.UNTIL)]
     ends = [_gather(found, i, col.UNTIL) for i in sides]
@@ -377,7 +377,7 @@ def compatible(
 
 
 def _fill(
-    columns: dict[str, Column], names: Sequence[str], found: _Found, at: int, other: int
+    columns: dict[str, Column], names: Sequence[str], found: _JoinedRows, at: int, other: int
 ) -> None:
     """Takes the right side's value where the left's is unbound."""
     missing = (_gather(found, 0, col.x(at)) == 0) & (_gather(found, 0, col.y(at)) == 0)
@@ -388,7 +388,7 @@ def _fill(
 def _times(
     layout: Layout,
     w: int,
-    found: _Found,
+    found: _JoinedRows,
     layouts: Sequence[Layout],
     places: tuple[int, int],
 ) -> dict[str, Column]:

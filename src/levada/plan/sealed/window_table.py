@@ -49,25 +49,25 @@ class WindowTable:
 
     @cached_property
     def one_stream(self) -> bool:
-        """Whether each window is of one stream for all members. Of a table that is whole."""
+        """Whether each window is of one stream for all members. The table must be whole."""
         return bool((self.stream == self.stream[:, :1]).all())
 
     @cached_property
     def each_stream(self) -> tuple[int, ...]:
-        """The streams of the first member's windows. Of a table that is whole."""
+        """The streams of the first member's windows. The table must be whole."""
         return tuple([i for i in self.stream[:, 0].tolist() if i >= 0])
 
     @cached_property
     def alike(self) -> bool:
         """Whether all members have the same windows of the same streams, starts apart: what is said
-        of one is said of all. Of a table that is whole.
+        of one is said of all. The table must be whole.
         """
         return all(bool((own == own[:, :1]).all()) for own in self._columns[:-1])
 
     @cached_property
     def by_number(self) -> bool:
         """Whether rows have numbers: behind the window of the times is one of them for all members.
-        Of a table that is whole.
+        The table must be whole.
         """
         return len(self.kind) > 1 and bool((self.kind[1] == WindowKind.NUMBERS).all())
 

@@ -344,7 +344,7 @@ class Epochs:
         self.checkpoint.forget_setups(*setups, self.setup())
 
     def _pressure(self, intention: Intention) -> Pressure:
-        """What presses on an epoch: the time in which its elements came, and the delay."""
+        """The pressure on an epoch: the time in which its elements came, and the delay."""
         decided = intention.epoch == self._decided[0] and not self._hurries(intention)
         interval = float(self._decided[1] - self._began_before) if decided else 0.0
         budget = max(self.admission.budget, 1.0) if self.admission.delay else 0.0

@@ -179,7 +179,7 @@ class Pace:
         self.interval.learn(self.choice.elements, seconds * 1e3 + apart)
 
     def learn(self, done: Sequence[Done]) -> None:
-        """What the tasks of the epoch have told, if it was predicted."""
+        """Learns from the outcomes of the epoch's tasks, if it was predicted."""
         choice = self.choice
         if not self.samples and not choice.predicted:
             return

@@ -191,8 +191,8 @@ def _first_rows(report: Times) -> Longs:
 
 
 def _by_member(op: Ints, report: Times) -> tuple[Longs, Times, Times, Longs, Longs]:
-    """Of each member the rows, the least and the greatest report; the first row of each report;
-    and how many of these each member has.
+    """For each member: its rows, its least and its greatest report. Then the first row of each
+    report, and the number of reports of each member.
     """
     _, first, codes = np.unique(op, return_index=True, return_inverse=True)
     n, each = np.bincount(codes), first

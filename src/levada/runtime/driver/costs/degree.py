@@ -6,8 +6,8 @@ nobody, since a user gave a number or a placement has the groups.
     --balance on                 the load (``balance.degree``); with ``degree=model`` the model,
                                  when there is a reorganization, and groups go by their weights
 
-What the model would say is measured and told in all of these, by samples of epochs unless the
-model decides. It is asked before each epoch; what
+In all of these the engine measures the model's answer and shows it, by samples of epochs unless the
+model decides. The model is asked before each epoch; what
 it says stands in the intention, so an epoch that is run again goes the same way. What is known
 stays in this process: a run that begins anew measures anew, and the table is as it was left.
 """

@@ -28,7 +28,7 @@ def _free() -> float:
 
 @dataclass(frozen=True)
 class Pressure:
-    """What presses on an epoch: its elements came within ``interval`` ms (0: there is more to read
+    """The pressure on an epoch: its elements came within ``interval`` ms (0: there is more to read
     than it reads, so no interval is long enough); it may take ``budget`` ms (0: any time).
     ``move`` gives the ms that one task would wait for state that lies elsewhere.
     """
@@ -39,7 +39,7 @@ class Pressure:
 
 
 class Cost(NamedTuple):
-    """Of a way: ms that an epoch takes, of these ms that any epoch does, ms of CPU."""
+    """The cost of a way: ms of the epoch, the part of them that any epoch takes, and ms of CPU."""
 
     took: float
     fixed: float

@@ -116,10 +116,9 @@ def sentences(costs: CostsStatus) -> Iterator[str]:
         words = WORDS[way][0].upper() + WORDS[way][1:]
         yield f"{words}: {epochs:,.0f} epochs, {took:,.0f} ms, predicted {predicted:,.0f}{off}."
     if costs.interval:
-        yield (
-            f"Epochs begin at least {costs.interval:,.0f} ms apart: one takes "
-            f"{costs.fixed:,.1f} ms of CPU time, whatever it reads."
-        )
+        cost = f"one takes {costs.fixed:,.1f} ms of CPU time, whatever it reads"
+        why = cost if costs.fixed else "the CPU time that one takes is not known yet"
+        yield f"Epochs begin at least {costs.interval:,.0f} ms apart: {why}."
     if costs.partitions:
         yield _over(costs.partitions, costs.over)
     if costs.degree is not None:

@@ -234,7 +234,7 @@ class Pace:
         now = self._partitions
         return Costs(
             last, dict(self.sums), dearest, self.over(), delay, over=now, intake=self.intake(),
-            interval=round(self.interval.ms, 1), fixed=round(self.interval.cost, 1),
+            interval=round(self.interval.ms, 1), fixed=round(self.interval.measured_cost, 1),
         )  # fmt: skip
 
     def over(self) -> dict[int, float]:

@@ -33,6 +33,13 @@ def test_very_cheap_and_very_dear_epochs_stay_within_the_bounds() -> None:
     assert learned(3_000.0, 0.001, (10, 10_000)).ms == LONGEST
 
 
+def test_a_cost_is_not_shown_before_it_is_measured() -> None:
+    interval = Interval(None)
+    assert interval.measured_cost == 0.0
+    interval.learn(10, 8.0)
+    assert interval.measured_cost == interval.cost > 0.0
+
+
 def test_an_epoch_that_was_held_up_hardly_counts() -> None:
     interval = learned(20.0, 0.001, (100, 1_000, 10_000))
     interval.learn(1_000, 5_000.0)

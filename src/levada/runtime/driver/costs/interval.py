@@ -53,6 +53,11 @@ class Interval:
         """The CPU time of an epoch without elements."""
         return max(self._cpu.line()[0], 0.0)
 
+    @property
+    def measured_cost(self) -> float:
+        """The same; 0.0 as long as no epoch has been measured."""
+        return self.cost if self._cpu.measured else 0.0
+
     def learn(self, elements: int, cpu: float) -> None:
         """An epoch of so many elements took so much CPU time."""
         ratio = MAX_RATIO if self._cpu.measured >= FIRST_EPOCHS else FIRST_RATIO

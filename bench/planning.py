@@ -23,8 +23,8 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import prepare, share
 from levada.errors import QueryError
+from levada.model.stream_facts import StreamFacts
 from levada.plan.install.sharing import DEFAULT, Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.syntax import parse
 
 DATA = Path(__file__).parents[2] / "shared/data"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 INTERRUPTED = 130  # as shells say it of what SIGINT ended
 FEW = 50_000
@@ -14,7 +16,9 @@ half a million that stay; to look through them again and again was a tenth of a 
 
 
 def main() -> int:
-    """Runs the command line; returns the exit code."""
+    """Runs the command line; returns the exit code. A crash in native code prints the stacks."""
+    with suppress(RuntimeError, ValueError, OSError):  # standard error is closed or not a file
+        faulthandler.enable()
     try:
         return _loaded()()
     except KeyboardInterrupt:

@@ -24,7 +24,8 @@ from cases import Clause
 from levada.cli.talk.ask import ask
 from levada.engine.telling.follow import Reader
 from levada.errors import EngineError
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.model.checkpoint_facts import facts_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import read_manifest
 from levada.runtime.store.requests import Asking, Request, place, read_ledger, waiting
 from levada.runtime.store.tails import Sign, epochs_there

@@ -10,9 +10,9 @@ import pytest
 from published import FAULTY, MISSING, available, texts
 
 from levada.errors import QueryError, QuerySyntaxError, UnsupportedError
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.syntax.dialects.recognise import recognise

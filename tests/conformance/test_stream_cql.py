@@ -20,8 +20,9 @@ from stream_scripts import DATA, SIGN, Line, expected, script_of, sources, texts
 
 from levada.algebra.options import QueryOptions
 from levada.engine.engine import Engine
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import Literal, parse_term
-from levada.plan.lowering.lower import StreamFacts, lower
+from levada.plan.lowering.lower import lower
 from levada.syntax.cql.parser import parse_script
 from levada.translation.cql.translate import translate_asked
 

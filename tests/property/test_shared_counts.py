@@ -28,10 +28,10 @@ from cases.elements import elements, rows
 from cases.sketches import OUTPUTS, STREAM, Sketch, differing, others
 from cases.windows import Clause
 from coming import MODES, PHASES, Coming, World, check, comings, counters
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.topology import Topology

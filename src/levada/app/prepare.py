@@ -20,8 +20,8 @@ from levada.engine.ontology import ontology_files
 from levada.engine.prepare import Prepared, prepare
 from levada.engine.registry import Registry
 from levada.errors import LevadaError
+from levada.model.stream_facts import StreamFacts
 from levada.plan.install.sharing import Planning
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import join_form_of
 from levada.runtime.driver.statics import Statics
 from levada.streams.stream_config import StreamConfig

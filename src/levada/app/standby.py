@@ -20,8 +20,9 @@ from levada.engine.registry import Registry
 from levada.engine.since_last_run import check_streams
 from levada.engine.suspended import read_suspended
 from levada.errors import UsageError, near
+from levada.model.checkpoint_facts import facts_of
 from levada.model.names import is_derived
-from levada.runtime.store.checkpoint import Checkpoint, catalog_of, facts_of, newest_manifest
+from levada.runtime.store.checkpoint import Checkpoint, catalog_of, newest_manifest
 from levada.runtime.store.reign.commits import (
     Driver,
     TurnError,

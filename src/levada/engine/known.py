@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from levada.algebra import nodes as a
 from levada.engine.ontology import Ontology
 from levada.model.query import Form
+from levada.model.stream_facts import StreamFacts
 from levada.plan.install.locality.regions import Regions
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import JoinForm
 
 if TYPE_CHECKING:

@@ -28,13 +28,13 @@ from levada.engine.known import Known
 from levada.engine.ontology import Ontology
 from levada.errors import LevadaError, QueryError, QueryFailureError, Span
 from levada.model.collection import collection_paused
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rule import Context
 from levada.plan.install.locality.regions import Regions, check_reach
 from levada.plan.install.sharing import DEFAULT, Sharing
 from levada.plan.lowering.lower import Lowered, lower
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology.check_size import check_plan
 from levada.syntax import parse
 from levada.syntax.cql.ast import Script

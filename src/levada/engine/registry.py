@@ -31,7 +31,6 @@ from levada.errors import LevadaError, QueryFailureError, UsageError, near
 from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, match_streams, shown
 from levada.plan.install.sharing import Planning
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.kinds import JoinForm
 from levada.streams.stream_config import StreamConfig
 from levada.syntax.cql.ast import Script
@@ -106,7 +105,7 @@ class Registry:
             self.known.of_streams[config.name] = config.region
             self.streams[config.name] = config
             self.declared[config.name] = declared or config
-            self.known.streams[config.name] = StreamFacts.of(config)
+            self.known.streams[config.name] = config.facts
             self.changed, self.edits = True, self.edits + 1
 
     def check_free(self, name: str) -> None:

@@ -33,6 +33,7 @@ from levada.engine.prepare import prepare
 from levada.engine.registry import Registry
 from levada.engine.suspended import read_suspended
 from levada.errors import CheckpointError, LevadaError, SourceError, UsageError, errno_of
+from levada.model.checksummed_files import read_sealed
 from levada.model.limits import QueryLimits, check_limits
 from levada.model.names import check_stream_name
 from levada.model.time import MAX, MIN, instant
@@ -55,7 +56,6 @@ from levada.runtime.store.requests import (
     waiting,
     write_ledger,
 )
-from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.watched_folder import WatchedFolder
 
 LOOK = 0.1  # s between two looks

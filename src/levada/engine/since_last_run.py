@@ -20,6 +20,7 @@ import xxhash
 from levada.errors import CheckpointError, UsageError
 from levada.intake.static_files import StaticFile
 from levada.intake.tables.sniff import kept, with_columns
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.time import MIN, instant
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.context import Setup, load_setup
@@ -30,7 +31,6 @@ from levada.runtime.store.deaths import forget
 from levada.runtime.store.durable import delete, replace_file
 from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
 from levada.runtime.store.reign.rollback import OPEN, TOLD
-from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.source import check_grown
 from levada.streams.option_changes import MIXING, OptionChange, option_changes
 from levada.streams.stream_config import StreamConfig

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from levada.errors import EvaluationError, ExcessError, LevadaError, unreadable
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.limits import Limited, QueryLimits
 from levada.model.names import is_derived, shown
 from levada.prepared import prepared
 from levada.runtime.store.durable import replace_file
-from levada.runtime.store.sealed import read_sealed, seal
 from levada.runtime.store.verify import SUSPENDED
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from levada.engine.registry import Registry
 from levada.engine.suspended import read_suspended
 from levada.errors import LevadaError
 from levada.frozen import frozen
+from levada.model.checkpoint_facts import facts_of
 from levada.model.query import Form
 from levada.plan.sealed.plan import QueryPlan
 from levada.plan.topology.catalog_file import read_catalog, read_queries
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, load_setup
-from levada.runtime.store.checkpoint import facts_of
 from levada.runtime.store.verify import SUSPENDED
 from levada.streams.stream_config import StreamConfig
 

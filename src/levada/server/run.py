@@ -22,7 +22,7 @@ import uvicorn
 
 from levada.engine.telling.archive import Archive
 from levada.errors import UsageError
-from levada.runtime.store.checkpoint import facts_of
+from levada.model.checkpoint_facts import facts_of
 from levada.runtime.store.tails import Sign
 from levada.server.app import application
 from levada.server.guard.frames import BoundedSocket

@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 from levada.errors import UsageError, near
 from levada.frozen import frozen
 from levada.model.durations import UNITS
+from levada.model.stream_facts import StreamFacts
 from levada.streams.beside import is_beside
 from levada.streams.feed import FeedConfig
 from levada.streams.format_at import format_at
@@ -140,6 +141,12 @@ class StreamConfig:
         config = cls(name, location, **values)
         _check(config)
         return config
+
+    @property
+    def facts(self) -> StreamFacts:
+        """The facts about the stream that plans depend on."""
+        columns = self.columns if self.tabular else None
+        return StreamFacts(columns, self.unique, self.time_column, self.closed, self.sign)
 
     @property
     def tabular(self) -> bool:

@@ -5,6 +5,7 @@ mistake, see a result, stop a query with Ctrl-C, go on; and over a pipe.
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -86,6 +87,10 @@ class Terminal:
                 self.shown += self.child.read_nonblocking(4096, timeout=0.2)
             except pexpect.TIMEOUT:
                 continue
+            except pexpect.EOF:
+                self.child.close()
+                ends = f"exit code {self.child.exitstatus}, signal {self.child.signalstatus}"
+                pytest.fail(f"The shell ended ({ends}): {plain(self.shown)}")
         seen, self.shown = plain(self.shown)[: found.end()], plain(self.shown)[found.end() :]
         return seen
 
@@ -299,3 +304,9 @@ def test_what_is_there_breaks_no_word_and_no_time(folder: Path, width: int) -> N
     assert re.search(r"^trips .*line string, km double", shown, re.MULTILINE), shown
     assert re.search(r"^hot +rspql +PREFIX : <http://e/> SELECT", shown, re.MULTILINE), shown
     assert re.search(r"^gone: The stream gone is not there", shown, re.MULTILINE), shown
+
+
+def test_crash_in_native_code_prints_the_stacks(terminal: Terminal) -> None:
+    terminal.child.kill(signal.SIGSEGV)
+    shown = terminal.sees("Fatal Python error: Segmentation fault(.|\n)*prompt_toolkit")
+    assert "levada/cli/shell" in shown

@@ -17,10 +17,11 @@ import pytest
 import levada
 from levada.cli.main import main
 from levada.engine.placing.carried import edges_of
+from levada.model.checkpoint_facts import facts_of
 from levada.runtime.driver import task_count
 from levada.runtime.local import Job, LocalExecutor, deliver, outcome, resolve
 from levada.runtime.spark.carrier import Carrier, Sender, receive
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import Carried, Manifest
 from levada.testing.memory_sink import MemorySink
 

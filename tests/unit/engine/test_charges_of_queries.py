@@ -10,9 +10,10 @@ from asking import element, query, step
 from levada import Engine
 from levada.engine.telling.charges import charges
 from levada.engine.telling.status import QueryStatus, read_status
+from levada.model.checkpoint_facts import facts_of
 from levada.model.time import MAX
 from levada.runtime.driver.costs import flows
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest
 from levada.server import look
 from levada.testing.streams import write_lines

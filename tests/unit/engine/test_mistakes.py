@@ -15,7 +15,7 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import prepare
 from levada.errors import LevadaError
-from levada.plan.lowering.scans import StreamFacts
+from levada.model.stream_facts import StreamFacts
 
 TABLE = Path(__file__).with_name("mistakes.txt")
 SAID, NEXT = "\n=>\n", "\n\n----\n\n"

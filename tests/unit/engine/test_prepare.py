@@ -27,7 +27,8 @@ from levada.engine.ontology import Ontology
 from levada.engine.prepare import prepare, share
 from levada.errors import QuerySyntaxError, UnknownNameError, UsageError
 from levada.intake.static_files import static_source
-from levada.plan.lowering.lower import Lowered, StreamFacts
+from levada.model.stream_facts import StreamFacts
+from levada.plan.lowering.lower import Lowered
 from levada.plan.lowering.show import show_operators
 from levada.plan.topology import topology as topology_module
 from levada.plan.topology.show import show

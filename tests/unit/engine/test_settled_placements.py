@@ -16,13 +16,14 @@ from levada.cli.main import main
 from levada.engine.placing.settle import settle
 from levada.engine.placing.wish import read_wish
 from levada.errors import UsageError
+from levada.model.checkpoint_facts import facts_of
 from levada.placement.placement import FINEST, group_name
 from levada.runtime.context import load_groups
 from levada.runtime.driver.task_count import bundles
 from levada.runtime.graph.placed import Placed
 from levada.runtime.local import Job
 from levada.runtime.places import Tally
-from levada.runtime.store.checkpoint import Checkpoint, facts_of, newest_manifest
+from levada.runtime.store.checkpoint import Checkpoint, newest_manifest
 from levada.runtime.store.group_tables import name_of
 from levada.sources.reference import Reference
 

@@ -16,8 +16,8 @@ from levada.intake.matching.patterns import Patterns, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import parse
 from levada.kernels.keyed.match import NEXT
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.topology import Topology

@@ -16,13 +16,13 @@ import polars as pl
 from levada.algebra.options import QueryOptions
 from levada.model import columns as col
 from levada.model.frame import Frame
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import XSD
 from levada.model.time import MAX, MIN
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Place
 from levada.operators.expressions.values import classify
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.kinds import JoinForm, JoinKind
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.sealed.steps import ReportJoin, Step

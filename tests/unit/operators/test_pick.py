@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from levada.model.frame import Column, Frame
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.operators.env import Env
 from levada.operators.rows.edges import along
 from levada.operators.rows.pick import pick, route
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.topology.topology import Topology

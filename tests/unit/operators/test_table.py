@@ -17,13 +17,13 @@ from nodes import STREAM, Bench, state
 
 from levada.algebra.options import QueryOptions
 from levada.model.frame import Frame
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
 from levada.operators.table import OPERATORS, evaluate
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.physical import operators as p
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import JoinForm

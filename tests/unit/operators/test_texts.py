@@ -12,6 +12,7 @@ import pytest
 from levada.model import columns as col
 from levada.model.arrays import Bools
 from levada.model.frame import Column, Frame
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import Literal
 from levada.model.time import MIN
 from levada.operators.env import Env
@@ -23,7 +24,6 @@ from levada.operators.rows.told.lists import listed
 from levada.operators.rows.told.texts import Placed, Told
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Order
 from levada.plan.sealed.plan import Plan, PlanNode

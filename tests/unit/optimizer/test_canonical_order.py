@@ -8,13 +8,13 @@ import re
 import pytest
 from pairs import asked, check, check_same
 
+from levada.model.stream_facts import StreamFacts
 from levada.optimizer.pipeline import optimize, without
 from levada.optimizer.rules.canonical_order import canonical_order
 from levada.optimizer.rules.flatten_joins import flatten_joins
 from levada.optimizer.rules.push_filters import push_filters
 from levada.plan.install.orders.known import Forced
 from levada.plan.lowering.join_order import Conjunction, Tree
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate

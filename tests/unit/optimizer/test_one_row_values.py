@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from pairs import asked, check, check_same
 
+from levada.model.stream_facts import StreamFacts
 from levada.optimizer.pipeline import optimize, without
 from levada.optimizer.rules.flatten_joins import flatten_joins
 from levada.optimizer.rules.one_row_values import one_row_values
-from levada.plan.lowering.lower import StreamFacts, lower
+from levada.plan.lowering.lower import lower
 from levada.plan.lowering.show import operator_lines
 
 FLAT = (flatten_joins,)

@@ -16,13 +16,13 @@ import xxhash
 from levada.errors import CheckpointError
 from levada.intake.static_files import StaticFile
 from levada.model.expression import Aggregate, AggregateFunction, Call, Const, Function, Param, Var
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import Literal
 from levada.model.time import MIN
 from levada.plan.encoding import document, plans
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plans import RECORDS, STEPS, VALUES, encode_plan, read_plan
 from levada.plan.encoding.registry import Registry
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.layout import Facet, Layout, Span
 from levada.plan.sealed.members.table import MemberTable
 from levada.plan.sealed.plan import Plan

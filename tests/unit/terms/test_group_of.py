@@ -15,9 +15,10 @@ from levada.errors import UsageError
 from levada.intake.matching.first_rows import _number_identity
 from levada.intake.tables.tuples import TupleColumn
 from levada.kernels.keyed.route import group_of as groups_of
+from levada.model.checkpoint_facts import facts_of
 from levada.model.term import XSD, Iri, Kind, Literal
 from levada.plan.sealed.group_table import dealt
-from levada.runtime.store.checkpoint import facts_of, plan_of
+from levada.runtime.store.checkpoint import plan_of
 from levada.runtime.store.manifest import Manifest
 from levada.runtime.store.state_files import map_
 from levada.terms.group_of import FINEST, group_of

@@ -17,8 +17,9 @@ from levada.cli.place import matrix
 from levada.engine.placing.flows import FlowsStatus
 from levada.engine.telling.choices import CostsStatus, sentences
 from levada.errors import UsageError
+from levada.model.checkpoint_facts import facts_of
 from levada.plan.sealed.plan import Plan
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 
 WIDE, HIGH, GAP, LINE = 240, 58, 90, 18
 BAR = WIDE - 20

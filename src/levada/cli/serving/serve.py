@@ -57,7 +57,7 @@ def serve_only(
     tokens = None if tokens is None else tokens.absolute()
     settings = replace(_settings(checkpoint.absolute(), listen, tokens), read_only=True)
     # here: they take half a second to import
-    from levada.runtime.store.checkpoint import facts_of
+    from levada.model.checkpoint_facts import facts_of
     from levada.server.run import bound, serve, shown_address
 
     facts_of(checkpoint)

@@ -16,8 +16,9 @@ from rich.console import Console
 from levada.engine.telling.summary import table
 from levada.errors import CheckpointError, UsageError
 from levada.frozen import frozen
+from levada.model.checkpoint_facts import facts_of
 from levada.model.names import is_derived
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.requests import engine_runs, read_presence
 
 DEPTH, MOST_FOLDERS = 4, 20_000

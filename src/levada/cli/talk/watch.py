@@ -13,7 +13,7 @@ from levada.app.signals import stopped_by_signals
 from levada.cli.status import show, tell
 from levada.engine.telling.status import Status, read_status
 from levada.errors import CheckpointError
-from levada.runtime.store.checkpoint import facts_of
+from levada.model.checkpoint_facts import facts_of
 from levada.runtime.store.tails import epochs_there
 
 LOOK = 0.2  # s

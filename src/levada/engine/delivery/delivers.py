@@ -12,8 +12,9 @@ from levada.engine.driver import Driver
 from levada.engine.query import Query
 from levada.engine.registry import Registry
 from levada.errors import UsageError
+from levada.model.checkpoint_facts import facts_of
 from levada.model.clock import counting_clock
-from levada.runtime.store.checkpoint import Checkpoint, facts_of, plan_of
+from levada.runtime.store.checkpoint import Checkpoint, plan_of
 from levada.runtime.store.published import Index, Keep
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Literal
 
 from levada.frozen import frozen
+from levada.model.checkpoint_facts import facts_of
 from levada.plan.sealed.plan import Plan
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import Carried, Manifest
 
 State = Literal["fused", "same host", "network", "unknown"]

@@ -17,11 +17,12 @@ from pathlib import Path
 
 from levada.engine.placing.measured import flow_order
 from levada.frozen import frozen
+from levada.model.checkpoint_facts import facts_of
 from levada.plan.sealed.plan import Plan
 from levada.runtime.graph import send_graph
 from levada.runtime.graph.send_graph import Links, Sent
 from levada.runtime.graph.task_graph import OUTPUT, STATIC
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, Preferences
 
 SKEWED = 1.25

@@ -10,13 +10,14 @@ import numpy as np
 
 from levada.errors import UsageError, near
 from levada.model.arrays import Longs
+from levada.model.checkpoint_facts import facts_of
 from levada.placement.graph import SendGraph
 from levada.placement.placement import FINEST, check_groups, group_name
 from levada.plan.sealed.plan import Plan
 from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.group_counts import Block
 from levada.runtime.graph.send_graph import Sent
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest
 
 

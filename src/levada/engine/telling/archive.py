@@ -27,11 +27,12 @@ import numpy as np
 from levada.emission.segments import batch_of, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.errors import CheckpointError
+from levada.model.checkpoint_facts import facts_of
 from levada.model.frame import Frame
 from levada.model.time import TIMELESS, Times, distinct
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store import state_files
-from levada.runtime.store.checkpoint import facts_of, plan_of
+from levada.runtime.store.checkpoint import plan_of
 from levada.runtime.store.manifest import read_manifest
 from levada.runtime.store.published import Cursor, Entry, entry_of
 from levada.runtime.store.tails import Sign, epochs_there

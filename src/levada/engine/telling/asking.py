@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from levada.errors import EngineError, LevadaError
-from levada.runtime.store.checkpoint import facts_of
+from levada.model.checkpoint_facts import facts_of
 from levada.runtime.store.requests import (
     Answer,
     Request,

@@ -13,8 +13,9 @@ from pathlib import Path
 from levada.emission.serialize import Batch
 from levada.engine.suspended import read_suspended
 from levada.errors import CheckpointError
+from levada.model.checkpoint_facts import facts_of
 from levada.plan.sealed.plan import QueryPlan
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.requests import read_ledger
 from levada.runtime.store.tails import Sign, epochs_there

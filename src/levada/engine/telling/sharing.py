@@ -23,6 +23,7 @@ from pathlib import Path
 from levada.engine.telling.shares import RelaxedStatus, relaxed
 from levada.errors import CheckpointError
 from levada.frozen import frozen
+from levada.model.checkpoint_facts import facts_of
 from levada.plan.topology.choices.journal import Looked, Site, show_orders
 from levada.plan.topology.dear import in_vain
 from levada.plan.topology.kept.show import Kept, kept_once, show_kept
@@ -30,7 +31,7 @@ from levada.plan.topology.show import describe
 from levada.plan.topology.switches.switch import show_switches
 from levada.plan.topology.topology import Topology
 from levada.runtime.driver.costs import journals
-from levada.runtime.store.checkpoint import catalog_of, facts_of, newest_manifest
+from levada.runtime.store.checkpoint import catalog_of, newest_manifest
 
 NAMED = 8
 """Queries of an operator that a text names."""

@@ -30,11 +30,12 @@ from levada.engine.telling.summary import Ever, Progress, StreamCounts
 from levada.errors import CheckpointError
 from levada.frozen import frozen
 from levada.intake.loaded import Loaded
+from levada.model.checkpoint_facts import facts_of
 from levada.model.names import is_derived, is_left, shown
 from levada.model.time import MAX, MIN, WindowKind, instant
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
-from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.checkpoint import newest_manifest, plan_of
 from levada.runtime.store.deaths import read_losses
 from levada.runtime.store.manifest import Bound, Manifest, Preferences, StreamRecord
 from levada.runtime.store.reign.commits import last_takeover

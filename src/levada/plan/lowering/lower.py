@@ -22,12 +22,12 @@ from levada.algebra.tree import children
 from levada.frozen import frozen
 from levada.model.expression import AggregateFunction, Call, Function, Var
 from levada.model.query import Form, Output
+from levada.model.stream_facts import StreamFacts as StreamFacts
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.levels import Level, LevelQuery, Mode, level_of, top
 from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
 from levada.plan.lowering.scans import Leaves, graphs_read
-from levada.plan.lowering.scans import StreamFacts as StreamFacts
 from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import time_variables

@@ -21,36 +21,14 @@ from levada.algebra.tree import children
 from levada.frozen import frozen
 from levada.model.expression import Call, Function, Var
 from levada.model.query import TriplePattern
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import WindowKind
 from levada.plan.lowering.merge import form_of, merge, parts_of
 from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
-from levada.streams.stream_config import StreamConfig
 
 _SPO = TriplePattern(Var("s"), Var("p"), Var("o"))
-
-
-@frozen
-class StreamFacts:
-    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the
-    ``unique`` and ``closed`` promises.
-
-    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a
-    relation's signs.
-    """
-
-    schema: Mapping[str, str] | None = None
-    unique: bool = False
-    time: str | None = None
-    closed: bool = False
-    sign: str = ""
-
-    @staticmethod
-    def of(config: StreamConfig) -> StreamFacts:
-        """What a stream's configuration tells the plan."""
-        columns = config.columns if config.tabular else None
-        return StreamFacts(columns, config.unique, config.time_column, config.closed, config.sign)
 
 
 def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:

@@ -17,10 +17,10 @@ import numpy as np
 
 from levada.errors import unreadable
 from levada.model.arrays import Longs
+from levada.model.stream_facts import StreamFacts
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plans import RECORDS, VALUES, before
 from levada.plan.encoding.registry import Registry
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.changed.change import PlanChange
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.members.table import MemberTable

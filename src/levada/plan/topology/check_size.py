@@ -16,8 +16,8 @@ from levada.algebra.nodes import Bgp, Node, Query
 from levada.algebra.tree import children
 from levada.errors import QueryError
 from levada.model.sizes import register
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
-from levada.plan.lowering.scans import StreamFacts
 
 LARGE = register(f"{__name__}.LARGE", 40)  # operators and patterns
 _MARGIN = 60  # calls

@@ -20,6 +20,7 @@ from functools import partial
 from levada.algebra.nodes import Query
 from levada.model.collection import collection_paused
 from levada.model.names import derived_by, is_derived, left_as, shown
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MAX
 from levada.plan.install.batch import Batch
 from levada.plan.install.common import Common
@@ -34,7 +35,7 @@ from levada.plan.install.shared.sides import Sides
 from levada.plan.install.sharing import DEFAULT, Planning, Sharing
 from levada.plan.lowering.join_order import Orders
 from levada.plan.lowering.lower import Lowered, lower
-from levada.plan.lowering.scans import StreamFacts, graphs_read
+from levada.plan.lowering.scans import graphs_read
 from levada.plan.physical.forms.figures import Measures
 from levada.plan.physical.forms.show import sentences
 from levada.plan.physical.operators import Op

@@ -28,7 +28,6 @@ from levada.model.cpu_guard import cpu_guard
 from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
 from levada.plan.install.sharing import Planning
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.kept.again import stand_kept
 from levada.plan.topology.prune import drop_queries
@@ -117,7 +116,7 @@ class Catalog:
     ) -> None:
         self._checkpoint, self._planning = checkpoint, planning
         self._replaceable = frozenset(replaceable)
-        self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._facts = {c.name: c.facts for c in configs}
         self._regions = {c.name: c.region for c in configs}
         self._topology: Topology | None = None
         self._planned = False  # ``follow`` has come to its end in this run
@@ -139,7 +138,7 @@ class Catalog:
         """The streams from the next plan on. ``left``: names of those that are no more, also where
         other ones have them now.
         """
-        self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._facts = {c.name: c.facts for c in configs}
         self._regions = {c.name: c.region for c in configs}
         self._left |= set(left)
 

@@ -39,12 +39,12 @@ from functools import partial
 from pathlib import Path
 
 from levada.errors import CheckpointError, DamagedError, LostTaskError, OvertakenError
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.files import file_mode
 from levada.runtime.driver.publishing.beside import Beside, Rest
 from levada.runtime.store.durable import make_folder, replace_file, unwritable, write_once
 from levada.runtime.store.manifest import PUBLISHING
 from levada.runtime.store.reign.rollback import offer
-from levada.runtime.store.sealed import read_sealed, seal
 
 FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
 PAUSES = (1.0, 4.0, 16.0)  # s before each further attempt at an epoch that has lost tasks

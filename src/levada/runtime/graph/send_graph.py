@@ -24,12 +24,12 @@ from typing import Any
 import msgspec
 
 from levada.errors import unreadable
+from levada.model.checksummed_files import read_sealed
 from levada.model.sizes import register
 from levada.model.time import MIN
 from levada.runtime.context import Done
 from levada.runtime.graph.task_graph import OUTPUT, name_of
 from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import write_sealed
 
 FOLDER = "graph"

@@ -36,9 +36,9 @@ from levada.errors import (
     LostTaskError,
     SourceError,
 )
+from levada.model.checkpoint_facts import FORMAT
 from levada.runtime.homes import executor_here
 from levada.runtime.local import OUTCOME, Blob, Executor, Job
-from levada.runtime.store.checkpoint import FORMAT
 
 HERE = "levada.runtime.spark.sight"
 EVERYWHERE = "Every host needs this version under the path of Python that PYSPARK_PYTHON says."

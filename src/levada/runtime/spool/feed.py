@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from levada.errors import SourceError, UsageError
+from levada.model.checkpoint_facts import facts_of
 from levada.model.files import file_mode
 from levada.model.pending import pending
 from levada.runtime.spool.folder import spool_folder
 from levada.runtime.spool.log import LOOK, MOST, Log, Message
-from levada.runtime.store.checkpoint import facts_of
 from levada.streams.feed import FeedConfig
 from levada.streams.stream_config import StreamConfig
 

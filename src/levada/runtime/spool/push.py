@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 from levada.errors import SinkError, UsageError, unreadable
 from levada.model.checked import ALTERED
+from levada.model.checksummed_files import seal, unsealed
 from levada.model.clock import elapsed_ms
 from levada.model.files import file_mode
 from levada.model.time import MIN
 from levada.runtime.spool.folder import Batches, spool_folder
-from levada.runtime.store.sealed import seal, unsealed
 from levada.sinks.atomic import write_atomic
 from levada.streams.formats import PUSH
 from levada.streams.stream_config import StreamConfig

@@ -33,7 +33,8 @@ import xxhash
 
 from levada.errors import CheckpointError, unreadable
 from levada.frozen import frozen
-from levada.model.checked import ALTERED
+from levada.model.checkpoint_facts import FORMAT, Facts, facts_of
+from levada.model.checksummed_files import seal
 from levada.model.files import MODES, set_mode, sync_folder
 from levada.model.names import is_derived
 from levada.model.sizes import register
@@ -58,12 +59,9 @@ from levada.runtime.store.reign.free import check_free
 from levada.runtime.store.reign.leavings import leavings, orphans, previous
 from levada.runtime.store.remote.mirror import mirror_of
 from levada.runtime.store.remote.objects import Objects
-from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.tails import epochs_there, needed_from
 from levada.sinks.atomic import make_folders
 
-FORMAT = 24
-LACKS = "No command brings it over: what it holds is laid out otherwise."
 # epochs between two looks for what attempts have left of which nobody knows
 SWEEP = register(f"{__name__}.SWEEP", 256)
 CHAIN = register(f"{__name__}.CHAIN", 128)  # versions of the plan after one that is written whole
@@ -71,20 +69,6 @@ SHARE = 2  # a chain is at most so many times smaller than that
 LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 TABLES = "tables"  # what relations hold that are published as states
 FOLDERS = ("plans", "manifests", "commits", "state", "results", "side", "graph")
-
-
-class Facts(msgspec.Struct):
-    """What is fixed for a checkpoint."""
-
-    format: int
-    seed: int
-    id: str
-
-
-class _Version(msgspec.Struct):
-    """What every format of ``levada.json`` has."""
-
-    format: int
 
 
 @frozen
@@ -383,38 +367,6 @@ class Checkpoint:
     def close(self) -> None:
         """Gives the checkpoint free."""
         self._lock.release()
-
-
-def facts_of(root: Path) -> Facts:
-    """What is fixed for the checkpoint in this folder. Raises ``CheckpointError`` if it is none, or
-    of another format.
-    """
-    path = root / "levada.json"
-    try:
-        data = path.read_bytes()
-        facts = unsealed(data)
-        made = msgspec.json.decode(data if facts is None else facts, type=_Version).format
-        # those before format 9 are one line without a seal
-        if made != FORMAT and (facts is not None or b"\n" not in data):
-            raise CheckpointError(
-                f"The checkpoint {root} has format {made}, and this version of Levada reads format "
-                f"{FORMAT}: go on with the version that made it, or start anew in an empty folder.",
-                hint="" if made > FORMAT else LACKS,
-            )
-        if facts is None:
-            raise unreadable(path, ALTERED)
-        return msgspec.json.decode(facts, type=Facts)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CheckpointError(f"{root} is not a checkpoint of Levada.") from error
-    except PermissionError as error:
-        raise CheckpointError(
-            f"The checkpoint {root} may not be read: it is somebody else's.",
-            hint="Its owner opens it: levada run --checkpoint-mode group, or all.",
-        ) from error
-    except OSError as error:
-        raise unreadable(path, str(error.strerror)) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise unreadable(path, ALTERED) from error
 
 
 def newest_manifest(root: Path) -> Manifest | None:

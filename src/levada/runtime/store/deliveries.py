@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import unreadable
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.time import MAX
 from levada.prepared import prepared
 from levada.runtime.store.durable import replace_file
-from levada.runtime.store.sealed import read_sealed, seal
 
 DELIVERIES = "deliveries.json"
 

@@ -16,6 +16,7 @@ import msgspec
 
 from levada.errors import unreadable
 from levada.intake.loaded import Loaded
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.limits import TOLD
 from levada.model.time import MAX, MIN
 from levada.prepared import prepared
@@ -24,7 +25,6 @@ from levada.runtime.context import Control, Counted, Replacement, StreamState
 from levada.runtime.homes import Stayed
 from levada.runtime.reported import NONE, Reported
 from levada.runtime.slicing import Slicing, slicing_of
-from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import AnyReference, Measured
 
 PUBLISHING = "publishing-*"

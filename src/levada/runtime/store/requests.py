@@ -26,10 +26,10 @@ import msgspec
 
 from levada.algebra.options import QueryOptions
 from levada.errors import CheckpointError, unreadable
+from levada.model.checksummed_files import read_sealed, seal, unsealed
 from levada.model.time import MAX
 from levada.prepared import prepared
 from levada.runtime.store.durable import make_folder, replace_file, write_once
-from levada.runtime.store.sealed import read_sealed, seal, unsealed
 
 T = TypeVar("T")
 FOLDER, LEDGER, PRESENCE = "requests", "requested.json", "engine.json"

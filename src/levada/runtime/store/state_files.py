@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from levada.errors import DamagedError, unreadable
 from levada.model.checked import OTHER
+from levada.model.checksummed_files import seal
 from levada.model.files import file_mode
 from levada.model.frame import Frame
 from levada.model.sizes import register
 from levada.runtime.store.durable import unwritable
 from levada.runtime.store.remote.host_copies import host_copies
-from levada.runtime.store.sealed import seal
 from levada.windows.state.checked import MARKED, mark, unpack_checked
 
 VECTOR = register(f"{__name__}.VECTOR", 512)  # buffers a call

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.errors import CheckpointError
+from levada.model.checksummed_files import seal, unsealed
 from levada.model.files import create
 from levada.runtime.store.durable import make_folder
 from levada.runtime.store.manifest import Manifest, read_manifest
-from levada.runtime.store.sealed import seal, unsealed
 from levada.runtime.store.watched_folder import WatchedFolder
 
 FOLDER = "tails"

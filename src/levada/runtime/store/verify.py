@@ -23,16 +23,13 @@ import xxhash
 from levada.errors import CheckpointError, SourceError, unreadable
 from levada.frozen import frozen
 from levada.model.checked import ALTERED
+from levada.model.checkpoint_facts import Facts, facts_of
+from levada.model.checksummed_files import read_sealed
 from levada.plan.encoding.document import read_file
 from levada.plan.encoding.plans import read_groups, read_plan
 from levada.plan.topology.catalog_file import read_catalog
 from levada.runtime.context import SETUPS, Setup
-from levada.runtime.store.checkpoint import (
-    TABLES,
-    Facts,
-    facts_of,
-    newest_manifest,
-)
+from levada.runtime.store.checkpoint import TABLES, newest_manifest
 from levada.runtime.store.deaths import DEATHS, LOST
 from levada.runtime.store.deliveries import DELIVERIES
 from levada.runtime.store.group_tables import name_of
@@ -44,7 +41,6 @@ from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
 from levada.runtime.store.reign.commits import check_newest, newest_number, read_commit
 from levada.runtime.store.requests import LEDGER, read_ledger
-from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import map_
 from levada.sources.spooled import GIVEN_UP, check_file
 from levada.windows.state.pieces import read_head

@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from levada.model.checkpoint_facts import facts_of
 from levada.model.names import shown
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.patterns import pattern_text
@@ -16,7 +17,6 @@ from levada.plan.sealed.shapes import Member
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.show import describe, describe_edges, show
 from levada.plan.topology.topology import Topology
-from levada.runtime.store.checkpoint import facts_of
 from levada.runtime.store.group_tables import GroupTables
 from levada.server.media import number, preferred
 from levada.server.problems import Json, Problem

@@ -23,10 +23,10 @@ from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import parse
 from levada.model.expression import Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import Term, parse_term
 from levada.model.time import MIN, Window, WindowKind
 from levada.optimizer.rules.entail import entail
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.topology import Topology

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from catalogs import members, relaxing
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.encoding.plans import encode_plan, read_plan
 from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.topology.show_sharing import show_sharing, tell
 from levada.plan.topology.topology import Topology

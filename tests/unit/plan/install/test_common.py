@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.steps import Scan
 from levada.plan.topology.topology import Topology

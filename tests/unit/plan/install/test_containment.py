@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.shares import shares_of
 from levada.plan.sealed.steps import Join, Pick
 from levada.plan.topology.topology import Topology

@@ -12,12 +12,12 @@ import pytest
 
 from levada.engine.asked import Asked
 from levada.engine.engine import Engine
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.orders.known import Known
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.join_order import Conjunction, Tree, parts_of
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.steps import Join
 from levada.plan.topology.choices.journal import show_orders
 from levada.plan.topology.topology import Topology

@@ -6,11 +6,11 @@ import pytest
 
 from catalogs import STREAM, members, relaxing
 from levada.model.expression import Function
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.shared.relaxations import Relaxations
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shares import shares_of

@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.edges import Installed, Read
 from levada.plan.install.install import Installer
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.layout import Facet
 from levada.plan.topology import members

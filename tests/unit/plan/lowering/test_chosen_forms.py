@@ -10,9 +10,10 @@ import pytest
 from levada.algebra.options import QueryOptions
 from levada.model.expression import Var
 from levada.model.query import TriplePattern
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import Iri
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.lower import Lowered, StreamFacts, lower
+from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.show import show_operators
 from levada.plan.physical import operators as p
 from levada.plan.physical.forms.figures import Look, Run, Values

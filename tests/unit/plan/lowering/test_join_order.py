@@ -16,11 +16,11 @@ from levada.engine.engine import Engine
 from levada.errors import QueryError
 from levada.model.expression import Call, Expression, Function, Var
 from levada.model.query import TriplePattern
+from levada.model.stream_facts import StreamFacts
 from levada.model.term import Iri
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.lowering import join_order
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.physical import build
 from levada.plan.physical.operators import Op
 from levada.plan.physical.partitioning import join_keys, place

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from levada.algebra.options import QueryOptions
+from levada.model.stream_facts import StreamFacts
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.lower import StreamFacts, lower
+from levada.plan.lowering.lower import lower
 from levada.plan.physical import operators as p
 from levada.plan.physical.linked import told
 from levada.plan.physical.operators import Op

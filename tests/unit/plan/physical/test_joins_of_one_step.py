@@ -6,8 +6,9 @@ import pytest
 
 from levada.algebra.options import QueryOptions
 from levada.errors import UsageError
+from levada.model.stream_facts import StreamFacts
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.lower import StreamFacts, lower
+from levada.plan.lowering.lower import lower
 from levada.plan.physical import operators as p
 from levada.plan.physical.multiway import multiway, why_binary
 from levada.plan.physical.operators import Op

@@ -4,8 +4,8 @@ import pytest
 
 from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
+from levada.model.stream_facts import StreamFacts
 from levada.plan.lowering.lower import lower
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.physical.lineage import column_type, time_variables
 from levada.plan.physical.operators import Op
 from levada.translation.cql.translate import translate_cql

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.charges import by_member, heaviest, members_below
 from levada.plan.sealed.plan import Plan, gather_up, whose

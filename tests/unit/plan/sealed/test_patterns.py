@@ -2,8 +2,8 @@
 
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse

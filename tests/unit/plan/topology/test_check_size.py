@@ -4,7 +4,7 @@ import pytest
 
 from levada.algebra.nodes import Query
 from levada.errors import QueryError
-from levada.plan.lowering.scans import StreamFacts
+from levada.model.stream_facts import StreamFacts
 from levada.plan.topology import check_size
 from levada.plan.topology.check_size import LARGE, check_plan, size
 from levada.syntax import parse

@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.optimizer.pipeline import optimize
 from levada.plan.encoding.plans import encode_plan
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.joins import Arrange
 from levada.plan.topology import members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 from levada.algebra.nodes import Query
 from levada.algebra.options import QueryOptions
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.plan.encoding.plans import encode_plan
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology import members
 from levada.plan.topology.catalog_file import encode_catalog

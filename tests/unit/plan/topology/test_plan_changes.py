@@ -15,10 +15,10 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.prepare import prepare
 from levada.errors import CheckpointError
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.plan.encoding.plans import encode_plan, read_plan
 from levada.plan.install.sharing import Sharing
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology import members
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog

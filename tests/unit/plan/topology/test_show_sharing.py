@@ -7,11 +7,11 @@ from textwrap import dedent
 
 import pytest
 
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.lower import lower
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology import why_not
 from levada.plan.topology.lattice.levels import MOST
 from levada.plan.topology.show_sharing import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from levada.algebra.nodes import Query
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.plan.install.orders.costs import mask_of
 from levada.plan.install.sharing import Sharing
 from levada.plan.lowering.join_order import Tree, order_of, units_of
-from levada.plan.lowering.scans import StreamFacts
 from levada.plan.sealed.steps import Join
 from levada.plan.topology.switches.looks import Better, Looks
 from levada.plan.topology.switches.under_way import begin, doomed, finish

@@ -12,9 +12,9 @@ from textwrap import dedent
 import pytest
 
 from levada.algebra.options import QueryOptions
+from levada.model.stream_facts import StreamFacts
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
-from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.steps import Join
 from levada.plan.topology.show import describe, show
 from levada.plan.topology.topology import Topology

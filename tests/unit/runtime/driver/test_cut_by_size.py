@@ -16,10 +16,10 @@ import pytest
 
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
+from levada.model.checksummed_files import read_sealed
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.reign.rollback import rollback
-from levada.runtime.store.sealed import read_sealed
 from levada.sources import boundaries, fingerprint, ranges, reader, references
 from levada.sources.files import FileSource
 from levada.sources.fingerprint import Fingerprint

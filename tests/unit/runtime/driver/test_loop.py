@@ -16,8 +16,8 @@ import pytest
 
 from awaiting import PATIENCE
 from levada.errors import CheckpointError, EngineError, LostTaskError
+from levada.model.checksummed_files import read_sealed, seal
 from levada.runtime.driver.loop import Loop
-from levada.runtime.store.sealed import read_sealed, seal
 
 CRASH = """
 import json, os, sys

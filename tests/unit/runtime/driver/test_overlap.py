@@ -24,12 +24,12 @@ from levada.emission.formats import Format
 from levada.emission.serialize import Batch, ndjson
 from levada.engine.engine import Engine
 from levada.errors import OvertakenError, SinkError
+from levada.model.checksummed_files import seal
 from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.publishing import beside
 from levada.runtime.driver.publishing.beside import Beside, Rest
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.reign.rollback import rollback
-from levada.runtime.store.sealed import seal
 from levada.sinks.files import FileSink
 from overlapping import overlapping
 

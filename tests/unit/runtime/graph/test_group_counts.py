@@ -18,6 +18,7 @@ import levada
 from levada.cli.main import main
 from levada.engine.placing.measured import measured, measured_by_group
 from levada.errors import UsageError
+from levada.model.checkpoint_facts import facts_of
 from levada.model.frame import Frame
 from levada.placement.placement import group_name, group_number
 from levada.runtime.context import Done, load_groups
@@ -25,7 +26,7 @@ from levada.runtime.graph import group_counts, send_graph
 from levada.runtime.graph.group_counts import FINEST
 from levada.runtime.slicing import USUAL
 from levada.runtime.store import state_files
-from levada.runtime.store.checkpoint import facts_of, newest_manifest
+from levada.runtime.store.checkpoint import newest_manifest
 from levada.runtime.store.group_tables import name_of
 from levada.runtime.store.manifest import Manifest
 from levada.terms.group_of import group_of

@@ -14,8 +14,9 @@ from awaiting import PATIENCE
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError, OvertakenError
+from levada.model.checkpoint_facts import FORMAT
 from levada.runtime.context import cached_plan
-from levada.runtime.store.checkpoint import FORMAT, Checkpoint
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.reign.commits import Reign
 from levada.runtime.store.state_files import map_
 from levada.testing.compare import same

@@ -18,6 +18,8 @@ from cases import Clause
 from examples import EXAMPLES
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError
+from levada.model.checkpoint_facts import facts_of
+from levada.model.checksummed_files import read_sealed
 from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plans import encode_groups, encode_plan, read_groups, read_plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
@@ -26,10 +28,9 @@ from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.loop import Loop
 from levada.runtime.driver.statics import Statics
 from levada.runtime.store import verify
-from levada.runtime.store.checkpoint import Checkpoint, facts_of
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import read_manifest
 from levada.runtime.store.reign.commits import read_commit
-from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.state_files import map_
 from levada.testing.streams import write_lines
 

@@ -18,8 +18,9 @@ from levada.cli.main import main
 from levada.emission.formats import Format
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, LevadaError, SourceError
+from levada.model import checkpoint_facts
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store import checkpoint, verify
+from levada.runtime.store import verify
 from levada.runtime.store.checkpoint import Checkpoint, newest_manifest
 from levada.runtime.store.manifest import Manifest, read_manifest
 from levada.runtime.store.names import kept
@@ -321,8 +322,8 @@ def test_a_source_that_is_another_is_no_dead_letter(tmp_path: Path) -> None:
 
 
 def test_an_older_format_is_refused(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    was = checkpoint.FORMAT
-    monkeypatch.setattr(checkpoint, "FORMAT", was + 1)
+    was = checkpoint_facts.FORMAT
+    monkeypatch.setattr(checkpoint_facts, "FORMAT", was + 1)
     with pytest.raises(CheckpointError, match=f"has format {was}, and this version"):
         rollback(copy / "ck", None, wall=5)
     assert module.DONE.startswith("intentions/")

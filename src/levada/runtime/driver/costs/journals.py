@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, unreadable
+from levada.model.checksummed_files import read_sealed, seal
 from levada.plan.topology.choices.journal import Journal, Kept
 from levada.runtime.store.durable import replace_file
-from levada.runtime.store.sealed import read_sealed, seal
 from levada.runtime.store.verify import SHARING
 
 

@@ -28,6 +28,7 @@ from levada.emission.together import together
 from levada.emission.unwritable import Unwritable
 from levada.errors import EvaluationError
 from levada.frozen import frozen
+from levada.model.checksummed_files import read_sealed
 from levada.model.cpu_guard import cpu_guard
 from levada.model.files import file_mode
 from levada.model.sizes import register
@@ -44,7 +45,6 @@ from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Held, Manifest
 from levada.runtime.store.published import Entry, Index, forget_index
-from levada.runtime.store.sealed import read_sealed
 from levada.runtime.store.tails import Kept, KeptEpoch
 from levada.runtime.task.failures import as_failure
 from levada.runtime.task.writing.reading import read_epoch

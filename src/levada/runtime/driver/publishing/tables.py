@@ -31,13 +31,13 @@ from levada.emission.contents import contents
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import CheckpointError, SinkError, UsageError
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.query import Form
 from levada.model.time import MIN
 from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.store.checkpoint import TABLES, Checkpoint
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.manifest import read_manifest
-from levada.runtime.store.sealed import read_sealed, seal
 from levada.sinks import Sink
 from levada.sinks.atomic import write_atomic
 from levada.sinks.files import OWNER, Roll

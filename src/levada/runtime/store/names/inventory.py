@@ -24,10 +24,10 @@ from xxhash import xxh3_64_hexdigest
 
 from levada.errors import unreadable
 from levada.model.checked import OTHER
+from levada.model.checksummed_files import read_sealed
 from levada.prepared import prepared
 from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Manifest
-from levada.runtime.store.sealed import read_sealed
 
 FOLDER, NAME = "state", "names"
 

@@ -30,11 +30,11 @@ import msgspec
 
 from levada.errors import CheckpointError, OvertakenError, unreadable
 from levada.frozen import frozen
+from levada.model.checksummed_files import read_sealed, seal
 from levada.prepared import prepared
 from levada.runtime.store.durable import delete, make_folder, unwritable, write_once
 from levada.runtime.store.manifest import Manifest, encode_manifest
 from levada.runtime.store.remote.mirror import Mirror, Needed
-from levada.runtime.store.sealed import read_sealed, seal
 
 FOLDER = "commits"
 _OF_TAKEOVER = b'{"kind":"takeover"'

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError
+from levada.model.checksummed_files import read_sealed
 from levada.runtime.store.durable import HIDDEN
 from levada.runtime.store.manifest import Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import logs_of
-from levada.runtime.store.sealed import read_sealed
 
 MADE = ("state", "side", "graph")
 """The folders of what tasks make, by names that begin with the epoch."""

@@ -20,11 +20,11 @@ from typing import TypeVar
 
 import msgspec
 
+from levada.model.checksummed_files import seal, unsealed
 from levada.model.files import create
 from levada.prepared import prepared
 from levada.runtime.store.durable import hidden, make_folder
 from levada.runtime.store.reign.commits import Driver, last_takeover
-from levada.runtime.store.sealed import seal, unsealed
 
 INTERVAL = 1.0  # s
 GONE = 10 * INTERVAL  # after which one that waits is taken to be gone

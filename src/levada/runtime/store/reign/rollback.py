@@ -24,16 +24,17 @@ from pathlib import Path
 import msgspec
 
 from levada.errors import CheckpointError, DamagedError, LevadaError
+from levada.model.checkpoint_facts import facts_of
+from levada.model.checksummed_files import read_sealed, seal
 from levada.model.files import file_mode
 from levada.runtime.store import verify
-from levada.runtime.store.checkpoint import Checkpoint, facts_of
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.durable import delete, replace_file
 from levada.runtime.store.manifest import PUBLISHING, Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
 from levada.runtime.store.reign.commits import check_newest, newest
 from levada.runtime.store.remote.mirror import kept_at
-from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.fingerprint import check_same
 from levada.sources.read import read_range
 from levada.sources.reference import AnyReference, MadeReference, Reference

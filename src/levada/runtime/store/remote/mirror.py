@@ -28,11 +28,11 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from levada.errors import CheckpointError, DamagedError
+from levada.model.checksummed_files import seal, unsealed
 from levada.model.sizes import register
 from levada.runtime.store.durable import HIDDEN, replace_file, unwritable
 from levada.runtime.store.remote.objects import AbsentError, Objects
 from levada.runtime.store.remote.packs import Packs, Piece, digest_of
-from levada.runtime.store.sealed import seal, unsealed
 
 MARK = "object-store"
 """The file that says of which checkpoint a folder is the local one."""
